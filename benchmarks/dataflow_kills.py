@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.spec import ClusterSpec
@@ -38,13 +38,59 @@ LIMIT_S = 600.0  # for one recovery, on a machine that has much other work
 MakeRig = Callable[[Job, Path, int], Rig]
 
 
+@dataclass(frozen=True)
+class Case:
+    """What episodes are run of; `kills`: of each episode. The other fields are those of `Job`."""
+
+    protocol: str
+    recovery: str
+    query: str
+    kills: int
+    slots: int = 3
+    standby: int = 0
+    tentative: bool = False
+    replication_ratio: float = 0.5
+    replication_planner: str = "structure-aware"
+
+    def job(self, seed: int, root: Path) -> Job:
+        """The job of one episode, with all its files below a folder."""
+        job = job_of(self.query, self.protocol, seed, root, self.slots, self.kills)
+        copies = {"replication_ratio": self.replication_ratio, "replication_planner": self.replication_planner}
+        return replace(job, recovery=self.recovery, tentative=self.tentative, standby=self.standby, **copies)
+
+
+class Amiss(Exception):
+    """An episode did not come to its end, or its output is not exact; its files are kept, and the message says where.
+
+    kills   that it had, as far as that is known
+    """
+
+    def __init__(self, message: str, kills: int = 0) -> None:
+        super().__init__(message)
+        self.kills = kills
+
+
 def main() -> None:
     """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
+    copies = {"replication_ratio": given.ratio, "replication_planner": given.planner}
+    case = Case(
+        given.protocol,
+        given.recovery,
+        given.query,
+        given.episode,
+        given.slots,
+        given.standby,
+        given.tentative,
+        **copies,
+    )
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:
-        while sum(injection.kills for episode in episodes for injection in episode.injections) < given.kills:
-            episodes.append(_episode(given, given.seed * 1000 + len(episodes), rig_of))
+        while sum(map(kills_of, episodes)) < given.kills:
+            try:
+                episodes.append(run_episode(case, given.seed * 1000 + len(episodes), rig_of))
+            except Amiss as amiss:
+                sys.exit(str(amiss))
             last = episodes[-1]
             print(f"{len(episodes)}: {len(last.injections)} injections, {last.verdict}", flush=True)
     print(table(given.protocol, given.query, episodes))
@@ -71,7 +117,7 @@ def _arguments() -> argparse.Namespace:
 def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
     """What makes a rig of a job: processes, or a program on a cluster that is there until all is over."""
     if not given.spark:
-        yield lambda job, folder, seed: Slots(job, folder)
+        yield as_processes
         return
     spec = ClusterSpec(workers=given.slots, worker_memory_mb=512)
     driver, root = driver_of(spec.driver), Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
@@ -83,22 +129,31 @@ def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
     shutil.rmtree(root)
 
 
-def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
+def as_processes(job: Job, folder: Path, seed: int) -> Rig:
+    """Slots and coordinator as processes of this machine."""
+    return Slots(job, folder)
+
+
+def run_episode(case: Case, seed: int, rig_of: MakeRig = as_processes) -> Episode:
+    """One run with its kills; raises `Amiss`."""
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
-    job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
-    copies = {"replication_ratio": given.ratio, "replication_planner": given.planner}
-    job = replace(job, recovery=given.recovery, tentative=given.tentative, standby=given.standby, **copies)
+    job = case.job(seed, root)
     rig = rig_of(job, root, seed)
     try:
-        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)
+        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
     except Stuck as stuck:
-        sys.exit(f"seed {seed}: {stuck}; its files are in {root}")
+        raise Amiss(f"seed {seed}: {stuck}; its files are in {root}") from stuck
     finally:
         rig.close()
     if not episode.verdict.exact:
-        sys.exit(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
+        raise Amiss(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}", kills_of(episode))
     shutil.rmtree(root)
     return episode
+
+
+def kills_of(episode: Episode) -> int:
+    """How many slots were killed in it."""
+    return sum(injection.kills for injection in episode.injections)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.dataflow_throughput import comparison, job_of
+from testbed.core.checkpoints import Line
 from testbed.core.coordinator import Coordinator
 from testbed.core.effects import Delete, Order
 from testbed.progress import events_read
@@ -36,11 +37,16 @@ class OneSlot(LoneSlot):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, lambda _, told: self._coordinator.on_message(told))
-        self._job, self._store = job, job.object_store()
+        self._job = job
         self._coordinator = Coordinator(self.layout, job.protocol_class, job.slots)
         self.begin(EPOCH)
         self._coordinator.on_joined("slot")
         self._next_round_s = time.monotonic() + job.checkpoint_interval_s
+
+    @property
+    def line(self) -> Line:
+        """The line of checkpoints that a recovery would go to now."""
+        return self._coordinator.history.line
 
     def run(self, cpu_s: float) -> tuple[float, float]:
         """For so much CPU time; returns how many events that read, and the CPU time of checkpoints."""
@@ -60,7 +66,7 @@ class OneSlot(LoneSlot):
                 self.hosting.order(effect.partition, effect.message)
             elif isinstance(effect, Delete):
                 for key in effect.keys:
-                    self._store.delete(key)
+                    self.store.delete(key)
 
     def _events(self) -> int:
         positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}

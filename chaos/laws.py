@@ -34,8 +34,8 @@ class Gaps(Protocol):
 
 
 @dataclass(frozen=True)
-class Exponential:
-    """Implements `Gaps`. Inverse transform: -log(1 - u)."""
+class Exponential(Gaps):
+    """Inverse transform: -log(1 - u)."""
 
     def first(self, stream: Random) -> float:
         return self.next(stream)
@@ -45,8 +45,8 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class Weibull:
-    """Implements `Gaps`. Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
+class Weibull(Gaps):
+    """Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
 
     shape: float
 
@@ -65,8 +65,8 @@ class Weibull:
 
 
 @dataclass(frozen=True)
-class Lognormal:
-    """Implements `Gaps`. The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
+class Lognormal(Gaps):
+    """The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
 
     sigma: float
 

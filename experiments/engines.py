@@ -31,6 +31,8 @@ ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, w
 
 
 class EngineName(StrEnum):
+    """What executes the query."""
+
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
 
@@ -249,6 +251,11 @@ class EngineSpec(Spec):
         what is lost is made again from the sources."""
         never = self.protocol_run is ProtocolName.NONE or self.recovery_run is RecoveryMode.SOURCE_REPLAY
         return self.works_in_batches or not never
+
+    @property
+    def puts_out_by_batch(self) -> bool:
+        """Whether output is out for good batch by batch of the testbed, whenever checkpoints are taken."""
+        return not self.works_in_batches and self.protocol_run in BY_BATCH
 
     @property
     def puts_out_once(self) -> bool:

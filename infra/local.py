@@ -11,7 +11,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import launch, tokens
 from infra.clocks import ClockOffset
-from infra.cluster import Handle, HostState
+from infra.cluster import Driver, Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
 from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
@@ -22,7 +22,7 @@ from infra.strikes.strike import Proof, Strike
 TOKEN_LETTER = tokens.LETTERS["local"]
 
 
-class LocalDriver(DeclaredFaults):
+class LocalDriver(DeclaredFaults, Driver):
     """Implements `infra.cluster.Driver` on this machine; what starts a JVM raises `EnvironmentFailure` without one."""
 
     name = ClusterDriver.LOCAL

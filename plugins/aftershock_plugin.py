@@ -32,6 +32,7 @@ class AftershockPlugin(AirflowPlugin):
     # Built on demand: the scheduler and every task load this file too, and have no use for the pages' imports.
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:
+        """What Airflow mounts on its web server."""
         from plugins.pages import create_app
 
         return [{"name": "Aftershock", "url_prefix": "/aftershock", "app": create_app()}]

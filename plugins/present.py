@@ -14,7 +14,8 @@ from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.index import IndexRow
 from results.tables.columns import MOMENT
-from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
+from results.tables.comparison import COMPARISON_TABLES
+from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
 from results.views.causes import UNUSABLE, Cause, parts_from_model, seconds_of
@@ -28,6 +29,7 @@ DETAILS = (
     *("experiment", "machine", "digest", "workload", "engine", "protocol", "recovery", "trigger", "driver", "workers"),
     *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
     *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
+    *("copies_cpu_share", "checkpoint_cpu_share"),
 )
 NOT_OF_THE_TESTBED = ("trigger",)
 

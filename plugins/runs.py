@@ -25,6 +25,7 @@ from results.tables.reading import read_pieces
 from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST
 from results.views import charts
+from results.views.copies import copies_of
 from results.views.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 
 RUNS_PER_PAGE = 50
@@ -127,6 +128,7 @@ def show_run(
         judged=judged,
         ledger=charts.ledger(run) if readable else None,
         recommended=present.recommended(run) if readable else None,
+        copies=copies_of(run) if readable else [],
         drawn=readable and bool(row.facts),
         recovered_by_query=readable and charts.tells_queries(run),
         plots={name: present.plot_title(name) for name in plots},

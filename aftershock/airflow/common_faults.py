@@ -5,30 +5,41 @@ They stand for a fault spec, which remains the field `faults` for whoever needs 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from experiments import spec
 from experiments.errors import BadInput
+from experiments.parsing import NonNegative, Spec, parse
 
-HOST_RATE, RACK_RATE, RACKS, HEAL_AFTER = "host_fault_rate", "rack_fault_rate", "racks", "time_to_heal_s"
-MOST_RACKS = 250
 PARTS = ("processes", "events", "bursts")  # where a fault spec has its faults
-FIELDS: dict[str, dict[str, Any]] = {
-    HOST_RATE: {"type": "number", "minimum": 0},
-    RACK_RATE: {"type": "number", "minimum": 0},
-    RACKS: {"type": "integer", "minimum": 1, "maximum": MOST_RACKS},
-    HEAL_AFTER: {"type": "number", "minimum": 0},
-}
+
+
+class CommonFaults(Spec):
+    """The fields; what is left empty stays as the experiment has it."""
+
+    host_fault_rate: NonNegative | None = None
+    rack_fault_rate: NonNegative | None = None
+    racks: Annotated[int, Field(ge=1, le=250)] | None = None
+    time_to_heal_s: NonNegative | None = None
+
+
+HOST_RATE, RACK_RATE, RACKS, HEAL_AFTER = CommonFaults.model_fields
+FIELDS: dict[str, dict[str, Any]] = CommonFaults.model_json_schema()["properties"]
 
 
 def put(document: dict[str, Any], given: dict[str, Any]) -> None:
     """Write what was given of these fields into the fault spec of a whole experiment.
 
     A rate replaces the experiment's own faults; the time to heal holds for all faults that there are then. Raises
-    `BadInput` for more racks than workers, and for a rate of racks where there are none.
+    `BadInput` for a value that a field does not take, for more racks than workers, and for a rate of racks where there
+    are none.
     """
+    given = parse(CommonFaults, given, "faults").model_dump(exclude_unset=True)
     faults = document["faults"]
     if RACKS in given:
-        faults["hosts"] = _spread(document["cluster"]["workers"], given[RACKS])
+        faults["hosts"] = _spread(spec.validate({**document, "faults": {}}).cluster.workers, given[RACKS])
     if HOST_RATE in given or RACK_RATE in given:
         _require_racks(faults["hosts"], given)
         heal_after = next((fault["heal_after"] for part in PARTS for fault in faults[part]), None)

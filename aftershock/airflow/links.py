@@ -42,6 +42,7 @@ class RunPage(BaseOperatorLink):
     name = "Results of the run"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """The address of the page; empty before the run has begun."""
         from airflow.sdk.execution_time.xcom import XCom
 
         run_id = XCom.get_one(

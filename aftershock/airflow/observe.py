@@ -32,10 +32,12 @@ class Observe(BaseOperator):
         self.experiment_run_id, self.poll_interval_s = experiment_run_id, poll_interval_s
 
     def execute(self, context: Any) -> None:
+        """Defer to the triggerer until the window has ended."""
         log.info("observing run %s", self.experiment_run_id)
         self.defer(trigger=RunEnds(self.experiment_run_id, self.poll_interval_s), method_name="resume")
 
     def resume(self, context: Any, event: dict[str, Any]) -> None:
+        """The window has ended; raises `AirflowFailException` with the error of the run."""
         if event["error"]:
             raise AirflowFailException(event["error"])
 
@@ -51,10 +53,12 @@ class RunEnds(BaseTrigger):
         self.run_id, self.poll_interval_s = run_id, poll_interval_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class by its name, and the arguments with which the triggerer makes it again."""
         fields = {"run_id": self.run_id, "poll_interval_s": self.poll_interval_s}
         return f"{type(self).__module__}.{type(self).__qualname__}", fields
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Ask until the run has ended or is damaged, then yield one event."""
         shown = None
         while True:
             try:

@@ -22,11 +22,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*words, **(options | {"allow_abbrev": False}))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The arguments as argparse has them, with `otherwise` where no word of the group is given."""
         if self.otherwise and (not args or args[0] not in {*self.words.choices, "-h", "--help"}):
             args = [self.otherwise, *(args or [])]
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
+        """Raise `BadInput`; argparse would end the process."""
         raise BadInput("command line", message, f"see `{self.prog} --help`")
 
 

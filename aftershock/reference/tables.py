@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from aftershock.reference.markdown import code, page, table
 from results.tables.columns import FLAG, REAL, TEXT, WHOLE, Table
-from results.tables.schema import COMPARISON_TABLES, RUN_TABLES, SCHEMA_VERSION
+from results.tables.comparison import COMPARISON_TABLES
+from results.tables.schema import RUN_TABLES, SCHEMA_VERSION
 
 ABOUT = f"""Each table is a Parquet file in `.aftershock/runs/RUN_ID/tables/`. Times that end in `_ns` are
 UTC nanoseconds since 1970, those that end in `_s` are seconds. Shares and counts have no unit. An empty value means
@@ -24,7 +25,7 @@ KINDS: dict[pa.DataType, str] = {TEXT: "text", WHOLE: "whole number", REAL: "num
 def tables() -> str:
     """The page as Markdown; a section is a table, a row one of its columns."""
     compared = ["## Tables of a recorded comparison", COMPARED, *_sections(COMPARISON_TABLES, "###")]
-    return page("Result tables", "results/tables/schema.py", ABOUT, *_sections(RUN_TABLES, "##"), *compared)
+    return page("Result tables", "results/tables", ABOUT, *_sections(RUN_TABLES, "##"), *compared)
 
 
 def _sections(found: Mapping[str, Table], level: str) -> list[str]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-import psutil
-
+from aftershock.run import room
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
@@ -22,7 +21,6 @@ from infra.services.jars import cache_folder, ensure_jars
 from infra.services.jvm import find_java
 from results.runs.home import home
 
-GATEWAY_MB = 2500  # broker, Spark master, query driver, Airflow: what a run of the examples takes beside its workers
 LEAST_DISK_MB = 4000
 USUAL = ClusterSpec()
 OPTIONS = {  # what a kind can be told that not every driver knows
@@ -78,8 +76,7 @@ def examine(inventory: str | None = None) -> Diagnosis:
 
 def _room() -> Finding:
     """Cores and memory, against what the usual cluster of an example takes."""
-    cores, free_mb = os.cpu_count() or 1, psutil.virtual_memory().available // 2**20
-    wanted_mb = GATEWAY_MB + USUAL.workers * USUAL.worker_memory_mb
+    cores, free_mb, wanted_mb = os.cpu_count() or 1, room.free_mb(), room.wanted_mb(USUAL)
     found = f"{cores} cores, {free_mb:,} MB of memory free; an example takes about {wanted_mb:,} MB"
     if free_mb < wanted_mb:
         return Finding("memory", Can.NO, found, "end other programs, or lower cluster.workers")

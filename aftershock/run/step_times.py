@@ -42,6 +42,11 @@ def usual_s(experiment: Experiment) -> dict[str, float]:
     }
 
 
+def whole_s(experiment: Experiment) -> float:
+    """How long a run will probably take from its first step to its last [s]."""
+    return sum(usual_s(experiment).values())
+
+
 def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     """Keep how long the steps of a run took that has come to its end, by when each of them began [ns UTC]."""
     known = [(step, began_ns[step]) for step in STEPS if step in began_ns]

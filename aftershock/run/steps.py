@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, sustainable
+from aftershock.run import batch_job, derive, ending, room, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.live_run import LiveRun
@@ -109,6 +109,7 @@ def check(experiment: spec.Experiment) -> None:
     """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it; touches nothing."""
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
+    room.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))

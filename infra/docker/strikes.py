@@ -45,8 +45,8 @@ def is_up(handle: Handle, host: Host, look: Callable[[], bool]) -> bool:
     return containers.stands_still(handle, host.name) or look()
 
 
-class Completed:
-    """A strike of the host's agent that the daemon completes, if it can; implements `infra.strikes.strike.Strike`.
+class Completed(Strike):
+    """A strike of the host's agent that the daemon completes, if it can.
 
     It may be paused since it was made: `fire` lets it go on, no earlier, for a strike that is absorbed leaves it so.
     """
@@ -112,10 +112,10 @@ class DockerPartition(Completed):
 COMPLETED = {FaultKind.POWER_OFF: DockerPowerOff, FaultKind.PAUSE: Pause, FaultKind.PARTITION: DockerPartition}
 
 
-class Disconnection:
+class Disconnection(Strike):
     """A partition from all other hosts where nftables does not work: the daemon takes the container off its network.
 
-    Implements `infra.strikes.strike.Strike`. It takes effect some tens of milliseconds after it is due.
+    It takes effect some tens of milliseconds after it is due.
     """
 
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:

@@ -19,15 +19,15 @@ from infra.cluster import Host
 from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import Proof, Strike, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
 
 
-class NetnsPowerOff:
-    """Implements `infra.strikes.strike.Strike` on a namespace and all that lives in it or carries the host's mark."""
+class NetnsPowerOff(Strike):
+    """Ends a namespace and all that lives in it or carries the host's mark."""
 
     def __init__(self, token: str, host: Host, on_cut: Callable[[], None]) -> None:
         """Prepare the power-off of a host; `on_cut` is called when its interface is down."""

@@ -25,7 +25,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.waiting import poll_until
 from infra import launch
 from infra.clocks import ClockOffset
-from infra.cluster import Handle, Host, HostState
+from infra.cluster import Driver, Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
 from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach
@@ -68,7 +68,7 @@ class AgentLink:
     measured: float = field(default_factory=time.monotonic)
 
 
-class RemoteHosts(DeclaredFaults):
+class RemoteHosts(DeclaredFaults, Driver):
     """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
 
     Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
@@ -227,8 +227,8 @@ class RemoteHosts(DeclaredFaults):
             self._links.pop(key).session.close()
 
 
-class RemoteStrike:
-    """Implements `infra.strikes.strike.Strike` by the agent of the host: told ahead, it strikes by itself when due.
+class RemoteStrike(Strike):
+    """A strike by the agent of the host: told ahead, it strikes by itself when due.
 
     What passes between them is by the host's clock; what is asked of it and what it returns, by this machine's.
     """

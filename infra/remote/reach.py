@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from experiments.fault_kinds import Direction
 from infra.cluster import Handle, Host
 
 DATAGRAMS = 5  # several, because a network may lose one; a single arrival is enough
+WORD_BYTES = 16
 UNDER_WAY_S = 0.1  # a datagram that takes longer counts as lost
 
 
@@ -48,20 +50,24 @@ class Reach:
 
 
 def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> Reach:
-    """Test both directions between a host and each of `others`. Hosts whose agent does not answer are left out."""
+    """Test both directions between a host and each of `others`. Hosts whose agent does not answer are left out.
+
+    Each host calls by a word that is drawn for this test: every user of its machine could send datagrams in its name.
+    """
     listeners = {other: listener for other in others if (listener := _listener_of(hosts, handle, other))}
+    words = {each.name: secrets.token_hex(WORD_BYTES) for each in (host, *listeners)}
     own_port, _ = hosts.ask(handle, host, "listen")
-    _call(hosts, handle, host, [(other.address, port) for other, (port, _) in listeners.items()])
+    _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, _) in listeners.items()])
     for other in listeners:
         with suppress(EnvironmentFailure):
-            _call(hosts, handle, other, [(host.address, own_port)])
+            _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
     time.sleep(UNDER_WAY_S)
     heard = hosts.ask(handle, host, "heard", port=own_port)
     went: dict[str, int] = {}
     for other, (port, _) in listeners.items():
         with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
-            went[other.name] = hosts.ask(handle, other, "heard", port=port).get(host.name, 0)
-    came = {name: heard.get(name, 0) for name in went}
+            went[other.name] = hosts.ask(handle, other, "heard", port=port).get(words[host.name], 0)
+    came = {name: heard.get(words[name], 0) for name in went}
     return Reach(came, went, frozenset(other.name for other, (_, cut_off) in listeners.items() if cut_off))
 
 
@@ -72,5 +78,5 @@ def _listener_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool] | 
     return None
 
 
-def _call(hosts: Asks, handle: Handle, host: Host, to: Sequence[tuple[str, int]]) -> None:
-    hosts.ask(handle, host, "call", word=host.name, to=to, times=DATAGRAMS)
+def _call(hosts: Asks, handle: Handle, host: Host, word: str, to: Sequence[tuple[str, int]]) -> None:
+    hosts.ask(handle, host, "call", word=word, to=to, times=DATAGRAMS)

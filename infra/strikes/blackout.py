@@ -21,7 +21,7 @@ REQUEST = "16sh14x"  # struct ifreq: the name, the flags
 
 
 class Blackout(Death):
-    """Implements `infra.strikes.strike.Strike`."""
+    """Cuts the power of the machine: no interface, and no process of the mark."""
 
     def __init__(self, mark: str, address: str, **options: Any) -> None:
         super().__init__(mark, address, **options)

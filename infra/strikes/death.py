@@ -10,7 +10,7 @@ from dataclasses import replace
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import listening
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
@@ -21,8 +21,8 @@ def _nothing() -> Mapping[str, int]:
     return {}
 
 
-class Death:
-    """Implements `infra.strikes.strike.Strike` on the processes of a mark: SIGKILL."""
+class Death(StrikeOnHost):
+    """Kills the processes of a mark: SIGKILL."""
 
     def __init__(
         self,

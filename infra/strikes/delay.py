@@ -16,7 +16,7 @@ import time
 
 from infra import programs
 from infra.processes import members
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 log = logging.getLogger(__name__)
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
@@ -24,8 +24,8 @@ OURS = "af7e:"  # the handle of our queueing discipline
 SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
 
 
-class Delay:
-    """Implements `infra.strikes.strike.Strike` on the interface that has the host's address."""
+class Delay(StrikeOnHost):
+    """Delays packets on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
         """Raises `OSError` when somebody else has set how the interface queues, or nobody can tell."""

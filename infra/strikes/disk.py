@@ -10,15 +10,15 @@ from pathlib import Path
 
 from experiments.waiting import Deadline
 from infra.processes import members
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 FILLER, PROBE = ".aftershock-filler", ".aftershock-probe"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 PROOF_LIMIT_S = 5.0
 
 
-class FullDisk:
-    """Implements `infra.strikes.strike.Strike` on the filesystem of a folder.
+class FullDisk(StrikeOnHost):
+    """Fills the filesystem of a folder.
 
     Takes what is free at that time: room that the host makes later, by deleting files, is its own again.
     """

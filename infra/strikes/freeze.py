@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 
 
-class Freeze:
-    """Implements `infra.strikes.strike.Strike` on the processes of a mark: SIGSTOP."""
+class Freeze(StrikeOnHost):
+    """Stops the processes of a mark: SIGSTOP."""
 
     def __init__(self, mark: str, *, throttler: str, clear: Callable[[], Mapping[str, int]]) -> None:
         """Prepare the pause of the host whose processes carry `mark`.

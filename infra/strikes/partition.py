@@ -17,7 +17,7 @@ from contextlib import suppress
 from experiments.fault_kinds import Direction
 from infra import programs
 from infra.processes import members, take_precedence
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 TABLE = "ip aftershock"
 COMMAND_LIMIT_S = 5.0
@@ -30,8 +30,8 @@ table {TABLE} {{
 NO_TABLE = f"table {TABLE}\ndelete table {TABLE}\n"  # the first line makes it, so that there is one to delete
 
 
-class NetworkPartition:
-    """Implements `infra.strikes.strike.Strike` on the machine's packets.
+class NetworkPartition(StrikeOnHost):
+    """Drops packets between the machine and its peers.
 
     Empty chains are made ahead, since it takes up to a fifth of a second to hook them in, and the program that will put
     rules in them, which takes a millisecond, waits for its input.

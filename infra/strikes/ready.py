@@ -92,7 +92,7 @@ def _slow(target: Target, options: FaultOptions) -> StrikeOnHost:
     return Together(parts)
 
 
-class Together:
+class Together(StrikeOnHost):
     """Several strikes as one; each is carried out when it is due, and proved."""
 
     def __init__(self, parts: Sequence[StrikeOnHost]) -> None:

@@ -22,7 +22,7 @@ from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
 from infra.programs import input_of
-from infra.strikes.strike import NOT_YET, Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 PERIOD_S = 0.1
 RESCAN_AFTER_S = 1.0
@@ -31,8 +31,8 @@ OBSERVE_S, POLL_S = 1.0, 0.0073  # ten periods, and looks at another point of ea
 TOLERANCE = 0.05
 
 
-class Throttle:
-    """Implements `infra.strikes.strike.Strike` on the processes of a mark, by a throttler of another one."""
+class Throttle(StrikeOnHost):
+    """Slows the processes of a mark down, by a throttler of another mark."""
 
     def __init__(self, mark: str, *, throttler: str, share: float) -> None:
         """Start the throttler, which waits; `share` is that of the time in which each process may run."""

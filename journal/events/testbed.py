@@ -237,6 +237,27 @@ class Report(Event, name="progress"):
 
 
 @dataclass(frozen=True)
+class PartitionCost:
+    """What a partition has taken since this worker hosts it: CPU time for processing and for checkpoints [s], records,
+    of a copy the size of the messages that have come for it, and the size of the output that it keeps in memory."""
+
+    worker: str
+    processing_s: float
+    checkpoint_s: float
+    records: int
+    input_bytes: int
+    retained_bytes: int
+
+
+@dataclass(frozen=True)
+class Costs(Event, name="costs"):
+    """What partitions and their copies have taken, once a second, as far as they are restored."""
+
+    primaries: Mapping[str, PartitionCost]
+    copies: Mapping[str, PartitionCost]
+
+
+@dataclass(frozen=True)
 class Undeleted(Event, name="undeleted"):
     """The object store refused to delete, or to list, what nobody needs any more."""
 
@@ -304,6 +325,7 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     CheckpointStored,
     Committed,
     Report,
+    Costs,
     Undeleted,
     Draining,
     Finished,

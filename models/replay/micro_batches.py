@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from models.replay.absences import Absences
+from models.replay.downtimes import HostDowntimes
 from models.replay.work import Array, Span, Spell
 
 ROUNDING_S = 1e-3  # a batch that starts with the trigger does not start before it
@@ -24,7 +24,7 @@ class MicroBatches:
                 cut off here, too, though it had lasted as long as it did when it was done again
     lost_shares of each fault in turn, (faults,); the last one stands for all further. 1: the whole batch is done again;
                 less where the hosts that are left keep their part of it
-    absences    of hosts, while the others go on with the batch; None: the system works with all hosts, or not at all
+    downtimes   of hosts, while the others go on with the batch; None: the system works with all hosts, or not at all
     """
 
     def __init__(
@@ -36,9 +36,9 @@ class MicroBatches:
         trigger_s: float = 0.0,
         commits_s: Array | None = None,
         lost_shares: npt.ArrayLike = 1.0,
-        absences: Absences | None = None,
+        downtimes: HostDowntimes | None = None,
     ) -> None:
-        self._absences = absences
+        self._downtimes = downtimes
         self._costs_s, self._lengths_s = costs_s, lengths_s
         self._interval_s, self._trigger_s = interval_s, trigger_s
         self._commits_s = np.zeros(lengths_s.shape) if commits_s is None else commits_s
@@ -75,7 +75,7 @@ class MicroBatches:
             self._kept_s[works & ~cut] = 0.0
             began_s = start_s = worked_s
         self._fault += 1
-        return Spell(spans, lost_s, np.minimum(self._began_s, stop_s), missing if self._absences else [])
+        return Spell(spans, lost_s, np.minimum(self._began_s, stop_s), missing if self._downtimes else [])
 
     def _resume(self, ready_s: Array, up_s: Array, stop_s: Array) -> tuple[Array, Array, list[Span]]:
         """When work goes on, since when its batch is under way, and the idle time before that.
@@ -83,17 +83,17 @@ class MicroBatches:
         After a restart a batch begins at once, and its warm-up belongs to it. Hosts that go on wait for the trigger, or
         are amid a batch that began before.
         """
-        if self._absences is None:
+        if self._downtimes is None:
             return up_s, ready_s, []
         start_s = np.minimum(np.maximum(up_s, self._next_s), stop_s)
         began_s = np.where(self._kept_s > 0, self._began_s, start_s)
         return start_s, began_s, [Span(up_s, start_s, self._idle_share)]
 
     def _end(self, start_s: Array, work_s: Array) -> Array:
-        return self._absences.end(start_s, work_s) if self._absences else start_s + work_s
+        return self._downtimes.end(start_s, work_s) if self._downtimes else start_s + work_s
 
     def _done(self, start_s: Array, end_s: Array) -> Array:
-        return self._absences.done(start_s, end_s) if self._absences else end_s - start_s
+        return self._downtimes.done(start_s, end_s) if self._downtimes else end_s - start_s
 
     def _next(self, began_s: Array, done_s: Array) -> Array:
         if self._interval_s is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from experiments.spec import Experiment
 from results.checks.check import Check
 from results.checks.subjects import (
+    copies,
     faults,
     ledger,
     output_logs,
@@ -24,7 +25,7 @@ from results.checks.subjects import (
 
 SUBJECTS = (
     *(tables, replay, ledger, faults, quality, tentative, utilization),
-    *(restores, query_recoveries, output_logs, sustainable),
+    *(restores, query_recoveries, output_logs, copies, sustainable),
 )
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 

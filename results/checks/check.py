@@ -74,6 +74,11 @@ def keeps_output_log(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.protocol_run is ProtocolName.OUTPUT_LOG
 
 
+def has_copies(experiment: Experiment) -> bool:
+    """Whether partitions of the testbed have active copies."""
+    return is_dataflow(experiment) and experiment.engine.replication_ratio_run > 0
+
+
 def recovers_by_query(experiment: Experiment) -> bool:
     """Whether the testbed tells when each lost query was restored."""
     return has_faults(experiment) and experiment.engine.recovery_run in TELL_QUERIES
@@ -91,6 +96,7 @@ ASKED_OF = {
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
     keeps_output_log: "protocol `output-log`",
+    has_copies: "`engine.recovery` `partially-active` with a ratio above 0",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",

@@ -15,7 +15,7 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.absences import absences
+from results.predictions.host_downtimes import host_downtimes
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Recovery, StruckFault, Unreplayable
 
 RUNS, SEED = 1000, 20_190
@@ -87,7 +87,7 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
-    In mode task the system goes on at once, with hosts that are absent.
+    In mode task the system goes on at once, with hosts that are down.
     """
     ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
     columns = []
@@ -157,7 +157,7 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
         trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
         commits_s=batches["commit_s"].to_numpy(),
         lost_shares=struck.lost_shares,
-        absences=absences(struck, source, rng, RUNS),
+        downtimes=host_downtimes(struck, source, rng, RUNS),
     )
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 

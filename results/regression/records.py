@@ -21,8 +21,8 @@ from results.runs import store
 from results.runs.json_files import Document, Name, Whole, Words, read_document
 from results.summary.metrics import Better, Scale
 from results.tables import fit
+from results.tables.comparison import COMPARISON_SCHEMAS, COMPARISON_TABLES
 from results.tables.reading import read_arrow
-from results.tables.schema import COMPARISON_TABLES, REGRESSION_TABLES
 
 log = logging.getLogger(__name__)
 DOCUMENT = "regression.json"
@@ -79,10 +79,10 @@ class Regression:
 
         Raises `Damaged` for a table that cannot be used.
         """
-        if name not in REGRESSION_TABLES:
-            raise BadInput("table", name, ", ".join(REGRESSION_TABLES))
+        if name not in COMPARISON_SCHEMAS:
+            raise BadInput("table", name, ", ".join(COMPARISON_SCHEMAS))
         try:
-            return read_arrow(self.path(name), REGRESSION_TABLES[name], WORDS[name]).to_pylist()
+            return read_arrow(self.path(name), COMPARISON_SCHEMAS[name], WORDS[name]).to_pylist()
         except FileNotFoundError:
             raise Damaged(self.regression_id, f"table {name}", "it is missing") from None
 

@@ -1,4 +1,4 @@
-"""The result tables: one pyarrow schema each, shared by the job that writes them and the checks that read them.
+"""The tables of a run: one pyarrow schema each, shared by the job that writes them and the checks that read them.
 
 Times end in `_ns` (UTC nanoseconds since the epoch) or `_s` (seconds); rates are per second.
 A null is "not measured", never zero. Each column has its unit, its label and its meaning here: pages and reports head
@@ -12,10 +12,11 @@ from enum import StrEnum
 import pyarrow as pa
 
 from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table, may, must
+from results.tables.testbed import TESTBED_TABLES, RecoveredHow
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -26,15 +27,6 @@ class FaultOutcome(StrEnum):
     WITHHELD = "withheld"  # it would have taken more hosts down than `max_down`
     ABSORBED = "absorbed"  # its hosts were in no state to be struck
     MISSING = "missing"  # the injector's journal knows nothing of it
-
-
-class RecoveredHow(StrEnum):
-    """How a partition of the testbed came back."""
-
-    RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
-    PROMOTED = "promoted"  # its slot was lost, and its copy took its place
-    ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
-    LOST = "lost"  # it did not
 
 
 LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "warm-up", "idle")
@@ -76,6 +68,19 @@ RUN_TABLES: dict[str, Table] = {
                 "message_overhead",
                 "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
                 label="Bytes sent / bytes of data",
+            ),
+            may(
+                REAL,
+                "copies_cpu_share",
+                "CPU time of active copies relative to that of processing by their primaries and all others;"
+                " testbed only",
+                label="CPU of copies / of processing",
+            ),
+            may(
+                REAL,
+                "checkpoint_cpu_share",
+                "CPU time of taking and writing checkpoints relative to that of processing; testbed only",
+                label="CPU of checkpoints / of processing",
             ),
             may(REAL, "tentative_accuracy", "share of the exact results of all windows of `tentative`", bounds=SHARE),
             may(
@@ -179,59 +184,6 @@ RUN_TABLES: dict[str, Table] = {
             may(REAL, "executor_s", "part of the restart that Spark needed to start executors; testbed only"),
         ),
     ),
-    "partition_recoveries": Table(
-        "a partition of the testbed in a recovery",
-        (
-            may(WHOLE, "fault", "the fault that the loss is due to; null if none is known", bounds=SIGNED),
-            may(WHOLE, "epoch", "number of the recovery; null if none had it"),
-            must(TEXT, "partition", "the partition"),
-            must(
-                TEXT,
-                "how",
-                "`restored` after its slot was lost, or its copy `promoted`; `rolled-back` with lost ones; or `lost`",
-            ),
-            must(WHOLE, "death_ns", "the fault; without one, the notice"),
-            must(WHOLE, "notice_ns", "the coordinator noticed that the slot was lost"),
-            may(WHOLE, "ready_ns", "it went on from its checkpoint, or as its copy"),
-            may(WHOLE, "reached_ns", "it was as far as its last report before"),
-            may(REAL, "checkpoint_age_s", "from when the checkpoint was taken to the death"),
-            may(REAL, "rate", "records that it processed per second before", "records/s"),
-            may(WHOLE, "replayed_records", "records that it processed from ready to reached", "records"),
-            may(WHOLE, "replayed_bytes", "their size; 0 for a source, which reads them from its storage"),
-            may(WHOLE, "loaded_bytes", "size of the objects that it read"),
-            may(REAL, "load_s", "reading them and rebuilding its state"),
-        ),
-    ),
-    "query_recoveries": Table(
-        "a query of the testbed in a burst of losses, under recovery `query-centric` or `blocking`",
-        (
-            may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
-            must(TEXT, "query", "the query, by its output partition"),
-            must(REAL, "priority", "its priority", "1"),
-            must(WHOLE, "death_ns", "its first partition died"),
-            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
-            may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
-            may(
-                WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
-            ),
-        ),
-    ),
-    "output_logs": Table(
-        "a report on the output log of a partition of the testbed, twice a second, under protocol `output-log`",
-        (
-            must(WHOLE, "at_ns", "when it was reported"),
-            must(TEXT, "partition", "the partition"),
-            must(WHOLE, "records", "records that it has taken in since the beginning", "records"),
-            must(WHOLE, "open_windows", "windows that are open", "windows"),
-            must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
-            must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),
-            must(WHOLE, "results", "rows that it has emitted since the beginning", "rows"),
-            must(WHOLE, "extent", "entries of the log that a recovery would read", "entries"),
-            must(WHOLE, "replay", "records that a recovery would replay", "records"),
-            must(WHOLE, "bytes", "size of what went into the log since its last restore"),
-            must(REAL, "check_s", "time for saving windows, since the slot has the partition"),
-        ),
-    ),
     "checkpoints": Table(
         "a committed micro-batch; on the testbed what lies between two committed lines",
         (
@@ -251,19 +203,6 @@ RUN_TABLES: dict[str, Table] = {
             may(WHOLE, "state_bytes", "size of the state"),
             must(FLAG, "in_window", "the batch lies within the window"),
             must(FLAG, "undisturbed", "it has input and no outage touched it"),
-        ),
-    ),
-    "partition_checkpoints": Table(
-        "a checkpoint of a partition of the testbed, or a finished round",
-        (
-            must(TEXT, "partition", "the partition; `round` for a round"),
-            must(WHOLE, "number", "number of the checkpoint or round"),
-            must(WHOLE, "completed_ns", "when it was stored"),
-            must(REAL, "seconds", "how long it took", "s"),
-            may(WHOLE, "size_bytes", "its size; null for a round"),
-            must(FLAG, "forced", "the protocol forced it"),
-            must(FLAG, "invalid", "the next recovery went to a line before it"),
-            must(FLAG, "in_window", "it was stored within the window"),
         ),
     ),
     "ledger": Table(
@@ -309,24 +248,7 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
         ),
     ),
-    "tentative": Table(
-        "a window with results for which some input was missing; for results of single records, a second",
-        (
-            must(WHOLE, "window_start_ns", "start of the query's window"),
-            must(WHOLE, "window_end_ns", "end of the query's window"),
-            must(WHOLE, "exact", "results of the oracle", "results"),
-            must(WHOLE, "emitted", "tentative results; each counts once", "results"),
-            must(WHOLE, "both", "results of the oracle that are among the tentative ones", "results"),
-            may(REAL, "accuracy", "both / exact", bounds=SHARE),
-            must(TEXT, "absent", "partitions that were absent when the first of these came out", label="Absent"),
-            must(FLAG, "throughout", "whether the same were absent from the window's start until its results came out"),
-            may(REAL, "output_fidelity", "predicted for what was absent", bounds=SHARE),
-            may(REAL, "internal_completeness", "predicted for what was absent", bounds=SHARE),
-            must(WHOLE, "first_ns", "time at which the first tentative result was out", label="First"),
-            may(WHOLE, "corrected_ns", "time from which all exact results were out; null if some are missing"),
-            must(WHOLE, "leaked", "tentative results in the exact output that the oracle does not have", "results"),
-        ),
-    ),
+    **TESTBED_TABLES,
     "quality": Table(
         "a final window of the query; for results of single records, a second",
         (
@@ -400,47 +322,3 @@ WORDS: dict[str, dict[str, type[StrEnum]]] = {
     "partition_recoveries": {"how": RecoveredHow},
     "verdicts": {"verdict": Verdict},
 }
-
-_SERIES = (
-    must(TEXT, "experiment", "name of the experiment"),
-    must(TEXT, "experiment_digest", "digest of what makes runs of an experiment comparable"),
-    must(TEXT, "machine", "class of the machine"),
-    must(TEXT, "metric", "name of the metric"),
-    must(TEXT, "unit", "unit of the metric"),
-)
-
-# Of a recorded comparison (`results.regression`).
-COMPARISON_TABLES: dict[str, Table] = {
-    "regression": Table(
-        "a metric of an experiment",
-        (
-            *_SERIES,
-            must(TEXT, "better", "`higher` or `lower`"),
-            must(TEXT, "scale", "how values are compared: `ratio`, `difference` or `count`"),
-            must(TEXT, "verdict", "`worse`, `better`, `same` or `unknown`"),
-            must(TEXT, "why", "the reason in a sentence"),
-            must(WHOLE, "candidates", "candidate runs with the metric", "runs"),
-            must(WHOLE, "baseline", "baseline runs with the metric", "runs", label="Baseline runs"),
-            may(REAL, "candidate_median", "median of the candidates, in the unit of the metric", label="Now"),
-            may(REAL, "baseline_median", "median of the baseline, in the unit of the metric", label="Baseline"),
-            may(REAL, "effect", "change of the median; relative on scale `ratio`"),
-            may(REAL, "low", "lower end of its interval"),
-            may(REAL, "high", "upper end of its interval"),
-            may(REAL, "p_value", "probability of such a change by chance"),
-        ),
-    ),
-    "change_points": Table(
-        "a change in the history of a metric",
-        (
-            *_SERIES,
-            must(TEXT, "run_id", "the first run of the new level", label="From run"),
-            must(TEXT, "verdict", "`worse` or `better`"),
-            must(WHOLE, "started_ns", "start of that run"),
-            must(REAL, "before", "level before, in the unit of the metric"),
-            must(REAL, "after", "level after, in the unit of the metric"),
-            must(REAL, "p_value", "probability of such a change by chance"),
-        ),
-    ),
-}
-
-REGRESSION_TABLES: dict[str, pa.Schema] = {name: table.schema for name, table in COMPARISON_TABLES.items()}

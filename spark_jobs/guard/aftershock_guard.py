@@ -4,12 +4,15 @@
     pyspark.daemon        an executor asks it for workers; it forks one for whoever connects
 
 A connection within one machine has a user at its other end, whom the kernel knows. Executors run this file as their
-`spark.python.daemon.module`. It needs no module of ours, and has a name that no module of a user's own job has.
+`spark.python.daemon.module`. It needs no module of ours, and has a name that no module of a user's own job has. A
+program of ours can name modules in the environment (`PRELOADED`) that the daemon imports before it forks: a worker that
+takes the place of a lost one then finds them there.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import socket
 from pathlib import Path
@@ -21,6 +24,7 @@ import pyspark.daemon
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LOCAL, REMOTE, STATE, USER = 1, 2, 3, 7  # columns
 ESTABLISHED = "01"
+PRELOADED = "AFTERSHOCK_PRELOADED"
 MAPPED = "0000000000000000FFFF0000"  # before an IPv4 address, of a program that uses IPv6 for both
 
 
@@ -46,6 +50,7 @@ class GuardedSocket(socket.socket):
     """Accepts this user's connections; another's ends, and counts as an interrupted call, after which one goes on."""
 
     def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection of this user, and its address; raises `OSError` (EINTR) after one of another."""
         connection, address = super().accept()
         if user_of_peer(connection) == os.getuid():
             return connection, address
@@ -70,6 +75,12 @@ def user_of_peer(connection: socket.socket) -> int | None:
     return None
 
 
+def preload(names: str) -> None:
+    """Import the modules of these names, which spaces divide."""
+    for name in names.split():
+        importlib.import_module(name)
+
+
 def _written(address: tuple[str, int]) -> str:
     """An address and port as the kernel's tables have them."""
     host, port = address
@@ -80,4 +91,5 @@ if __name__ == "__main__":
     # In the daemon's own view only: workers, which it forks, may listen to whomever they like.
     guarded = SimpleNamespace(**{**vars(socket), "socket": GuardedSocket})
     pyspark.daemon.socket = guarded  # type: ignore[assignment, attr-defined]  # the module that the daemon imported
+    preload(os.environ.get(PRELOADED, ""))
     pyspark.daemon.manager()

@@ -52,15 +52,19 @@ class ProgressJournal(StreamingQueryListener):
         self._journal = journal
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """The query was started, or started again."""
         self._journal.record(QueryStarted(str(event.runId)))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A batch was committed."""
         self._journal.record(BatchCommitted(json.loads(event.progress.json)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """The query waits for input."""
         self._journal.record(QueryIdle(str(event.runId)))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """The query has ended, with an error or without."""
         self._journal.record(QueryTerminated(str(event.runId), event.exception))
 
 

@@ -43,6 +43,7 @@ class FirstQuery(ProgressJournal):
         self._executors, self._followed = executors, ""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """The first query to start is the one that is followed."""
         if self._followed:
             return
         self._followed = str(event.id)
@@ -50,10 +51,12 @@ class FirstQuery(ProgressJournal):
         self._journal.record(QueryReady(tuple(sorted(self._executors()))))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A batch was committed; those of other queries do not count."""
         if str(event.progress.id) == self._followed:
             super().onQueryProgress(event)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """A query has ended; after the one that is followed, the next to start is."""
         if str(event.id) != self._followed:
             return
         super().onQueryTerminated(event)

@@ -17,7 +17,7 @@ from journal.events.testbed import (
     WorkerLost,
 )
 from results.tables.columns import Row
-from results.tables.schema import RecoveredHow
+from results.tables.testbed import RecoveredHow
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import Loss
 

@@ -223,12 +223,14 @@ def run(
     message_overhead: float | None = None,
     bracket: Bracket = UNSEARCHED,
     moved_s: float | None = None,
+    copies_cpu_share: float | None = None,
+    checkpoint_cpu_share: float | None = None,
     tentative_accuracy: float | None = None,
     tentative_fidelity: float | None = None,
 ) -> Row:
     """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one.
 
-    `moved_s` is what `clock_step_s` found, the last two are `tentative.totals`.
+    `moved_s` is what `clock_step_s` found, the last four are `copies.cpu_shares` and `tentative.totals`.
     """
     start_ns, end_ns = plan.window_start_ns, plan.window_end_ns
     window_s = (end_ns - start_ns) / NS
@@ -250,6 +252,8 @@ def run(
         "faults": len(plan.events),
         "records_committed": round(records),
         "message_overhead": message_overhead,
+        "copies_cpu_share": copies_cpu_share,
+        "checkpoint_cpu_share": checkpoint_cpu_share,
         "tentative_accuracy": tentative_accuracy,
         "tentative_fidelity": tentative_fidelity,
         **bracket._asdict(),

@@ -28,7 +28,7 @@ WINDOW = ["start_ms", "end_ms"]
 
 
 @dataclass(frozen=True)
-class Absence:
+class PartitionOutage:
     """Nothing came from these partitions between two moments."""
 
     start_ns: int
@@ -36,15 +36,15 @@ class Absence:
     partitions: tuple[str, ...]
 
 
-def absences(journal: Iterable[Event]) -> list[Absence]:
+def partition_outages(journal: Iterable[Event]) -> list[PartitionOutage]:
     """Who was absent when; two that follow each other differ. The last one may have no end."""
     told = [event for event in journal if isinstance(event, PartitionsAbsent)]
     ends: list[float] = [*(event.at_ns for event in told[1:]), math.inf]
-    spans = (Absence(event.at_ns, end, event.partitions) for event, end in zip(told, ends, strict=True))
+    spans = (PartitionOutage(event.at_ns, end, event.partitions) for event, end in zip(told, ends, strict=True))
     return [each for each in spans if each.partitions]
 
 
-def output_before_absence(journal: Iterable[Event], layout: Layout) -> dict[str, float]:
+def output_before_outage(journal: Iterable[Event], layout: Layout) -> dict[str, float]:
     """How many records each partition had put out when the first ones became absent, by the last report before."""
     before: Report | None = None
     for event in journal:
@@ -67,8 +67,8 @@ def tentative(
     `found` is the tentative output, `oracle` what is exact, `sink` the exact output (`workloads.results`); `found` and
     `sink` also have when each result was out, `arrived_ms`.
     """
-    workload, layout, absent = experiment.workload, layout_of(experiment), absences(journal)
-    topology = topology_of(layout, output_before_absence(journal, layout))
+    workload, layout, absent = experiment.workload, layout_of(experiment), partition_outages(journal)
+    topology = topology_of(layout, output_before_outage(journal, layout))
     frames = [_by_second(frame) if workload.by_record else frame for frame in (found, oracle, sink)]
     of_windows: list[Mapping[tuple[int, int], pd.DataFrame]] = [dict(iter(each.groupby(WINDOW))) for each in frames]
     nothing = frames[1].iloc[:0], frames[2].iloc[:0]
@@ -118,7 +118,9 @@ def _row(
     }
 
 
-def _prediction(window: tuple[int, int], found: pd.DataFrame, absent: Sequence[Absence], topology: Topology) -> Row:
+def _prediction(
+    window: tuple[int, int], found: pd.DataFrame, absent: Sequence[PartitionOutage], topology: Topology
+) -> Row:
     """Of output that came out when those that were absent had just come back, they are what it lacks."""
     first_ns = int(found["arrived_ms"].min()) * MS
     begun = [each for each in absent if each.start_ns <= first_ns + MS]  # the arrival is rounded to whole ms

@@ -47,6 +47,7 @@ SETTINGS = {
     "spark.locality.wait": "0s",
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+    "spark.executorEnv.AFTERSHOCK_PRELOADED": "testbed.runtime.slot testbed.runtime.job",  # `aftershock_guard`
 }
 
 
@@ -60,6 +61,7 @@ class Stage(threading.Thread):
         self.failure: str | None = None
 
     def run(self) -> None:
+        """Run the stage to its end, or note what ended it."""
         document, address, secret = self._given
 
         def serve(task: int, _: Iterable[int]) -> Iterable[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
 from experiments.errors import BadInput
-from testbed.core.by_batch.absence import Absence
+from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.control import (
     Absent,
     Failure,
@@ -83,7 +83,7 @@ class Coordinator:
         self._lost = set(self._down)
         self._underway: dict[int, Underway] = {}
         self._round, self._unreported = 0, set[int]()
-        self._absence = Absence(layout) if tentative else None
+        self._absent_partitions = AbsentPartitions(layout) if tentative else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
         shared = self.history, self.placement, self._down, self._effects
         self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._restore_in)
@@ -105,7 +105,9 @@ class Coordinator:
     @property
     def absent(self) -> frozenset[int]:
         """The partitions without whose output the others go on; nobody before the first start."""
-        return self._absence.absent(self._down) if self._absence is not None and self.epoch else frozenset()
+        if self._absent_partitions is None or not self.epoch:
+            return frozenset()
+        return self._absent_partitions.absent(self._down)
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
@@ -198,16 +200,16 @@ class Coordinator:
 
     def _on_turned_tentative(self, message: TurnedTentative) -> None:
         """If what was missing has come back in the meantime, the partition goes back at once."""
-        if self._absence is not None:
-            self._absence.turned(message.partition)
+        if self._absent_partitions is not None:
+            self._absent_partitions.turned(message.partition)
             self._restore_what_can_be()
 
     def _tell_absent(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
         """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now, but
         for those whose copies are about to be promoted: they hear it then."""
-        if self._absence is not None:
-            self._absence.forget(forgotten)
-            news = self._absence.news(self._up().difference(promoted), self._down)
+        if self._absent_partitions is not None:
+            self._absent_partitions.forget(forgotten)
+            news = self._absent_partitions.news(self._up().difference(promoted), self._down)
             self._order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
 
     def _on_stored(self, message: Stored) -> None:
@@ -229,8 +231,8 @@ class Coordinator:
             if worker is not None:
                 self.placement.move(number, worker)
         restored = frozenset(plan)
-        if self._absence is not None:
-            restored |= self._absence.corrected_with(self._down - restored)
+        if self._absent_partitions is not None:
+            restored |= self._absent_partitions.corrected_with(self._down - restored)
         if restored:
             self._recover(restored)
         self._go_where_ready()

@@ -64,7 +64,9 @@ class EventualCheckpoint:
 class Backward(Protocol):
     """What segments are read from, in the way of `LogReader.backward`."""
 
-    def backward(self, end: SegmentId) -> Iterator[tuple[SegmentId, Segment]]: ...
+    def backward(self, end: SegmentId) -> Iterator[tuple[SegmentId, Segment]]:
+        """The segments from `end` back to the first, newest first."""
+        ...
 
 
 def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> EventualCheckpoint:

@@ -45,11 +45,11 @@ class OutputLog:
         self._entries = self._results = 0
         self._pending: list[Block] = []
         self._kept: deque[Kept] = deque()
-        self._strays: list[SegmentId] = []
+        self._unneeded: deque[SegmentId] = deque()  # to be deleted
 
     def restore(self, life: int, kept: Sequence[Kept], strays: Iterable[SegmentId]) -> None:
         """Go on behind these segments, in a life that no segment has; `strays` lead nowhere and will be deleted."""
-        self._life, self._kept, self._strays = life, deque(kept), list(strays)
+        self._life, self._kept, self._unneeded = life, deque(kept), deque(strays)
         self._last = kept[-1].id if kept else SegmentId(NO_LIFE, 0)
         self._entries = kept[-1].ends if kept else 0
         self._results = kept[-1].results if kept else 0
@@ -82,16 +82,17 @@ class OutputLog:
     def trim(self, delivered: int) -> int:
         """Delete the segments that no recovery reads and whose rows, up to number `delivered`, have all arrived.
 
-        Returns how many. Raises `EnvironmentFailure` if the store refuses.
+        Returns how many. Raises `EnvironmentFailure` if the store refuses; the next call deletes the rest.
         """
-        found = self._strays
-        self._strays = []
         begins = min((each.begins for each in self._fallbacks), default=0)
         while self._guarded and self._kept[0].ends <= begins and self._kept[0].results <= delivered:
-            found.append(self._kept.popleft().id)
-        for each in found:
-            self._store.delete(segment_key(self._name, each))
-        return len(found)
+            self._unneeded.append(self._kept.popleft().id)
+        deleted = 0
+        while self._unneeded:
+            self._store.delete(segment_key(self._name, self._unneeded[0]))
+            self._unneeded.popleft()
+            deleted += 1
+        return deleted
 
     @property
     def results(self) -> int:

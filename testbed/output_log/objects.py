@@ -36,6 +36,7 @@ class LogObject:
     block: Block
 
     def pieces(self) -> Iterable[Piece]:
+        """Its bytes, in pieces; `decode_object` reads them."""
         yield pickle.dumps((self.epoch, self.begin, self.end), protocol=5)
         yield from Segment(self.epoch, 0, self.end.number, self.begin.entries, self.block).pieces()
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from experiments.errors import BadInput
-from models.replication.planners import PLANNERS
 from testbed.core.copies import largest_slot
 from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol
@@ -28,11 +27,14 @@ class PartiallyActive(Passive):
         self, ratio: float = 0.0, planner: str = "structure-aware", rates: Mapping[str, float] | None = None
     ) -> None:
         """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
+        from models.replication.planners import PLANNERS  # here, since slots wait for what they import
+
         if not 0 <= ratio <= 1:
             raise BadInput("replication_ratio", ratio, "0 to 1")
         if planner not in PLANNERS:
             raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
-        self._ratio, self._planner, self._rates = ratio, planner, rates
+        self._ratio, self._rates = ratio, rates
+        self._planner, self._plan = planner, PLANNERS[planner]
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
@@ -48,7 +50,7 @@ class PartiallyActive(Passive):
         if not budget:
             return frozenset()
         topology = topology_of(layout, even_rates(layout) if self._rates is None else self._rates)
-        replicated = PLANNERS[self._planner](topology, budget).replicated
+        replicated = self._plan(topology, budget).replicated
         if not replicated.any():
             allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"
             raise BadInput("replication_ratio", self._ratio, allowed)

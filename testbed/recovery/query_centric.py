@@ -9,8 +9,6 @@ from typing import cast
 import numpy as np
 
 from experiments.errors import BadInput
-from models.recovery.planners import PLANNERS
-from models.recovery.within_limits import plan_within, time_left
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
 from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
@@ -54,6 +52,8 @@ class QueryCentric(Recovery):
         """
         if capacity is not None and capacity < 1:
             raise BadInput("capacity", capacity, "1 or more partitions for each worker")
+        from models.recovery.planners import PLANNERS  # here, since slots wait for what they import
+
         if planner not in PLANNERS:
             raise BadInput("planner", planner, ", ".join(PLANNERS))
         if limit_s <= 0:
@@ -90,6 +90,8 @@ class QueryCentric(Recovery):
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
         """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
         planned, again and again, but the planner has `limit_s` for all of it."""
+        from models.recovery.within_limits import plan_within, time_left
+
         left_s = time_left(self._limit_s)
         capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
         while True:

@@ -7,13 +7,15 @@ made of this partition and of all that are upstream of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from models.recovery.problem import RecoveryProblem
 from testbed.core.layout import Layout
 from testbed.operators import Sink
+
+if TYPE_CHECKING:
+    from models.recovery.problem import RecoveryProblem
 
 DEFAULT_PRIORITY = 1.0
 
@@ -48,6 +50,10 @@ def problem_of(
     costs        of partitions, in the unit of the capacity; by default each costs 1
     priorities   of queries by the name of their sink or of their output partition; of the others, 1
     """
+    from scipy import sparse  # here, since slots wait for what they import
+
+    from models.recovery.problem import RecoveryProblem
+
     mask = np.zeros(len(layout.partitions), dtype=bool)
     mask[list(failed)] = True
     position = np.cumsum(mask) - 1

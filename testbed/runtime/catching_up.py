@@ -38,7 +38,8 @@ class _Way:
 class CatchingUp:
     """The partitions of a slot that are restored or promoted, and not yet as far as they ever were.
 
-    A partition of which nobody knows how far it was is never told of.
+    A partition that has no life behind it is never told of. One that was lost before it could report how far it was has
+    arrived as soon as it goes on.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,8 @@ class CatchingUp:
         """A recovery begins: what these partitions were on the way to is void."""
         for number in {*peers.restored, *peers.reached}:
             self._ways.pop(number, None)
-            self._goals[number] = peers.reached.get(number, {})
+            self._goals.pop(number, None)
+        self._goals |= peers.reached
 
     def begin(self, partition: Partition, found: ReadBack) -> None:
         """A partition of this slot has gone back with what was read for it."""
@@ -61,9 +63,10 @@ class CatchingUp:
 
     def follow(self, partition: Partition) -> None:
         """A partition of this slot is back, at a checkpoint or as the copy that it was."""
-        number, goal = partition.number, self._goals.get(partition.number, {})
-        if goal:
-            self._ways[number] = _Way(partition, partition.position, partition.tally.records_in, goal)
+        number = partition.number
+        if number in self._goals:
+            records_in = partition.tally.records_in
+            self._ways[number] = _Way(partition, partition.position, records_in, self._goals[number])
 
     def count(self, partition: Partition, channel: int) -> None:
         """A partition is about to process the frame at the head of a channel."""

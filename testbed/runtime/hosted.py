@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.frames import Frame, data_bytes
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.output_log.partition import LoggedPartition, keeps_log
@@ -18,15 +19,34 @@ At: TypeAlias = Callable[..., None]
 
 
 class Timed(Partition):
-    """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
+    """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`.
+
+    turns_s       CPU time of its turns [s]
+    checkpoint_s  part of that for taking checkpoints [s]
+    input_bytes   of a copy: size of the messages that have come for it
+    """
 
     on_checkpoint_time: Callable[[float], None]
+    turns_s = checkpoint_s = 0.0
+    input_bytes = 0
+
+    def charge(self, since_s: float) -> float:
+        """Its turn began at this CPU time of the thread [s] and ends now; returns the CPU time at which it ends."""
+        now_s = time.thread_time()
+        self.turns_s += now_s - since_s
+        return now_s
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
         """Take a checkpoint, as the partition does, and report how long that took."""
-        begun_s = time.perf_counter()
+        begun_s, cpu_s = time.perf_counter(), time.thread_time()
         super().checkpoint(number, forced)
         self.on_checkpoint_time(time.perf_counter() - begun_s)
+        self.checkpoint_s += time.thread_time() - cpu_s
+
+    @property
+    def retained_bytes(self) -> int:
+        """Size of the output that it keeps in memory for others that may need it again [bytes]."""
+        return 0
 
 
 class TimedPartition(Timed):
@@ -36,8 +56,17 @@ class TimedPartition(Timed):
 class TimedBatchedPartition(Timed, BatchedPartition):
     """A partition that works batch by batch."""
 
+    def on_frame(self, frame: Frame) -> None:
+        if self.muted:
+            self.input_bytes += data_bytes(frame)
+        super().on_frame(frame)
 
-class TimedLoggedPartition(Timed, LoggedPartition):
+    @property
+    def retained_bytes(self) -> int:
+        return self.retained.unstored_bytes + self.withheld_bytes
+
+
+class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
     """A partition that keeps an output log. `check_s`: the time that it has spent on saving parts [s]."""
 
     check_s = 0.0
@@ -62,24 +91,24 @@ class Hosted:
     def __init__(self, job: Job, layout: Layout) -> None:
         self._layouts, self._schemas = layout.partitions, [channel.schema for channel in layout.channels]
         self._job = job
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, Timed] = {}
         self._awake: dict[int, None] = {}
         self.checkpoint_s = 0.0
 
     def __contains__(self, number: int) -> bool:
         return number in self._partitions
 
-    def __getitem__(self, number: int) -> Partition:
+    def __getitem__(self, number: int) -> Timed:
         return self._partitions[number]
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[Timed]:
         return iter(self._partitions.values())
 
-    def make(self, number: int) -> Partition:
+    def make(self, number: int) -> Timed:
         """A new partition, which has yet to be restored."""
         job = self._job
         common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.partition_limits
-        partition: TimedPartition | TimedBatchedPartition | TimedLoggedPartition
+        partition: Timed
         if keeps_log(self._layouts[number], job.protocol_class):
             budget = PacedBudget(job.saving.pace)
             partition = TimedLoggedPartition(*common, job.batching, policy=job.saving.policy, budget=budget)
@@ -114,7 +143,7 @@ class Hosted:
         """Whether any partition may have something to do."""
         return bool(self._awake)
 
-    def turn(self) -> Iterator[Partition]:
+    def turn(self) -> Iterator[Timed]:
         """Those that may have something to do, each once; who is woken after its turn waits for the next call."""
         for number in list(self._awake):
             del self._awake[number]

@@ -34,7 +34,7 @@ class Peers:
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
     reached    by partition that goes back or is promoted how far it has ever been (`Partition.progress`), as far as
-               that is known
+               that is known; nobody is named at the first start
     """
 
     epoch: int
@@ -118,6 +118,26 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a partition has taken since the slot has it.
+
+    muted           whether it is a copy
+    processing_s    CPU time of its turns but for checkpoints [s]
+    checkpoint_s    CPU time for taking and writing its checkpoints [s]
+    records         that it has processed; of a source, that it has emitted
+    input_bytes     of a copy: size of the messages that have come for it; none come for that of a source
+    retained_bytes  size of the output that it keeps in memory for others that may need it again
+    """
+
+    muted: bool
+    processing_s: float
+    checkpoint_s: float
+    records: int
+    input_bytes: int
+    retained_bytes: int
+
+
+@dataclass(frozen=True)
 class SlotStatus:
     """A sign of life, with what the slot's partitions have counted.
 
@@ -134,6 +154,7 @@ class SlotStatus:
     reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
     logs       by partition that keeps an output log what that has and costs (`TimedLoggedPartition.counts_of_log`)
+    costs      of all partitions, copies too
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
     idle_s     time in which it had nothing to do
@@ -158,6 +179,7 @@ class SlotStatus:
     loaded: tuple[Loaded, ...] = ()
     reached: tuple[Reached, ...] = ()
     logs: dict[int, dict[str, float]] = field(default_factory=dict)
+    costs: dict[int, Cost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ class Milestones:
             self._journal.record(PartitionReached(**self._told(reached), at_ns=_ago(now_ns, reached)))
 
     def reached(self, partitions: Iterable[int]) -> dict[int, dict[int, int]]:
-        """How far each of these has ever been, but for those of which no slot has reported."""
-        return {number: dict(self._reached[number]) for number in partitions if number in self._reached}
+        """How far each of these has ever been, as far as slots have reported: a slot may be lost before it does."""
+        return {number: dict(self._reached.get(number, {})) for number in partitions}
 
     def _told(self, message: Kept | Loaded | Reached) -> dict[str, Any]:
         told = {name: value for name, value in vars(message).items() if name != "age_s"}

@@ -23,6 +23,7 @@ from testbed.runtime.sinks import Outlet, outlet_of
 
 T = TypeVar("T")
 MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
+MOST_BATCHES = 16  # under way, of a sink that publishes each batch by itself
 
 
 class Outputs:
@@ -112,7 +113,8 @@ class SinkOutput:
     the sink in between.
 
     `on_published` is called with the last number that is out, after each publication; `on_written` when there is room.
-    Only one thing is written at a time; what gathers meanwhile is written together.
+    Only one thing is written or published at a time; what gathers meanwhile is written or published together, since a
+    transaction takes about as long with several batches as with one.
     """
 
     def __init__(
@@ -129,10 +131,13 @@ class SinkOutput:
         self._outlet = outlet_of(job, layout)
         self._under_way, self._closed = 0, False
         self._unwritten: list[pa.RecordBatch] = []
+        self._unpublished: dict[int, Sequence[pa.RecordBatch]] = {}
+        self._most_publications = MOST_BATCHES if job.protocol_class.by_batch else MOST_PUBLICATIONS
 
     def reopen(self) -> None:
-        """A new outlet for another epoch."""
+        """A new outlet for another epoch. What gathered for the old one comes again."""
         self._leave()
+        self._unpublished = {}
         self._outlet = outlet_of(self._job, self._layout)
 
     def close(self) -> None:
@@ -144,13 +149,13 @@ class SinkOutput:
     def full(self) -> bool:
         """Whether as much is under way as may be."""
         if self._publishes:
-            return self._under_way >= MOST_PUBLICATIONS
+            return self._under_way + len(self._unpublished) >= self._most_publications
         return self._under_way + len(self._unwritten) >= MOST_WRITES
 
     @property
     def empty(self) -> bool:
         """Whether nothing is under way."""
-        return not self._under_way and not self._unwritten
+        return not self._under_way and not self._unwritten and not self._unpublished
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch, now or with others when the current writing is over."""
@@ -159,11 +164,17 @@ class SinkOutput:
             self._write_all()
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """Publish the output up to a checkpoint."""
+        """Publish output under its number, now or with others when the current publication is over."""
+        self._unpublished[number] = batches
+        if not self._under_way:
+            self._publish_all()
+
+    def _publish_all(self) -> None:
+        outputs, self._unpublished = self._unpublished, {}
         self._under_way += 1
         outlet = self._outlet
         self._background.submit(
-            partial(_attempted, partial(outlet.publish, number, batches)),
+            partial(_attempted, partial(outlet.publish, outputs)),
             partial(self._after_publication, outlet),
         )
 
@@ -187,10 +198,12 @@ class SinkOutput:
         self._under_way -= 1
         if self._closed:
             return
+        if isinstance(found, AftershockError) and self._outlet is outlet:
+            raise found
+        if self._unpublished and not self._under_way:
+            self._publish_all()
         if not isinstance(found, AftershockError):
             self._on_published(found)
-        elif self._outlet is outlet:
-            raise found
 
     def _leave(self) -> None:
         """What it has yet to publish comes again, from the logs: it must not shut out whoever publishes that."""

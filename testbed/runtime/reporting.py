@@ -11,9 +11,9 @@ from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
 from testbed.runtime.catching_up import CatchingUp
 from testbed.runtime.exchange import Exchange
-from testbed.runtime.hosted import Hosted, TimedLoggedPartition
+from testbed.runtime.hosted import Hosted, Timed, TimedLoggedPartition
 from testbed.runtime.inputs import Inputs
-from testbed.runtime.messages import SlotStatus
+from testbed.runtime.messages import Cost, SlotStatus
 from testbed.runtime.outputs import Outputs
 from testbed.runtime.stillness import Counts
 from testbed.runtime.storing import Storing
@@ -62,8 +62,15 @@ class Reporting:
             progress={each.number: each.progress for each in here},
             loaded=self._catching_up.take_loaded(),
             reached=self._catching_up.take_reached(),
+            costs={each.number: self._cost(each) for each in restored},
             logs={each.number: each.counts_of_log for each in here if isinstance(each, TimedLoggedPartition)},
         )
+
+    def _cost(self, of: Timed) -> Cost:
+        checkpoint_s = of.checkpoint_s + self._storing.written_of.get(of.number, 0.0)
+        processing_s = max(0.0, of.turns_s - of.checkpoint_s)
+        records = of.tally.records_out if isinstance(of.layout.element, Source) else of.tally.records_in
+        return Cost(is_muted(of), processing_s, checkpoint_s, records, of.input_bytes, of.retained_bytes)
 
     def _counts(self, here: Sequence[Partition]) -> Counts:
         sent, processed = (sum(numbers) for numbers in zip((0, 0), *(each.counts for each in here), strict=True))

@@ -27,6 +27,7 @@ from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.recovery import QueryCentric
+from testbed.runtime.cost_reports import CostReports
 from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.guest import Guest
@@ -54,6 +55,7 @@ from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
+FIRST_EPOCH = 1  # nobody has been anywhere before
 DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
@@ -88,6 +90,7 @@ class Server:
     committed                    all output up to a line is out, and will not be undone: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are; of slots together the
                                  bytes sent, CPU time, idle time, and time for checkpoints
+    costs                        once a second: what partitions and their copies have taken, by the worker they are at
     undeleted                    what the store said that would not delete, or list, what nobody needs
     draining                     it was asked to end, so the sources do
     finished                     the output is complete: where that has the sources
@@ -112,6 +115,7 @@ class Server:
         self._course = Course(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
         self._costs = MeasuredCosts()
+        self._cost_reports = CostReports(self._layout, self._guests, journal)
         self._measures_costs = isinstance(strategy, QueryCentric)
         if isinstance(strategy, QueryCentric):
             strategy.measured = self._costs.cores
@@ -240,6 +244,7 @@ class Server:
 
     def _on_clock(self, now_s: float) -> None:
         self._entrance.on_clock(now_s)
+        self._cost_reports.on_clock(now_s)
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
                 self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
@@ -300,7 +305,7 @@ class Server:
         restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
-        reached = self._milestones.reached(affected)
+        reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
         positions = self._course.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))

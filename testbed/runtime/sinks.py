@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.layout import PartitionLayout
 from testbed.runtime.job import Job, OutputKind
+
+Numbered: TypeAlias = Mapping[int, Sequence[pa.RecordBatch]]  # output by its number, the lowest first
 
 
 class Superseded(AftershockError):
@@ -26,8 +29,9 @@ class Outlet(ABC):
     """
 
     @abstractmethod
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
-        """All or nothing; ignored if this number, or a later one, is out. Returns the last number that is out.
+    def publish(self, outputs: Numbered) -> int:
+        """Everything up to some number or nothing; what has a number that is out, or an earlier one, is left out.
+        Returns the last number that is out.
 
         Number 0, without batches, only asks.
         """
@@ -51,8 +55,8 @@ class Nowhere(Outlet):
     def __init__(self) -> None:
         self._out = 0
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
-        self._out = max(number, self._out)
+    def publish(self, outputs: Numbered) -> int:
+        self._out = max(*outputs, self._out)
         return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -60,7 +64,7 @@ class Nowhere(Outlet):
 
 
 class Files(Outlet):
-    """A file for each published checkpoint, which is there whole or not at all; one that only grows for the rest."""
+    """A file for each published number, which is there whole or not at all; one that only grows for the rest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,10 +72,11 @@ class Files(Outlet):
         self._opened_ns, self._written = time.time_ns(), 0
         self._out = max((int(path.stem) for path in folder.glob("[0-9]*.arrow")), default=0)
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
-        if batches:
-            self._save(f"{number:09d}.arrow", batches)
-        self._out = max(number, self._out)
+    def publish(self, outputs: Numbered) -> int:
+        for number, batches in outputs.items():
+            if batches:
+                self._save(f"{number:09d}.arrow", batches)
+            self._out = max(number, self._out)
         return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:

@@ -31,6 +31,7 @@ class Storing:
 
     lags        whether some checkpoint has waited for too long: logs grow until it is stored
     written_s   CPU time of the thread that writes [s]
+    written_of  the same for each partition
     """
 
     def __init__(self, store: ObjectStore, background: Background, at: At) -> None:
@@ -38,6 +39,7 @@ class Storing:
         self._unstored: dict[int, Unstored] = {}
         self._kept: list[tuple[Kept, float]] = []  # and when it was taken [s, monotonic]
         self.lags, self.written_s = False, 0.0
+        self.written_of: dict[int, float] = {}
 
     def restart(self, number: int) -> None:
         """A partition goes back: what is under way is of no use to it."""
@@ -45,7 +47,7 @@ class Storing:
 
     def clear(self) -> None:
         """Forget all partitions."""
-        self._unstored = {}
+        self._unstored, self.written_of = {}, {}
 
     def life(self, number: int) -> object:
         """What is the same until a partition goes back or is forgotten."""
@@ -90,7 +92,9 @@ class Storing:
                 written += self._store.put(key, content())
         except EnvironmentFailure as error:
             return error
-        self.written_s += time.thread_time() - begun_s
+        taken_s = time.thread_time() - begun_s
+        self.written_s += taken_s
+        self.written_of[number] = self.written_of.get(number, 0.0) + taken_s
         return written
 
     def _on_written(

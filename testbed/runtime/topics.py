@@ -21,7 +21,7 @@ from testbed.core.layout import PartitionLayout
 from testbed.operators import Source
 from testbed.queries import as_messages
 from testbed.runtime.job import Job, JobInput
-from testbed.runtime.sinks import Outlet, Superseded
+from testbed.runtime.sinks import Numbered, Outlet, Superseded
 from testbed.runtime.sources import Feed, Read
 from workloads.json_records import opening
 from workloads.schedule import NS_PER_MS
@@ -160,7 +160,7 @@ class _Reader(threading.Thread):
 class KafkaResults(Outlet):
     """Results of one sink partition, as messages of one partition of the topic.
 
-    Published is in transactions, each with the checkpoint's number as the offset of a consumer group that only stands
+    Published is in transactions, each with the last number in it as the offset of a consumer group that only stands
     for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it. After a
     failure it publishes nothing more: what was queued behind would be taken for all that was to come before it.
     """
@@ -173,11 +173,11 @@ class KafkaResults(Outlet):
         self._ended: AftershockError | None = None
         self._out = 0
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
+    def publish(self, outputs: Numbered) -> int:
         deadline = Deadline(PATIENCE_S)
         while self._ended is None:
             begun_s = time.monotonic()
-            failure = self._attempt(number, batches)
+            failure = self._attempt(outputs)
             if failure is None:
                 return self._out
             if (
@@ -198,12 +198,12 @@ class KafkaResults(Outlet):
     def abandon(self) -> None:
         self._ended = Superseded(f"{self._name}: its slot goes on without it")
 
-    def _attempt(self, number: int, batches: Sequence[pa.RecordBatch]) -> KafkaError | None:
+    def _attempt(self, outputs: Numbered) -> KafkaError | None:
         """What failed; then the producer is gone, and what became of its transaction is found out by opening anew."""
         try:
             producer = self._producer or self._open()
-            if number > self._out:
-                self._transact(producer, number, batches)
+            if left := {number: batches for number, batches in outputs.items() if number > self._out}:
+                self._transact(producer, left)
         except KafkaException as error:
             self._producer = None
             refusal: KafkaError = error.args[0]
@@ -244,10 +244,12 @@ class KafkaResults(Outlet):
         self._producer = producer
         return producer
 
-    def _transact(self, producer: Producer, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+    def _transact(self, producer: Producer, outputs: Numbered) -> None:
+        number = max(outputs)
         producer.begin_transaction()
         try:
-            self._send(producer, batches)
+            for batches in outputs.values():
+                self._send(producer, batches)
         except KafkaException:
             producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
             raise

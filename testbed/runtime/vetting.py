@@ -50,7 +50,8 @@ class Vetting:
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
         sources = status.positions, status.copied
-        for partitions in (status.tallies, *sources, status.finished, status.progress, status.logs, told):
+        of_partitions = status.tallies, status.finished, status.progress, status.logs, status.costs
+        for partitions in (*of_partitions, *sources, told):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
@@ -60,6 +61,11 @@ class Vetting:
         for number, tally in status.tallies.items():
             if tally.keys() != TALLIED or min(tally.values()) < 0:
                 _refuse(f"this tally of {self._names[number]}")
+        for number, cost in status.costs.items():
+            if not (0 <= cost.processing_s <= MOST_CPU_S and 0 <= cost.checkpoint_s <= MOST_CPU_S):
+                _refuse(f"the CPU time of {self._names[number]}")
+            if min(cost.records, cost.input_bytes, cost.retained_bytes) < 0:
+                _refuse(f"what {self._names[number]} has taken in or keeps")
         for number, log in status.logs.items():
             if not _is_log(log):
                 _refuse(f"this log of {self._names[number]}")

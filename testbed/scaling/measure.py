@@ -265,7 +265,10 @@ def _connected() -> tuple[socket.socket, socket.socket]:
     """Both ends of a TCP connection on this machine; the system buffers more than the largest frame."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = socket.create_connection(server.getsockname())
-        there, _ = server.accept()
+        there, whose = server.accept()
+        while whose != here.getsockname():  # every user of this machine may have come first
+            there.close()
+            there, whose = server.accept()
     for end in (here, there):
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return here, there

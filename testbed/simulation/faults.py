@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
+from testbed.core.coordinator import Coordinator, Phase
+from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore
 
 
@@ -52,6 +54,22 @@ class FaultSchedule:
             return None
         self._passed = 0
         return self._pending.popleft()
+
+
+def is_moment(moment: CrashMoment, workers: Sequence[Worker], coordinator: Coordinator) -> bool:
+    """Whether a fault that waits for this moment may strike now."""
+    partitions = [partition for worker in workers for partition in worker.partitions.values()]
+    match moment:
+        case CrashMoment.ANY:
+            return True
+        case CrashMoment.ALIGNING:
+            return any(partition.aligning for partition in partitions)
+        case CrashMoment.STORING:
+            return any(worker.storing for worker in workers)
+        case CrashMoment.RESTORING:
+            return coordinator.phase is Phase.RESTORING and coordinator.epoch > 1
+        case CrashMoment.REPLAYING:
+            return any(partition.replaying for partition in partitions)
 
 
 def spoil(store: MemoryStore, needed: set[str], random: Random) -> bool:

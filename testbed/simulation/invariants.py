@@ -41,6 +41,7 @@ class Invariants:
         self._layout, self._coordinator, self._network = layout, coordinator, network
         self._workers, self._credit = workers, limits.frames_in_flight
         self.memory = RetainedMemory(limits)
+        self._feeding = frozenset[int]()
         self.tentative = TentativeChecks(layout)
         self._changed, self._all_changed = set[int](), True
         self._placed: dict[int, tuple[Worker, BatchedPartition]] = {}
@@ -129,14 +130,18 @@ class Invariants:
         if waiting:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
-    def check_restored(self, worker: Worker, number: int, feeding: frozenset[int]) -> None:
-        """A strategy that restores parts leaves exact survivors alone, unless something could not be read. A copy is
-        none, be it that it could not be made.
+    def restoring(self, names: frozenset[str]) -> None:
+        """A strategy that replays from the sources restores these: what nobody has of them begins anew, and all
+        upstream of that."""
+        there = {number for worker in self._workers for number in worker.partitions}
+        lost = {each.number for each in self._layout.partitions if each.name in names} - there
+        self._feeding = self._layout.with_upstream(lost)
 
-        `feeding`: but for those that lost partitions get their input from, where nothing else has it.
-        """
+    def check_restored(self, worker: Worker, number: int) -> None:
+        """A strategy that restores parts leaves exact survivors alone, unless something could not be read, or lost
+        partitions need input that nothing else has. A copy is none, be it that it could not be made."""
         there = worker.partitions.get(number)
-        if number in feeding:
+        if number in self._feeding:
             return
         if isinstance(there, BatchedPartition) and there.epoch >= 0 and not there.muted and not there.tentative:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")

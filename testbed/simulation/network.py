@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import border_of
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.frames import Frame, FrameKind, FrameReader, encode
 from testbed.core.layout import Layout
+from testbed.core.partition import Partition
 
 
 class ContentChanged(AftershockError):
@@ -24,6 +27,7 @@ class Network:
 
     def __init__(self, layout: Layout, by_batch: bool, random: Random) -> None:
         self._by_batch, self._random = by_batch, random
+        self._channels = layout.channels
         self._schemas = [channel.schema for channel in layout.channels]
         self._frames: list[deque[Frame]] = [deque() for _ in range(2 * len(layout.channels))]
         self._contents: dict[tuple[int, FrameKind, int], Frame] = {}
@@ -59,6 +63,16 @@ class Network:
         for _ in range(self._random.randint(0, self.under_way(channel, epoch))):
             if frames[-1].epoch == epoch:
                 frames.pop()
+
+    def lose_sent(self, partitions: Mapping[int, Partition]) -> None:
+        """A worker with these partitions has crashed, by number: each channel from them may lose its last frames."""
+        for channel in self._channels:
+            sender = partitions.get(channel.sender)
+            if sender is None or is_muted(sender):
+                continue
+            self.lose(channel.id, sender.sends_in(channel.id))
+            if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
+                self.lose(channel.id, sender.copy_ends[channel.id][0])
 
     def _both(self, channel: int) -> tuple[deque[Frame], deque[Frame]]:
         """What is under way on a channel, and what to a copy of its receiver."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pyarrow as pa
@@ -23,7 +24,6 @@ from testbed.core.control import (
     Promote,
     Restore,
     Stored,
-    TurnedTentative,
     Unreadable,
     decode_message,
     encode_message,
@@ -53,14 +53,13 @@ from testbed.operators import Source
 from testbed.output_log.partition import LoggedPartition, keeps_log
 from testbed.output_log.policies import OpensOnly, Policy
 from testbed.simulation.budget import DrawnBudget
-from testbed.simulation.copies import CopyInvariants
-from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
-from testbed.simulation.invariants import Invariants
-from testbed.simulation.logged import LoggedChecks
+from testbed.simulation.checks import Checks
+from testbed.simulation.faults import Fault, FaultSchedule, is_moment, spoil
 from testbed.simulation.network import Network
 from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
+from testbed.simulation.storage import Storage
 from testbed.simulation.workers import Worker
-from testbed.stores.store import MemoryStore, UnreadableObject
+from testbed.stores.store import UnreadableObject
 
 RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
@@ -97,35 +96,32 @@ class Simulation:
         `policy`: of partitions that keep an output log.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
-        self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
         if recovery is not None and recovery.from_sources:
             self._batching = replace(self._batching, per_checkpoint=None)
-        self._expected, self._away = expected, 0
+        self._away = 0
         self._policy = policy or OpensOnly()
         self._inputs, self._limits = inputs, limits or PartitionLimits()
         if recovery is None or not recovery.keeps_output():
             self._limits = replace(self._limits, retained_bytes=None)
-        self._refusals, self._timers, self._returns = refusals, timers, returns
+        self._timers, self._returns = timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
+        self._storage = Storage(refusals, self._random, self.outcome)
+        self.store = self._storage.objects
         self._faults = FaultSchedule(faults)
         self._partial = recovery is not None and recovery.partial
-        self._from_sources, self._fed = recovery is not None and recovery.from_sources, frozenset[int]()
+        self._from_sources = recovery is not None and recovery.from_sources
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
         self._spoiling = self._falls_back = False
         self._fallback_epoch = 0
-        self._committed: dict[int, int] = {}
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
-        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, self._limits)
-        credit = self._limits.frames_in_flight
-        self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
-        self._has_copies = bool(self.coordinator.copies.wanted)
-        self.logged = LoggedChecks()
+        world = layout, protocol, self.coordinator, self.network, self.workers, self._storage
+        self.checks = Checks(*world, self._limits, self._batching, expected)
         for _ in range(slots + standby):
             self._join()
 
@@ -141,18 +137,10 @@ class Simulation:
             if not self._strike():
                 event, *arguments = self._random.choice(events)
                 event(*arguments)
-            if self.protocol.by_batch:
-                self._invariants.check()
-            if self._has_copies:
-                self.copy_invariants.check()
-        if self._has_copies:
-            self.copy_invariants.check_end()
+            self.checks.after_step()
+        self.checks.at_end()
         for worker in self.workers:
             self.outcome.count(worker.partitions.values())
-            for partition in worker.partitions.values():
-                if isinstance(partition, BatchedPartition) and not partition.muted:
-                    self._invariants.tentative.check_corrected(partition)
-                    self._invariants.memory.check_left(partition, self.store.keys())
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -238,7 +226,7 @@ class Simulation:
             worker.partitions[number] = self._partition(number)
         worker.restored[number] = message.checkpoint.number
         try:
-            objects = {key: self.store.get(key) for key in (*message.checkpoint.state_keys, *message.log_keys)}
+            objects = self._storage.read(message)
         except UnreadableObject as error:
             self.outcome.fallbacks += 1
             worker.messages.append(encode_message(Unreadable(number, message.epoch, error.key)))
@@ -256,52 +244,23 @@ class Simulation:
 
     def _stored(self, worker: Worker) -> None:
         """The store does what a partition has asked for."""
-        number, effect = worker.storing.popleft()
-        refused = self._random.random() < self._refusals
-        match effect:
-            case Store(of) if refused:
-                self._at(worker, number, Partition.on_store_failed, of.epoch, of.number)
-            case Store(of):
-                for key, content in effect.objects.items():
-                    self.store.put(key, content())
-                self._at(worker, number, Partition.on_stored, of.epoch, of.number)
-            case Spill(key) if refused:
-                self._at(worker, number, BatchedPartition.on_spill_refused, key)
-            case Spill(key, content):
-                self.outcome.spilled += 1
-                self.store.put(key, content())
-                self._at(worker, number, BatchedPartition.on_spilled, key)
-            case Fetch(key):
-                self._fetch(worker, number, key)
-            case Discard(keys):
-                for key in keys:
-                    self.store.delete(key)
-
-    def _fetch(self, worker: Worker, number: int, key: str) -> None:
-        try:
-            data = self.store.get(key)
-        except UnreadableObject:
-            self._at(worker, number, BatchedPartition.on_unreadable, key)
-        else:
-            self.outcome.fetched += 1
-            self._at(worker, number, BatchedPartition.on_fetched, key, data)
+        number, asked = worker.storing.popleft()
+        if reply := self._storage.carry_out(asked):
+            event, arguments = reply
+            self._at(worker, number, event, *arguments)
 
     def _publish(self, worker: Worker) -> None:
-        number, effect = worker.publishing.popleft()
-        if effect.number > self._committed.get(number, 0):
-            self._committed[number] = effect.number
-            for batch in effect.batches:
-                add_rows(self.outcome.published, batch)
-            if self._expected is not None:
-                self._invariants.check_published(self.outcome.published, self._expected)
-        self._at(worker, number, Partition.on_published, self._committed.get(number, 0))
+        number, output = worker.publishing.popleft()
+        if self._storage.publish(number, output):
+            self.checks.published(self.outcome.published)
+        self._at(worker, number, Partition.on_published, self._storage.published(number))
 
     # Faults.
 
     def _strike(self) -> bool:
         """Let the next fault happen if its moment has come."""
-        fault = self._faults.strike(self._is_moment) if self.workers else None
-        if fault is None:
+        is_now = partial(is_moment, workers=self.workers, coordinator=self.coordinator)
+        if not self.workers or (fault := self._faults.strike(is_now)) is None:
             return False
         worker = self._random.choice(self.workers)
         self.workers.remove(worker)
@@ -313,7 +272,7 @@ class Simulation:
             self.coordinator.on_lost(worker.name)
             self._coordinate()
         else:
-            self._lose_frames(worker)
+            self.network.lose_sent(worker.partitions)
             self._lost.append(worker.name)
         self._spoiling |= fault.spoils
         if fault.late:
@@ -326,24 +285,6 @@ class Simulation:
         """A worker that was away comes, as a new one."""
         self._away -= 1
         self._join()
-
-    def _is_moment(self, moment: CrashMoment) -> bool:
-        partitions = [partition for worker in self.workers for partition in worker.partitions.values()]
-        return {
-            CrashMoment.ANY: lambda: True,
-            CrashMoment.ALIGNING: lambda: any(partition.aligning for partition in partitions),
-            CrashMoment.STORING: lambda: any(worker.storing for worker in self.workers),
-            CrashMoment.RESTORING: lambda: self.coordinator.phase is Phase.RESTORING and self.coordinator.epoch > 1,
-            CrashMoment.REPLAYING: lambda: any(partition.replaying for partition in partitions),
-        }[moment]()
-
-    def _lose_frames(self, worker: Worker) -> None:
-        for channel in self.layout.channels:
-            if channel.sender in worker.partitions and not is_muted(worker.partitions[channel.sender]):
-                sender = worker.partitions[channel.sender]
-                self.network.lose(channel.id, sender.sends_in(channel.id))
-                if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
-                    self.network.lose(channel.id, sender.copy_ends[channel.id][0])
 
     def _join(self) -> None:
         worker = Worker(f"worker-{self.outcome.joined}")
@@ -360,46 +301,31 @@ class Simulation:
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
-            if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
-                self.copy_invariants.check_state(partition)
+            self.checks.after_event(partition)
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: Worker, partition: Partition) -> None:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
-            if isinstance(partition, BatchedPartition):
-                self.copy_invariants.check_effect(partition, effect)
+            self.checks.of_effect(worker, partition, effect)
             match effect:
                 case Send(frame, to_copy):
                     self.network.send(frame, to_copy)
                 case Grant(channel):
                     grants.append((self.layout.channels[channel].sender, effect))
-                case Store(checkpoint):
-                    if self.protocol.by_batch:
-                        last = self._batching.first_behind(checkpoint.number) - 1
-                        out = self._committed.get(partition.number, 0)
-                        self._invariants.check_stored(worker, checkpoint, last, out)
-                        self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
-                    if isinstance(partition, LoggedPartition):
-                        self.logged.check_checkpoint(partition, checkpoint)
-                    worker.storing.append((partition.number, effect))
-                case Spill() | Fetch() | Discard():
+                case Store() | Spill() | Fetch() | Discard():
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     add_rows(self.outcome.written, batch)
                 case Publish():
                     worker.publishing.append((partition.number, effect))
                 case PublishTentative(_, batches):
-                    self._invariants.tentative.check_output(partition, effect)
                     for batch in batches:
                         add_rows(self.outcome.tentative, batch)
                 case Tell(message):
-                    if isinstance(message, TurnedTentative):
-                        self._invariants.tentative.on_turned(message)
                     worker.messages.append(encode_message(message))
         worker.ready[partition.number] = self._ready(worker, partition)
-        if isinstance(partition, BatchedPartition):
-            self._invariants.memory.check(partition)
+        self.checks.after_effects(partition)
         for sender, grant in grants:
             for each in self._everyone():
                 self._at(each, sender, Partition.on_credit, grant)
@@ -412,14 +338,13 @@ class Simulation:
                     found = [worker for worker in self.workers if worker.name == name]
                     for worker in found:
                         if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
-                            self._invariants.check_restored(worker, partition, self._fed)
+                            self.checks.batches.check_restored(worker, partition)
                         if isinstance(message, Restore) and self.coordinator.epoch > 1 and not message.muted:
                             self.outcome.restored += 1
                         self.outcome.promoted += isinstance(message, Promote)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
-                    for key in keys:
-                        self.store.delete(key)
+                    self._storage.delete(keys)
                 case Placed():
                     continue
                 case Sweep(epoch, _, partitions):
@@ -429,23 +354,14 @@ class Simulation:
                     self.outcome.recoveries += epoch > 1
                     self.outcome.resumed += any(each.number for each in line)
                     self._observer.recovering(epoch, line)
-                    self._fed = self._feeding(partitions)
-                    for key in filter(effect.takes, self.store.keys()):
-                        self.store.delete(key)
+                    if self._from_sources:
+                        self.checks.batches.restoring(partitions)
+                    self._storage.delete(filter(effect.takes, self.store.keys()))
                     if self._spoiling:
                         needed = self.coordinator.history.needed_by_stable()
                         self._spoiling = not spoil(self.store, needed, self._random)
 
     # Looking around.
-
-    def _feeding(self, restored: frozenset[str]) -> frozenset[int]:
-        """Those of whom a strategy that replays from the sources needs that they begin anew: what nobody has of what is
-        restored, and all upstream of that."""
-        if not self._from_sources:
-            return frozenset()
-        there = {number for worker in self.workers for number in worker.partitions}
-        lost = {each.number for each in self.layout.partitions if each.name in restored} - there
-        return self.layout.with_upstream(lost)
 
     def _everyone(self) -> list[Worker]:
         return self.workers + self._isolated

@@ -20,7 +20,7 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path,
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     mine = tmp_path / "experiments" / "rain.yaml"
     mine.parent.mkdir()
-    mine.write_text("# Two workers under rain.\nname: rain\ncluster: {workers: 2, driver: ssh, inventory: /nowhere}\n")
+    mine.write_text("# Giants under rain.\nname: rain\ncluster: {workers: 200, worker_memory_mb: 262144}\n")
     with served_airflow(tmp_path) as served, logged_in_browser(served.address) as browser:
         served.switch_on("benchmark")
         page = browser.new_page()
@@ -30,10 +30,11 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path,
         choice.wait_for()
         screenshot(page, "trigger-form")
         choice.click()
-        for name in (*spec.available(), "rain.yaml (own)"):
-            assert page.get_by_role("option", name=re.compile(f"^{re.escape(name)}: ")).count() == 1, name
+        for name in (*spec.available(), "rain.yaml, own"):
+            label = re.compile(rf"^{re.escape(name)} \(about \d+ min, \d+ s of them under faults\): ")
+            assert page.get_by_role("option", name=label).count() == 1, name
         screenshot(page, "trigger-form-choice")
-        page.get_by_role("option", name="rain.yaml (own): Two workers under rain").click()
+        page.get_by_role("option", name=re.compile("^rain.yaml, own .*: Giants under rain")).click()
         page.locator("input[name='element_host_fault_rate']").fill("0.02")
         dialog = page.get_by_role("dialog")
         shown = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.errors import BadInput
 from results.damage import Damaged
 from results.regression import records, wording
-from results.tables.schema import REGRESSION_TABLES
+from results.tables.comparison import COMPARISON_SCHEMAS
 from tests.fuzz.damaging import REGRESSION, Stored, feed_damaged, in_one_line, written
 from tests.fuzz.session import Fuzzer
 
@@ -25,7 +25,7 @@ def is_told(_: Stored, path: Path) -> str:
     written(found)
     try:
         rows = records.Regression(REGRESSION, path.parent).rows("regression")
-        if not all(set(row) >= set(REGRESSION_TABLES["regression"].names) for row in rows):
+        if not all(set(row) >= set(COMPARISON_SCHEMAS["regression"].names) for row in rows):
             raise AssertionError(f"a column is missing: {rows!r}")
         written([wording.effect(row) for row in rows])
         for each in found:

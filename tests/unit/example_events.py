@@ -28,6 +28,7 @@ EMPTY = {
     "Mapping[str, float]": {},
     "Mapping[str, Mapping[str, float]]": {},
     "Mapping[str, Mapping[str, int]]": {},
+    "Mapping[str, PartitionCost]": {},
     "Positions": {},
 }  # by the type of a field
 

@@ -15,7 +15,7 @@ from results.checks.check import Check, has_faults, is_dataflow, keeps_output_lo
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
 from results.checks.subjects.tables import row_count, value_rules
-from results.tables.schema import RecoveredHow
+from results.tables.testbed import RecoveredHow
 
 TOLERANCE = 0.2  # of the predicted time, on average over the restores
 SHORTEST_S = 0.5  # below that, what the model leaves out prevails: the orders of the coordinator, a batch's length

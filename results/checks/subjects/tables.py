@@ -12,6 +12,7 @@ from models.sustainable.lag import ProbeOutcome
 from results.checks.check import (
     ASKED_OF,
     Check,
+    has_copies,
     has_faults,
     has_oracle,
     is_dataflow,
@@ -25,7 +26,8 @@ from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
 from results.tables.columns import SIGNED
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome, RecoveredHow
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
+from results.tables.testbed import RecoveredHow
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
@@ -38,7 +40,7 @@ HELD_AGAINST_OTHERS = (
 HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
 HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
 HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
-HAVE_THE_TABLE["output_logs"] = keeps_output_log
+HAVE_THE_TABLE |= {"output_logs": keeps_output_log, "copies": has_copies}
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
@@ -46,6 +48,7 @@ NEEDED_FOR = {
     "tentative": is_tentative,
     "quality": has_oracle,
     "output_logs": keeps_output_log,
+    "copies": has_copies,
 }
 
 

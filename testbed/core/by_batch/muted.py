@@ -16,6 +16,15 @@ class Withheld:
     def __len__(self) -> int:
         return len(self._effects)
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of what is kept."""
+        return sum(
+            rows.nbytes
+            for _, each in self._effects
+            for rows in (each.batches if isinstance(each, Publish) else (each.batch,))
+        )
+
     def hold(self, batch: int, effects: list[PartitionEffect]) -> list[PartitionEffect]:
         """Keep what these effects of a batch would put out; returns the others."""
         self._effects.extend((batch, each) for each in effects if isinstance(each, Publish | Write))

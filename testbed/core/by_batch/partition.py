@@ -154,6 +154,11 @@ class BatchedPartition(Partition):
         return self._intake.at_border
 
     @property
+    def withheld_bytes(self) -> int:
+        """Size of the output that it does not let out because it is a copy [bytes]."""
+        return self._withheld.size_bytes
+
+    @property
     def states(self) -> dict[str, State]:
         """The state of its operator by name."""
         return self._processing.states

@@ -1,38 +1,68 @@
-"""Another user of the machine, who tries every port on which a live run listens, and reads what is told of it."""
+"""Another user of the machine, who tries every socket on which a live run listens, and reads what is told of it."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import struct
 import subprocess
-from dataclasses import dataclass
-from ipaddress import ip_address
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from infra import credentials
 from infra.cluster import Handle
-from infra.processes import LISTEN, members
+from tests.integration.infra.listeners import Kind, Listener, listeners_of
 
 NOBODY = 65534
+AT_ONCE = 8  # sockets that are tried: one that says nothing is waited for
 SECRET_ENDINGS = (".secret", ".secretKey", ".password")  # of the names of settings
 METADATA, CREATE_TOPICS = 3, 19  # requests to a broker, by number
+LOOPBACKS = {"0.0.0.0": ["127.0.0.1"], "::": ["127.0.0.1", "::1"]}  # of a socket that is open to all
+
+# It becomes another user below the root of the process, where its paths lead; the rest of its modules stay outside.
 PROBE = """
-import json, socket, sys
-found = {}
-for name, text in json.loads(sys.stdin.read())["words"].items():
-    address, port = sys.argv[1], int(sys.argv[2])
-    try:
-        with socket.create_connection((address, port), timeout=2) as connection:
-            connection.sendall(bytes.fromhex(text))
-            connection.settimeout(1.5)
-            found[name] = connection.recv(4096).hex()
-    except OSError as error:
-        found[name] = ""
+import encodings.idna, json, os, socket, sys
+os.chroot(f"/proc/{sys.argv[1]}/root")
+os.chdir("/")
+os.setgroups([])
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
+
+def heard(family, kind, place, word):
+    with socket.socket(family, kind) as connection:
+        connection.settimeout(2)
+        if (family, kind) == (socket.AF_UNIX, socket.SOCK_DGRAM):
+            connection.bind("")  # the kernel gives it a name, to which somebody can answer
+        connection.connect(place)
+        connection.settimeout(1.5)
+        try:
+            connection.sendall(word)
+        except OSError:
+            pass  # it was cut off amid the word, perhaps after an answer
+        return connection.recv(4096)
+
+orders, found = json.loads(sys.stdin.read()), {}
+for name, word in orders["words"].items():
+    for family, place in orders["places"]:
+        place = tuple(place) if isinstance(place, list) else place
+        try:
+            answer = heard(family, orders["type"], place, bytes.fromhex(word))
+        except OSError:
+            continue
+        found[name] = found.get(name, "") or answer.hex()
 print(json.dumps(found))
 """
+TYPES = {
+    Kind.TCP: socket.SOCK_STREAM,
+    Kind.UDP: socket.SOCK_DGRAM,
+    Kind.UNIX_STREAM: socket.SOCK_STREAM,
+    Kind.UNIX_DATAGRAM: socket.SOCK_DGRAM,
+    Kind.UNIX_PACKETS: socket.SOCK_SEQPACKET,
+}
 
 
 def request(number: int, body: bytes) -> bytes:
@@ -43,97 +73,87 @@ def request(number: int, body: bytes) -> bytes:
 
 TOPIC = struct.pack(">ih", 1, 5) + b"taken" + struct.pack(">ihii", 1, 1, 0, 0) + struct.pack(">i", 1000)
 SUBMISSION = b'Content-Length: 37\r\n\r\n{"action": "CreateSubmissionRequest"}'
-WORDS = {
+PAGES = {
     "page": b"GET / HTTP/1.0\r\n\r\n",
     "metrics": b"GET /metrics/json/ HTTP/1.0\r\n\r\n",
     "kill": b"POST /app/kill/?id=app-1&terminate=true HTTP/1.0\r\nContent-Length: 0\r\n\r\n",
     "submission": b"POST /v1/submissions/create HTTP/1.0\r\n" + SUBMISSION,
     "a program": b"GET /v1/submissions/status/driver-1 HTTP/1.0\r\n\r\n",
+}
+NO_PAGES = {
     "topics": request(METADATA, struct.pack(">i", 0)),
     "a new topic": request(CREATE_TOPICS, TOPIC),
     "callback": b"c\np0\nonQueryStarted\nn\ne\n",
     "command": b"c\nt\nshutdown\ne\n",
     "a long block": struct.pack("<II", 100_000, 0) + b"[" * 100_000,
 }
+WORDS = PAGES | NO_PAGES
+FORBIDDEN = b"HTTP/1.1 403"
+# A server of pages says 400 also to a request that it has read and found wanting, so that is no refusal. Jetty names
+# this page, which nobody asked for, where it understood so little that there was no request.
+NOT_UNDERSTOOD, NO_REQUEST = b"HTTP/1.1 400", b"/badMessage"
 REFUSALS = (
-    b"HTTP/1.1 403",
-    b"HTTP/1.1 400",  # a server of pages that understands nothing
     b"!zspy4j.Py4JException: Unknown command received",  # a JVM that has not been shown its token
     b"!xsAuthentication error",
     b"SSH-2.0-",  # how sshd greets everybody
 )
 
 
-@dataclass(frozen=True)
-class Port:
-    """A port on which a process of a run listens; the process tells in which network."""
-
-    pid: int
-    program: str
-    address: str
-    number: int
-
-
-def ports_of(token: str) -> list[Port]:
-    """Every TCP port on which the live processes of a cluster listen, whatever network each is in."""
-    found = {}
-    for pid in members(token):
-        try:
-            program = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[-80:]
-            for address, number in _listening(pid):
-                found[_network(pid), address, number] = Port(pid, program, address, number)
-        except OSError:  # it has just ended
-            continue
-    return list(found.values())
+def is_refusal(name: str, answer: bytes) -> bool:
+    """Whether nothing of the content was looked at for that answer to the word of that name."""
+    if name in PAGES and answer.startswith(FORBIDDEN):
+        return True
+    if name in NO_PAGES and answer.startswith(NOT_UNDERSTOOD):
+        return NO_REQUEST in answer
+    return not answer or answer.startswith(REFUSALS)
 
 
-def _listening(pid: int) -> list[tuple[str, int]]:
-    """Address and port of the sockets that a process listens on, as the tables of its own network have them."""
-    files = (os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
-    own = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:[")}
-    rows = [row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()]
-    places = [row[1].split(":") for row in rows if row[3] == LISTEN and row[9] in own]
-    return [(_address(host), int(port, 16)) for host, port in places]
-
-
-def _address(packed: str) -> str:
-    """An address out of the kernel's tables, which have it in words of four bytes, the last one first."""
-    words = [packed[at : at + 8] for at in range(0, len(packed), 8)]
-    found = ip_address(b"".join(bytes.fromhex(word)[::-1] for word in words))
-    return str(getattr(found, "ipv4_mapped", None) or found)
-
-
-def _network(pid: int) -> int:
-    return os.stat(f"/proc/{pid}/ns/net").st_ino
-
-
-def answers(port: Port) -> dict[str, bytes]:
-    """What a port answers to another user, by what was said to it; refusals are no answers."""
+def answers(listener: Listener) -> dict[str, bytes]:
+    """What a socket answers to another user, by what was said to it; refusals are no answers."""
     if os.geteuid():
         pytest.skip("only root can act as another user")
-    inside = ["nsenter", f"--net=/proc/{port.pid}/ns/net"]
-    stranger = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/python3", "-c", PROBE]
-    words = json.dumps({"words": {name: word.hex() for name, word in WORDS.items()}})
-    address = "127.0.0.1" if ip_address(port.address).is_unspecified else port.address
-    command = [*inside, *stranger, address, str(port.number)]
-    done = subprocess.run(command, input=words, capture_output=True, text=True, check=True)
+    inside = ["nsenter", f"--net=/proc/{listener.pid}/ns/net"]
+    stranger = [sys.executable, "-I", "-S", "-c", PROBE, str(listener.pid), str(NOBODY)]
+    words = {name: word.hex() for name, word in WORDS.items()}
+    orders = json.dumps({"type": TYPES[listener.kind], "places": _places(listener), "words": words})
+    done = subprocess.run([*inside, *stranger], input=orders, capture_output=True, text=True, check=True)
     found = {name: bytes.fromhex(answer) for name, answer in json.loads(done.stdout).items()}
-    return {name: answer for name, answer in found.items() if answer and not answer.startswith(REFUSALS)}
+    return {name: answer for name, answer in found.items() if not is_refusal(name, answer)}
+
+
+def _places(listener: Listener) -> list[tuple[socket.AddressFamily, tuple[str, int] | str]]:
+    """What to connect to, with the family that the socket must be of."""
+    if listener.is_port:
+        addresses = LOOPBACKS.get(listener.where, [listener.where])
+        return [(_family(address), (address, listener.port)) for address in addresses]
+    if not listener.where.startswith("@"):
+        return [(socket.AF_UNIX, listener.where)]
+    name = listener.where[1:]  # the kernel shows each zero byte of a name as @
+    return [(socket.AF_UNIX, "\0" + each) for each in sorted({name, name.replace("@", "\0")})]
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def assert_nothing_answers(token: str, at_least: int) -> None:
-    """No port of a cluster tells another user anything; there are `at_least` so many, or the test saw none."""
-    ports = ports_of(token)
-    assert len(ports) >= at_least, ports
-    told = {port: found for port in ports if (found := answers(port))}
-    assert not told, "\n".join(f"{port}: {found}" for port, found in told.items())
+    """No socket of a cluster tells another user anything; `at_least` so many have ports, or the test saw none."""
+    found = _found(token, at_least)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        told = {each: said for each, said in zip(found, pool.map(answers, found), strict=True) if said}
+    assert not told, "\n".join(f"{each}: {said}" for each, said in told.items())
 
 
 def assert_no_port_is_open_to_all(token: str, at_least: int) -> None:
     """No process of a cluster listens on every address of its network: each has that of its host, or loopback."""
-    ports = ports_of(token)
-    assert len(ports) >= at_least, ports
-    assert [port for port in ports if ip_address(port.address).is_unspecified] == []
+    found = [each for each in _found(token, at_least) if each.is_on_every_address]
+    assert not found, found
+
+
+def _found(token: str, at_least: int) -> list[Listener]:
+    found = listeners_of(token)
+    assert sum(each.kind is Kind.TCP for each in found) >= at_least, found
+    return found
 
 
 def secrets_of(root: str) -> dict[str, bytes]:

@@ -93,13 +93,13 @@ def values(job: Job, *batches: pa.RecordBatch) -> Counter[bytes]:
 def test_a_sink_that_is_overtaken_amid_a_transaction_gets_nothing_out_any_more(broker: Handle, step: str) -> None:
     job = job_at(broker, f"overtaken-{step}", parallelism=1)
     (old,), (new,) = sinks(job), sinks(job)
-    old.publish(1, [output(1, "old")])
-    interrupt(old, step, lambda: new.publish(2, [output(2, "new")]))
+    old.publish({1: [output(1, "old")]})
+    interrupt(old, step, lambda: new.publish({2: [output(2, "new")]}))
     for number in (2, 3):  # as they were queued in its slot: none of them may shut out the new one
         with pytest.raises(Superseded):
-            old.publish(number, [output(number, "old")])
-    new.publish(2, [output(2, "again")])
-    new.publish(3, [output(3, "new")])
+            old.publish({number: [output(number, "old")]})
+    new.publish({2: [output(2, "again")]})
+    new.publish({3: [output(3, "new")]})
     out = values(job, output(1, "old"), output(2, "new"), output(3, "new"))
     assert messages_out(job) == out
     cut_off = values(job, output(2, "old")) if step in (OFFSETS, COMMIT) else Counter()
@@ -113,7 +113,7 @@ def test_a_sink_that_hears_amid_its_records_that_it_was_overtaken_leaves_the_new
     """Then librdkafka says of the next record that the transaction failed, but not of what."""
     job = job_at(broker, f"heard-{sent}", parallelism=1)
     (old,), (new,) = sinks(job), sinks(job)
-    old.publish(1, [output(1, "old")])
+    old.publish({1: [output(1, "old")]})
     producer = old._producer
 
     def send() -> None:
@@ -128,15 +128,15 @@ def test_a_sink_that_hears_amid_its_records_that_it_was_overtaken_leaves_the_new
         for _ in range(sent):
             send()
         producer.flush()
-        new.publish(2, [output(2, "new")])
+        new.publish({2: [output(2, "new")]})
         with pytest.raises(KafkaException) as heard:
             keep_sending(time.monotonic() + HEARD_S)
         assert heard.value.args[0].code() in (KafkaError._FATAL, KafkaError._STATE)
 
     interrupt(old, WRITE, hear)
     with pytest.raises(Superseded):
-        old.publish(2, [output(2, "old")])
-    new.publish(3, [output(3, "new")])
+        old.publish({2: [output(2, "old")]})
+    new.publish({3: [output(3, "new")]})
     assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
 
 
@@ -146,10 +146,10 @@ def test_a_transaction_that_was_too_long_for_the_broker_ends_the_sink_with_that_
     """The broker says of it what it says when another slot has the sink: then it would be tried for ever."""
     monkeypatch.setattr(topics, "LONGEST_TRANSACTION_S", 10.0)
     (sink,) = sinks(job := job_at(broker, "too-long", parallelism=1))
-    sink.publish(1, [output(1, "sink")])
+    sink.publish({1: [output(1, "sink")]})
     interrupt(sink, OFFSETS, lambda: wait_for_the_end_of_a_transaction(job))
     with pytest.raises(EnvironmentFailure, match="output-too-long: a transaction took longer than 10 s"):
-        sink.publish(2, [output(2, "sink")])
+        sink.publish({2: [output(2, "sink")]})
     assert messages_out(job) == values(job, output(1, "sink"))
 
 
@@ -171,13 +171,13 @@ def test_what_waits_behind_a_failure_is_not_taken_for_all_before_it(broker: Hand
     """A record that no broker takes; what is queued behind is of a sink that has ended."""
     job = job_at(broker, "too-large", parallelism=1)
     (old,), (new,) = sinks(job), sinks(job)
-    old.publish(1, [output(1, "old")])
+    old.publish({1: [output(1, "old")]})
     with pytest.raises(EnvironmentFailure, match=r"output-too-large: .*Message size too large"):
-        old.publish(2, [output(2, "old" * 2**20).slice(0, 1)])
+        old.publish({2: [output(2, "old" * 2**20).slice(0, 1)]})
     with pytest.raises(EnvironmentFailure):
-        old.publish(3, [output(3, "old")])
+        old.publish({3: [output(3, "old")]})
     for number in (2, 3):
-        new.publish(number, [output(number, "new")])
+        new.publish({number: [output(number, "new")]})
     assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
 
 
@@ -194,21 +194,21 @@ def test_a_plain_sink_writes_at_once_and_says_what_no_broker_takes(broker: Handl
 def test_a_sink_that_was_abandoned_shuts_out_nobody(broker: Handle) -> None:
     job = job_at(broker, "abandoned", parallelism=1)
     (old,), (new,) = sinks(job), sinks(job)
-    new.publish(1, [output(1, "new")])
+    new.publish({1: [output(1, "new")]})
     old.abandon()
     with pytest.raises(Superseded):
-        old.publish(2, [output(2, "old")])
-    new.publish(2, [output(2, "new")])
+        old.publish({2: [output(2, "old")]})
+    new.publish({2: [output(2, "new")]})
     assert messages_out(job) == values(job, output(1, "new"), output(2, "new"))
 
 
 def test_what_the_one_before_got_out_is_not_published_again(broker: Handle) -> None:
     job = job_at(broker, "finished", parallelism=1)
     (old,), (new,) = sinks(job), sinks(job)
-    old.publish(1, [output(1, "old")])
-    old.publish(2, [output(2, "old")])
+    old.publish({1: [output(1, "old")]})
+    old.publish({2: [output(2, "old")]})
     for number in (1, 2, 3):
-        new.publish(number, [output(number, "new")])
+        new.publish({number: [output(number, "new")]})
     assert messages_out(job) == values(job, output(1, "old"), output(2, "old"), output(3, "new"))
 
 
@@ -230,10 +230,10 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     together = threading.Barrier(len(steps), outage)
 
     def publish(sink: KafkaResults, step: str) -> None:
-        sink.publish(1, [output(1, step)])
+        sink.publish({1: [output(1, step)]})
         interrupt(sink, step, together.wait)
         for number in (2, 3):
-            sink.publish(number, [output(number, step)])
+            sink.publish({number: [output(number, step)]})
 
     with ThreadPoolExecutor(len(steps)) as pool:
         list(pool.map(publish, sinks(job), steps))

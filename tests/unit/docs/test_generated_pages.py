@@ -6,7 +6,8 @@ import pytest
 
 from aftershock.reference import tables as tables_page
 from aftershock.reference.pages import FOLDER, PAGES
-from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
+from results.tables.comparison import COMPARISON_TABLES
+from results.tables.schema import RUN_TABLES
 
 COLUMNS = [
     pytest.param(column, id=f"{name}.{column.name}")

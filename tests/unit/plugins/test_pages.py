@@ -121,6 +121,17 @@ def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
     assert len(drawn["spans"]) == 1
 
 
+def test_a_run_shows_what_was_copied_where(browser: TestClient):
+    run = write_run("one")
+    assert "Host of the copy" not in get(browser, "/aftershock/runs/one").words
+    row = {"at_ns": START_NS, "partition": "count.0", "host": "worker-3", "seconds": 1.0, "cpu_s": 0.25, "records": 9}
+    row |= {"primary_cpu_s": 0.5, "primary_records": 9, "input_bytes": 4321, "retained_bytes": 1234}
+    write_table(run, "copies", [row])
+    page = get(browser, "/aftershock/runs/one")
+    assert "count.0 worker-3 1 0.250 0.500 4,321 1,234" in page.words
+    assert "#table-copies" in page.all("href")
+
+
 def test_a_run_shows_what_it_advises(browser: TestClient):
     """One whose experiment is not known advises nothing, and the page is whole all the same."""
     run = synthetic.make_run(store.home() / "runs", run_id="one")

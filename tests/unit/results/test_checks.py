@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,6 +18,7 @@ from results.runs.store import Run
 from results.tables.schema import TABLES
 from results.verdict import Verdict
 from tests.unit.results import synthetic
+from tests.unit.results.judging import every, move, null, put, verdict_of
 
 
 def test_of_an_own_job_only_an_oracle_allows_a_word_on_its_output() -> None:
@@ -31,39 +27,6 @@ def test_of_an_own_job_only_an_oracle_allows_a_word_on_its_output() -> None:
     without, named = (Experiment(workload=own | more, **rest) for more in ({}, {"oracle": "oracle.py"}))
     left_out = {check.name for check in checks_for(named)} - {check.name for check in checks_for(without)}
     assert left_out == {"quality.schema", "quality.values", "quality.nothing_lost", "quality.nothing_wrong"}
-
-
-def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | None = None) -> dict[str, Any]:
-    """Judge a run by one check."""
-    check = next(check for check in CHECKS if check.name == name)
-    context = open_context(tmp_path / "data_docs")
-    return judge(context, check, Evidence(run, experiment or synthetic.experiment()))[0]
-
-
-def put(column: str, row: int, value: object) -> synthetic.Change:
-    def change(frame: pd.DataFrame) -> pd.DataFrame:
-        frame = frame.reset_index(drop=True)
-        frame.loc[row, column] = value
-        return frame
-
-    return change
-
-
-def null(column: str, row: int) -> synthetic.Change:
-    def change(frame: pd.DataFrame) -> pd.DataFrame:
-        spoilt = frame[column].astype("object")
-        spoilt.iloc[row] = None
-        return frame.assign(**{column: spoilt})
-
-    return change
-
-
-def move(column: str, row: int, by: float) -> synthetic.Change:
-    return lambda frame: frame.assign(**{column: frame[column].where(frame.index != row, frame[column] + by)})
-
-
-def every(column: str, value: object) -> synthetic.Change:
-    return lambda frame: frame.assign(**{column: value})
 
 
 def test_a_sound_run_passes_every_check(good_run: Run) -> None:
@@ -152,6 +115,7 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     apart |= {"restores.as_modelled"}  # of a run that recovers in parts: see test_restores
     apart |= {"query_recoveries.as_planned"}  # of a run that recovers query by query: see test_query_recoveries
     apart |= {"output_logs.open_windows"}  # of a run that keeps output logs: see test_output_logs
+    apart |= {"copies.cpu"}  # of a run that has copies: see test_copies
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 
@@ -196,77 +160,6 @@ def test_the_tables_that_the_product_writes_pass_their_checks(tmp_path, kills) -
     write_predictions(run, synthetic.experiment())
     for name in ("replayed_recoveries.values", "useful_time.values"):
         assert verdict_of(name, run, tmp_path)["verdict"] == "pass", name
-
-
-def searching_run(
-    tmp_path: Path, low: float | None = 5657.0, high: float | None = 5907.0, end: str | None = "closed"
-) -> Run:
-    """A run without faults whose load lag kept up with, at a share of the rate that it found."""
-    found = {"sustainable_rate": low, "unsustainable_rate": high, "search_end": end}
-    changes = {"runs": lambda frame: frame.assign(**found), "throughput": put_all("lag_records", 900.0)}
-    run = synthetic.make_run(tmp_path, kills=(), changes=changes)
-    synthetic.write_table(run, "probes", synthetic.probes())
-    return run
-
-
-def put_all(column: str, value: object) -> synthetic.Change:
-    return lambda frame: frame.assign(**{column: value})
-
-
-SEARCHING = synthetic.experiment(load={"mode": "sustainable"}, faults={})
-
-
-def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
-    run = searching_run(tmp_path)
-    for name in ("probes.schema", "probes.values", "sustainable.bracketed", "sustainable.sustained"):
-        assert verdict_of(name, run, tmp_path, SEARCHING)["verdict"] == "pass", name
-    names = {check.name for check in checks_for(SEARCHING)}
-    assert {"sustainable.bracketed", "sustainable.sustained", "probes.schema"} <= names
-    assert not {"utilization.estimates_agree", "faults.proved"} & names, "which have no meaning there"
-    without = {check.name for check in checks_for(synthetic.experiment())}
-    assert not {name for name in without if name.startswith(("sustainable.", "probes."))}
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "end", "verdict", "detail"),
-    [
-        (5657.0, 6169.0, "closed", "fail", "gap"),
-        (5657.0, 6169.0, "probes", "unknown", "the bracket is not closed: load.probes were used up"),
-        (5657.0, 6169.0, "generator", "unknown", "the bracket is not closed: the generator did not deliver"),
-        (5657.0, 6169.0, "commits", "unknown", "the query commits too seldom"),
-        (5657.0, 6169.0, None, "unknown", "nothing says why it ended"),
-        (5657.0, None, "generator", "unknown", "no rate failed: the generator did not deliver the next rate"),
-        (None, 500.0, "probes", "unknown", "no rate was sustained"),
-    ],
-)
-def test_an_open_bracket_does_not_pass(
-    tmp_path: Path, low: float, high: float, end: str | None, verdict: str, detail: str
-) -> None:
-    row = verdict_of("sustainable.bracketed", searching_run(tmp_path, low, high, end), tmp_path, SEARCHING)
-    assert row["verdict"] == verdict
-    assert detail in row["detail"]
-
-
-def test_lag_that_grows_in_the_window_fails_the_rate_that_was_found(tmp_path: Path) -> None:
-    run = searching_run(tmp_path)
-    synthetic.write_table(run, "throughput", run.table("throughput").pipe(growing_lag))
-    row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
-    assert row["verdict"] == "fail"
-    assert row["observed"].startswith("lag grows by 3.0% of the load in the window")
-
-
-@pytest.mark.parametrize(("intervals", "verdict"), [(3.9, "pass"), (4.1, "fail")])
-def test_lag_that_stays_high_in_the_window_fails_the_rate_that_was_found(tmp_path, intervals, verdict) -> None:
-    run = searching_run(tmp_path)
-    high = intervals * synthetic.experiment().engine.checkpoint_interval_s * 1.1 * synthetic.RATE
-    synthetic.write_table(run, "throughput", run.table("throughput").assign(lag_records=high))
-    row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
-    assert row["verdict"] == verdict
-    assert row["observed"].startswith("lag grows by 0.0% of the load")
-
-
-def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(lag_records=900.0 + frame["second"].astype(float) * 0.03 * 1.1 * synthetic.RATE)
 
 
 LACKS = [
@@ -413,49 +306,10 @@ def test_observed_and_expected_are_short_texts(good_run: Run) -> None:
     assert re.fullmatch(r"0\.\d{3} to 0\.\d{3} \(replayed faults: 0\.\d{3}\)", row["expected"])
 
 
-def test_results_and_data_docs_are_written(good_run: Run) -> None:
-    results = json.loads((good_run.checks / "results.json").read_text())
-    meant = checks_for(synthetic.experiment())
-    assert [result["check"] for result in results] == [check.name for check in meant]
-    assert all(result["success"] for result in results)
-    pages = list((good_run.checks / "data_docs").rglob("*.html"))
-    index = (good_run.checks / "data_docs" / "index.html").read_text()
-    assert all(check.name in index for check in meant)
-    assert len(pages) > len(meant)
-
-
-def test_data_docs_load_nothing_from_outside_and_run_no_script(good_run: Run) -> None:
-    for page in (good_run.checks / "data_docs").rglob("*.html"):
-        text = page.read_text()
-        assert not re.search(r"""(src|href)=["']?(https?:)?//|<script|url\(""", text), page
-
-
-def test_data_docs_links_lead_somewhere(good_run: Run) -> None:
-    for page in (good_run.checks / "data_docs").rglob("*.html"):
-        for link in re.findall(r'href="([^"#:]+)"', page.read_text()):
-            assert (page.parent / link.split("?")[0]).exists(), (page, link)
-
-
 def test_validating_again_replaces_the_verdicts(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, without=tuple(TABLES))
     first, again = (validate(run, synthetic.experiment()) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
-
-
-@pytest.mark.extended
-def test_loading_great_expectations_does_not_end_a_process_without_a_main_file() -> None:
-    code = "import results.checks.judge, sys; print('loaded', 'pyspark.sql.connect' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
-    assert done.stdout == "loaded False\n"
-
-
-@pytest.mark.extended
-def test_validating_opens_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[object] = []
-    monkeypatch.setattr(socket.socket, "connect", lambda self, address: tried.append(address))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **options: tried.append(address))
-    validate(synthetic.make_run(tmp_path, without=("hosts",)), synthetic.experiment())
-    assert tried == []
 
 
 def test_a_broken_expectation_without_a_configuration_still_fails() -> None:

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from spark_jobs.tables import build
-from spark_jobs.tables.build import Logs
+from spark_jobs.tables import logs
+from spark_jobs.tables.logs import Logs
 
 JOB = '{"Event":"SparkListenerJobStart","Job ID":%d}\n'
 KINDS = {"SparkListenerJobStart"}
@@ -33,7 +33,7 @@ def test_an_event_log_with_a_second_name_is_read_as_recompute_makes_one(tmp_path
 
 
 def test_of_an_event_log_with_a_line_without_end_what_is_before_that_is_read(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(build, "LONGEST_LINE", 100)
+    monkeypatch.setattr(logs, "LONGEST_LINE", 100)
     folder = tmp_path / "raw" / "spark-events"
     folder.mkdir(parents=True)
     whole = (JOB % 1).rstrip()

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.guard import aftershock_guard
-from spark_jobs.guard.aftershock_guard import GuardedSocket, OwnUserOnly, user_of_peer
+from spark_jobs.guard.aftershock_guard import PRELOADED, GuardedSocket, OwnUserOnly, preload, user_of_peer
+from spark_jobs.testbed.driver import SETTINGS
 
 NOBODY = 65534
 CALLER = """
@@ -91,3 +93,19 @@ def test_a_connection_that_was_reset_ends_quietly(listening: GuardedSocket) -> N
     client.close()
     with OwnUserOnly().wrap_socket(connection, True) as heard:
         assert heard.makefile("rb").readline() == b""
+
+
+def test_what_is_named_is_imported_before_workers_are_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "named_by_a_program.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    preload("")
+    assert "named_by_a_program" not in sys.modules
+    preload("json named_by_a_program")
+    assert "named_by_a_program" in sys.modules
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_ours"):
+        preload("nothing_of_ours")
+
+
+def test_what_the_testbed_names_is_there() -> None:
+    preload(str(SETTINGS[f"spark.executorEnv.{PRELOADED}"]))
+    assert "testbed.runtime.slot" in sys.modules

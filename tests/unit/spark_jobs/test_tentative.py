@@ -6,7 +6,7 @@ import pytest
 from experiments import spec
 from journal.events.testbed import PartitionsAbsent
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.tentative import absences, layout_of, output_before_absence, tentative, totals
+from spark_jobs.tables.tentative import layout_of, output_before_outage, partition_outages, tentative, totals
 from tests.unit.example_events import report
 
 S = 1_000_000_000
@@ -89,20 +89,20 @@ def test_results_of_single_records_are_judged_by_the_second():
     assert [(row["window_start_ns"], row["exact"], row["both"]) for row in rows] == [(10 * S, 3, 2), (11 * S, 1, 1)]
 
 
-def test_absences_follow_each_other():
+def test_outages_follow_each_other():
     told = [PartitionsAbsent(("a.0",), at_ns=1), PartitionsAbsent((), at_ns=5), PartitionsAbsent(("b.0",), at_ns=8)]
-    assert [(each.start_ns, each.end_ns, each.partitions) for each in absences(told)] == [
+    assert [(each.start_ns, each.end_ns, each.partitions) for each in partition_outages(told)] == [
         (1, 5, ("a.0",)),
         (8, float("inf"), ("b.0",)),
     ]
 
 
-def test_rates_are_those_from_before_the_first_absence():
+def test_rates_are_those_from_before_the_first_outage():
     layout = layout_of(TOP_100)
     early = report(
         tallies={"requests.0": {"records_in": 1, "records_out": 7}, "out.0": {"records_in": 3, "records_out": 0}}
     )
     late = report(tallies={"requests.0": {"records_in": 1, "records_out": 99}})
     told = [early, PartitionsAbsent(("requests.1",)), late]
-    assert output_before_absence(told, layout) == {"requests.0": 7.0, "out.0": 3.0}
-    assert output_before_absence([PartitionsAbsent(("requests.1",))], layout) == {}
+    assert output_before_outage(told, layout) == {"requests.0": 7.0, "out.0": 3.0}
+    assert output_before_outage([PartitionsAbsent(("requests.1",))], layout) == {}

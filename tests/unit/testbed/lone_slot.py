@@ -28,8 +28,8 @@ class LoneSlot:
         self.storing, self.writing = (Background(self._results, name) for name in ("store", "outlet"))
         schemas, nobody = [each.schema for each in self.layout.channels], (lambda _: None,) * 3
         self._mesh = Mesh(self.selector, HERE, bytes(TOKEN_BYTES), schemas, *nobody)
-        store = job.object_store()
-        self.hosting = Hosting(job, self.layout, self._mesh, store, self.storing, self.writing, tell)
+        self.store = job.object_store()
+        self.hosting = Hosting(job, self.layout, self._mesh, self.store, self.storing, self.writing, tell)
 
     def begin(self, epoch: int) -> None:
         everyone = tuple(each.number for each in self.layout.partitions)

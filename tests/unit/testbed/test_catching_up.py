@@ -88,7 +88,7 @@ def test_a_source_tells_its_position_and_the_others_what_they_have_received(slot
         assert progress[number].keys() == ({channel.id for channel in inputs} or {OUTSIDE})
     assert progress[0] == {OUTSIDE: EVENTS // BLOCK}
     assert [each.partition for each in slot.loaded] == list(slot.everyone)
-    assert slot.reached == [], "nobody knows of an earlier life"
+    assert slot.reached == [], "there was no earlier life"
 
 
 def test_each_partition_arrives_once_and_says_what_it_has_processed_again(slot):
@@ -115,6 +115,15 @@ def test_nobody_has_arrived_before_they_may_go_though_nothing_is_to_be_done_agai
     slot.restore(2, nowhere)
     for _ in range(5):
         slot.turn()
+    slot.look()
+    assert slot.reached == []
+    slot.go(2)
+    slot.until(lambda: slot.look() and len(slot.reached) == len(slot.everyone))
+
+
+def test_who_was_lost_before_it_could_report_arrives_when_it_goes_on(slot):
+    slot.restore(2, {number: {} for number in slot.everyone})
+    slot.turn()
     slot.look()
     assert slot.reached == []
     slot.go(2)

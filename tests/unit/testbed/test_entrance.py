@@ -61,6 +61,12 @@ def test_who_greets_is_let_in_and_nothing_else_is_read(door):
     assert connection.recv(11) == b"first words"
 
 
+def test_the_door_is_on_the_address_of_its_host_and_on_no_other(door):
+    assert door.entrance.address[0] == HERE
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.9.9", door.entrance.address[1]))
+
+
 def test_a_greeting_may_come_byte_by_byte(door):
     connection = door.knock()
     for at in range(len(GOOD)):

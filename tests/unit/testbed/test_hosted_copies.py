@@ -70,6 +70,20 @@ def test_a_status_tells_of_copies_apart(slot):
     assert (status.tallies.keys(), status.positions.keys(), status.copied) == (*[{slot.the(Source)}] * 2, {})
 
 
+def test_a_status_tells_what_copies_cost(slot):
+    deadline_s = time.monotonic() + 10
+    while not slot.hosting.status().costs[slot.the(Source)].records:
+        assert time.monotonic() < deadline_s
+        slot.turn()
+    costs = slot.hosting.status().costs
+    assert costs.keys() == {each.number for each in slot.layout.partitions}
+    assert all(each.muted for each in costs.values())
+    source = costs[slot.the(Source)]
+    assert 0 < source.processing_s < time.process_time()
+    slot.hosting.order(slot.the(Source), Promote(2))
+    assert not slot.hosting.status().costs[slot.the(Source)].muted
+
+
 def test_a_copy_that_is_dismissed_is_gone(slot):
     slot.hosting.order(slot.the(Source), Dismiss(1))
     assert slot.the(Source) not in slot.hosting._hosted

@@ -17,7 +17,7 @@ from testbed.core.control import Go, NotStored, Published, Ready, Stored, Turned
 from testbed.core.progress import Tally
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Cost, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -45,6 +45,7 @@ def reported(message):
 
 HELLO = told(Hello((HERE, 1), 0, 0))
 TALLY = vars(Tally(records_in=5))
+COST = Cost(False, 0.5, 0.25, 5, 0, 100)
 LOG = {**dict.fromkeys(COUNTS, 1.0), "check_s": 0.25}
 STATUS = json.loads(messages.encode(SlotStatus(1)))[1]
 STRANGERS = {
@@ -77,6 +78,10 @@ JOINED = {
     "a tally with a text for a count": plain("SlotStatus", **STATUS | {"tallies": {"0": TALLY | {"stale": "no"}}}),
     "a tally with half a record": plain("SlotStatus", **STATUS | {"tallies": {"0": TALLY | {"records_in": 0.5}}}),
     "a tally below 0": told(SlotStatus(1, {0: TALLY | {"records_in": -1}})),
+    "the cost of a partition that is none": told(SlotStatus(1, costs={99: COST})),
+    "a cost below 0": told(SlotStatus(1, costs={0: replace(COST, input_bytes=-1)})),
+    "a cost in CPU time below 0": told(SlotStatus(1, costs={0: replace(COST, processing_s=-0.1)})),
+    "a cost in CPU time without end": told(SlotStatus(1, costs={0: replace(COST, checkpoint_s=1e300)})),
     "a log without counts": told(SlotStatus(1, logs={0: {}})),
     "a log without its time": told(SlotStatus(1, logs={0: dict.fromkeys(COUNTS, 1.0)})),
     "a log with a count of its own": told(SlotStatus(1, logs={0: LOG | {"cookies": 1.0}})),

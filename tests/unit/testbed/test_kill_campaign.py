@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import signal
 import time
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from testbed.runtime.sinks import Files
 from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
+from tests.integration.spark_jobs.kills import campaign as campaigns
 from tests.integration.spark_jobs.kills import slots
 from tests.integration.spark_jobs.kills.campaign import Campaign, Stuck
 from tests.integration.spark_jobs.kills.figures import RecoveryTimes, checkpoints, recoveries
@@ -121,13 +123,13 @@ def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
     columns = zip(*exact(job, ends), strict=True)
     rows = pa.RecordBatch.from_arrays([pa.array(each) for each in columns], names=["bidder", "window_start_ns", "bids"])
     outlet, first = Files(tmp_path / "output" / "out.0"), rows.slice(0, 1)
-    outlet.publish(1, [rows.slice(1)])
+    outlet.publish({1: [rows.slice(1)]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=1, doubled=0, wrong=0)
-    outlet.publish(2, [first])
+    outlet.publish({2: [first]})
     assert judged(job, ends).exact
-    outlet.publish(3, [first])
+    outlet.publish({3: [first]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=0)
-    outlet.publish(4, [first.set_column(2, "bids", pa.array([0]))])
+    outlet.publish({4: [first.set_column(2, "bids", pa.array([0]))]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=1)
 
 
@@ -167,7 +169,8 @@ class Quick(Rig):
         pass
 
     def _go(self):
-        self._write(recovering(x=0), READY, *(stored("x", number) for number in range(20)))
+        checkpoints = 0 if self.job.strategy.from_sources else 20
+        self._write(recovering(x=0), READY, *(stored("x", number) for number in range(checkpoints)))
 
     def _write(self, *events):
         with self.journal.open("a") as file:
@@ -175,15 +178,26 @@ class Quick(Rig):
                 file.write(json.dumps({"event": name, "at_ns": time.time_ns(), **fields}) + "\n")
 
 
-def campaign(tmp_path, ends):
-    job = job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=2)
-    return Campaign(Quick(job, tmp_path, ends), [Moment.RUNNING], seed=1, limit_s=10.0)
+def campaign(tmp_path, ends, moment=Moment.RUNNING, **changes):
+    job = replace(job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=2), **changes)
+    return Campaign(Quick(job, tmp_path, ends), [moment], seed=1, limit_s=10.0)
 
 
 def test_a_run_that_is_over_before_its_last_kill_was_not_struck_by_it(tmp_path):
     episode = campaign(tmp_path, ends=True).run(kills=2)
     assert [injection.kills for injection in episode.injections] == [1, 1]
     assert episode.verdict.lost == episode.verdict.compared > 0, "judged by where the end has the sources"
+
+
+@pytest.mark.parametrize("moment", [Moment.RUNNING, Moment.RESTORING])
+def test_a_run_that_never_stores_a_checkpoint_is_struck_all_the_same(tmp_path, monkeypatch, moment):
+    """Also amid a recovery, of which there has to be one first."""
+    for name in ("LONGEST_WORK_S", "MOMENT_LIMIT_S"):
+        monkeypatch.setattr(campaigns, name, 0.1)
+    never_stores = {"protocol": "batch-aligned", "recovery": "source-replay"}
+    episode = campaign(tmp_path, ends=True, moment=moment, **never_stores).run(kills=4)
+    assert sum(injection.kills for injection in episode.injections) >= 4
+    assert {injection.target for injection in episode.injections} == {Moment.RUNNING, moment}
 
 
 def test_a_coordinator_that_is_gone_before_the_end_is_told(tmp_path):

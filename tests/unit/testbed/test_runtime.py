@@ -73,7 +73,7 @@ def test_events_are_not_made_before_they_are_due():
 
 def test_a_file_is_published_once(tmp_path):
     for number, content in ((1, 10), (2, 20), (2, 99), (3, 30)):
-        Files(tmp_path / "out.0").publish(number, [rows(content)])
+        Files(tmp_path / "out.0").publish({number: [rows(content)]})
     assert [table["number"].to_pylist() for table in published(tmp_path)] == [[10], [20], [30]]
 
 

@@ -106,7 +106,7 @@ def test_a_coordinated_round_is_aligned_and_undoes_nothing():
     sent = {channel: at.sent[channel] for at in found.line for channel in at.sent}
     received = {channel: at.received[channel] for at in found.line for channel in at.received}
     assert sent == received
-    assert found.stored == 3 * len(run.nodes)
+    assert found.stored == 3 * len(run.partitions)
     assert found.undone == 0
 
 
@@ -126,7 +126,7 @@ def test_a_line_of_independent_checkpoints_has_no_orphan(protocol):
     for channel in run.layout.channels:
         ends = found.line[channel.sender], found.line[channel.receiver]
         assert ends[1].received[channel.id] <= ends[0].sent[channel.id]
-    assert found.stored > 17 * len(run.nodes) * 0.9
+    assert found.stored > 17 * len(run.partitions) * 0.9
     assert found.line != initial_line(run.layout)
 
 

@@ -22,34 +22,13 @@ from testbed.runtime.job import OutputKind, OutputSpec
 from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.outputs import Outputs
 from testbed.runtime.sinks import published
+from tests.unit.testbed.backgrounds import AtOnce, Later
 from tests.unit.testbed.recovery.small_layouts import two_sources
 from tests.unit.testbed.small_job import JOB, rows
 
 BIDS = pa.record_batch(
     {"position": [0], "at_ns": [5_000_000], "auction": [1], "bidder": [2], "euros_milli": [3000], "extra": ["x"]}
 )
-
-
-class AtOnce:
-    """Does in the caller's thread what is left to another one."""
-
-    def submit(self, act, then):
-        then(act())
-
-
-class Later:
-    """Does nothing until it is told to."""
-
-    def __init__(self):
-        self._left = []
-
-    def submit(self, act, then):
-        self._left.append((act, then))
-
-    def go_on(self):
-        left, self._left = self._left, []
-        for act, then in left:
-            then(act())
 
 
 def outputs_of(folder, background):

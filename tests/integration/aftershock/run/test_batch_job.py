@@ -11,7 +11,8 @@ from aftershock.run import batch_job
 from infra import launch, tokens
 from infra.cluster import Handle
 from results.runs.store import Run
-from tests.integration.infra.strangers import assert_no_port_is_open_to_all, assert_nothing_answers, ports_of
+from tests.integration.infra.listeners import listeners_of
+from tests.integration.infra.strangers import assert_no_port_is_open_to_all, assert_nothing_answers
 from tests.unit.marked_processes import wait_for
 
 
@@ -23,7 +24,8 @@ def job(tmp_path: Path) -> Iterator[Handle]:
     owner = Handle("run-1", "local", tokens.new(tokens.LETTERS["local"], batch_job.NO_SUBNET), str(tmp_path))
     batch_job.start(run, owner)
     try:
-        wait_for(lambda: len(ports_of(owner.token)) >= 2, limit_s=120)  # py4j's, and that of Spark's blocks
+        # py4j's, and that of Spark's blocks
+        wait_for(lambda: sum(each.is_port for each in listeners_of(owner.token)) >= 2, limit_s=120)
         yield owner
     finally:
         launch.stop(owner.token, 0.0)

@@ -16,6 +16,7 @@ from tests.integration.spark_jobs.kills.watching import Entry, Stage, Standing, 
 
 POLL_S = 0.0005
 LONGEST_DELAY_S = 0.5  # of an injection at random
+LONGEST_WORK_S = 2.0  # after a recovery, of a run that stores no checkpoints by which to count
 MOMENT_LIMIT_S = 6.0  # a moment that has not come by then is let go, and the injection falls all the same
 NOTICE_LIMIT_S = 1.0
 PAUSE_SHARE, ALL_SHARE, REPLACED_SHARE = 0.08, 0.06, 0.5
@@ -87,10 +88,13 @@ class Campaign:
     # One injection.
 
     def _inject(self, target: Moment) -> None:
-        if target in AMID_RECOVERY and self._watch.stage is Stage.RUNNING and self._watch.stored:
+        never_stores = self._rig.job.strategy.from_sources
+        if target in AMID_RECOVERY and self._watch.stage is Stage.RUNNING and (self._watch.stored or never_stores):
             self._strike(Moment.RUNNING, Means.KILL)  # so that there is a recovery
         if target not in AMID_RECOVERY:
-            self._rest(checkpoints=self._random.randrange(3 * len(self._rig.job.layout().partitions)))
+            checkpoints = self._random.randrange(3 * len(self._rig.job.layout().partitions))
+            self._rest(checkpoints=0 if never_stores else checkpoints)
+            self._go_on(until=lambda: False, limit_s=self._random.uniform(0, LONGEST_WORK_S) if never_stores else 0.0)
         self._strike(target, self._means(target))
 
     def _means(self, target: Moment) -> Means:

@@ -63,3 +63,25 @@ def test_a_rate_of_racks_needs_racks():
 def test_more_racks_than_workers_are_refused():
     with pytest.raises(BadInput, match=r"^racks: 9 is not usable; allowed: at most one for each worker"):
         faults(racks=9)
+
+
+@pytest.mark.parametrize("experiment", spec.available())
+def test_every_example_takes_racks(experiment):
+    assert set(faults(experiment=experiment, racks=1, host_fault_rate=0.01).hosts.values()) == {("rack-1",)}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"racks": "many"}, "^racks: 'many' is not usable; allowed: a whole number"),
+        ({"racks": 0}, "^racks: 0 is not usable"),
+        ({"time_to_heal_s": -1}, "^time_to_heal_s: -1 is not usable"),
+        ({"host_fault_rate": True}, "^host_fault_rate: True is not usable; allowed: a number"),
+        ({"racks": 2, "cluster.workers": "few"}, "^cluster.workers: 'few' is not usable"),
+        ({"experiment": 5}, "^experiment: 5 is not usable; allowed: a text"),
+        ({"experiment_file": ["a"]}, "^experiment_file: .* is not usable; allowed: a text"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_the_field_that_has_it(params, message):
+    with pytest.raises(BadInput, match=message):
+        faults(**params)

@@ -99,6 +99,18 @@ def test_a_child_that_runs_has_no_status():
         child.kill()
 
 
+def test_a_leader_that_was_buried_has_no_group(monkeypatch):
+    """Its number may be another's by now."""
+    sent = []
+    monkeypatch.setattr(os, "killpg", lambda *signal: sent.append(signal))
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as child:
+        signals.signal_group(child, signal.SIGTERM)
+        assert sent == [(child.pid, signal.SIGTERM)]
+        child.kill()
+    signals.signal_group(child, signal.SIGTERM)
+    assert len(sent) == 1
+
+
 def test_nothing_of_airflow_listens_beyond_this_machine():
     """Scheduler and triggerer would serve their logs on every address of it."""
     assert serve.HOST == "127.0.0.1"

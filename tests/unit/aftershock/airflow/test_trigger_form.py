@@ -1,9 +1,12 @@
 """The trigger form: the pydantic models, flattened and folded back without loss."""
 
+import os
+
 import jsonschema
 import pytest
 
 from aftershock.airflow import field_help, starting_points, trigger_form
+from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import BadInput
 
@@ -94,7 +97,9 @@ def test_an_own_file_is_on_offer_and_its_path_is_taken_besides(tmp_path, monkeyp
     mine.write_text("# Two workers\n# under rain. More.\nname: rain\nwindow_s: 33\ncluster: {workers: 2}\n")
     choice = trigger_form.fields()["experiment"]
     assert choice["enum"][-2:] == [str(mine), None]
-    assert choice["values_display"][str(mine)] == "mine.yaml (own): Two workers under rain; window 33 s"
+    whole = step_times.whole_s(spec.Experiment(window_s=33)) / 60
+    times = f"about {whole:.0f} min, 33 s of them under faults"
+    assert choice["values_display"][str(mine)] == f"mine.yaml, own ({times}): Two workers under rain"
     assert asked(experiment=str(mine)).name == asked(experiment_file=str(mine)).name == "rain"
     with pytest.raises(BadInput, match=r"experiment_file: '.*' is not usable; allowed: left empty, or experiment left"):
         asked(experiment="soak", experiment_file=str(mine))
@@ -107,13 +112,38 @@ def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkey
     (starting_points.own_folder() / "folder.yaml").mkdir(parents=True)
     (starting_points.own_folder() / "bytes.yaml").write_bytes(b"# \xff")
     (starting_points.own_folder() / "long.yaml").write_text("# " + "a \033[2Jb" * 99)
+    (starting_points.own_folder() / "wrong.yaml").write_text("window_s: long")
+    (starting_points.own_folder() / "long-sentence.yaml").write_text("# " + "word " * 99)
     folder = starting_points.own_folder()
     shown = trigger_form.fields()["experiment"]["values_display"]
-    assert [shown[str(folder / f"{name}.yaml")] for name in ("folder", "bytes")] == [
-        "folder.yaml (own): cannot be read",
-        "bytes.yaml (own): cannot be read",
+    assert [shown[str(folder / f"{name}.yaml")] for name in ("folder", "bytes", "wrong")] == [
+        "folder.yaml, own: cannot be read",
+        "bytes.yaml, own: cannot be read",
+        "wrong.yaml, own: refused, window_s: 'long' is not usable; allowed: a number",
     ]
     assert all(label.isprintable() and len(label) <= starting_points.LONGEST_LABEL for label in shown.values())
+
+
+@pytest.mark.parametrize("number", ["1.2.3", ".", "9" * 500])
+def test_a_window_that_is_no_number_is_told_and_stops_no_dag(tmp_path, monkeypatch, number):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    own = starting_points.own_folder() / "odd.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"# Odd.\nwindow_s: {number}\n")
+    assert trigger_form.fields()["experiment"]["values_display"][str(own)].startswith("odd.yaml, own: refused, ")
+
+
+def test_names_and_files_that_would_stop_the_reading_of_the_dag_are_not_on_offer(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    folder = starting_points.own_folder()
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"half-\xff.yaml")).write_text("name: half\n")  # a form cannot say this name
+    (folder / "line\nend.yaml").write_text("name: ends\n")
+    os.mkfifo(folder / "pipe.yaml")
+    writer = os.open(folder / "pipe.yaml", os.O_RDWR)  # while somebody holds it open, who reads it waits
+    found = starting_points.offered()
+    os.close(writer)
+    assert [path for path in found if path.startswith(str(folder))] == []
 
 
 def test_every_field_may_be_empty_and_no_field_shows_a_null():

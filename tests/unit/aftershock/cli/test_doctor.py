@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import pytest
 
-from aftershock.run import doctor
+from aftershock.run import doctor, room
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.hosts import ClusterDriver
 from infra.refusals import DeclaredFaults
@@ -37,7 +37,7 @@ def drivers(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "_java", lambda: "Java 17")
     monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(doctor, "ensure_jars", lambda: Jars([], [tmp_path]))
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(64 * 2**30))
+    monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(64 * 2**30))
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: Disk(64 * 2**30))
     return found
 
@@ -94,7 +94,7 @@ def test_jars_that_are_not_there_are_not_downloaded(drivers, monkeypatch, tmp_pa
 
 
 def test_little_memory_is_told(drivers, monkeypatch, as_json):
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(2**30))
+    monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(2**30))
     memory = by_subject(as_json("doctor"))["memory"]
     assert (memory["can"], "cluster.workers" in memory["remedy"]) == ("no", True)
 
@@ -107,7 +107,7 @@ def test_a_machine_that_is_short_of_something_is_not_called_ready_in_the_last_li
         0,
         "a run can start, but there is too little disk: see what is marked with -",
     )
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(2**30))
+    monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(2**30))
     assert "too little memory and disk" in call("doctor")[1].splitlines()[-1]
 
 

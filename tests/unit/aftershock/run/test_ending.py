@@ -1,5 +1,6 @@
 """The end of runs that something went wrong with: real links, FIFOs, processes, and teardowns at the same time."""
 
+import errno
 import json
 import os
 import signal
@@ -260,6 +261,23 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
     (line,) = said.err.splitlines()
     assert line.startswith(f"aftershock: run run-4: {home}/live/.run-4.teardown is a folder")
     assert line.endswith("`aftershock clean run-4`")
+
+
+def test_what_the_system_refuses_of_one_run_stops_no_other(monkeypatch, capsys):
+    for run_id in ("run-1", "run-2"):
+        lease.lease_path(begin(run_id)).touch()
+    teardown = steps.teardown
+
+    def refuse_one(run_id, error):
+        if run_id == "run-1":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), "/a/disk")
+        return teardown(run_id, error)
+
+    monkeypatch.setattr(steps, "teardown", refuse_one)
+    assert program.main(["clean"]) == 3
+    said = capsys.readouterr()
+    assert "aftershock: run run-1: /a/disk: Input/output error; mend that, then `aftershock clean run-1`" in said.err
+    assert "run run-2 was published as failed" in said.out
 
 
 def test_what_cannot_be_removed_of_one_cluster_stops_no_other(monkeypatch, capsys):

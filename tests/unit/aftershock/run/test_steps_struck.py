@@ -12,7 +12,8 @@ from journal.writer import Journal
 from results.runs import store
 from tests.unit.interruptions import Interruption, at_every_change
 
-DOCUMENT = {"name": "mine", "window_s": 30}
+# With the default that the document of a run states, too.
+DOCUMENT = {"name": "mine", "window_s": 30, "engine": {"recovery": "query"}}
 
 
 @pytest.fixture(autouse=True)

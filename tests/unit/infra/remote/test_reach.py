@@ -1,12 +1,16 @@
 """Who reaches whom: what is concluded from datagrams that were counted, and the counting itself, on loopback."""
 
+import contextlib
+
 import pytest
 
 from experiments.fault_kinds import Direction
 from infra import programs
+from infra.cluster import Handle, Host, Role
+from infra.remote import reach
 from infra.remote.reach import Reach
 from infra.strikes import partition
-from infra.strikes.datagrams import DatagramListener, send
+from infra.strikes.datagrams import MOST_DATAGRAMS, DatagramListener, send
 from infra.strikes.partition import rules
 
 ADDRESS, OTHER = "127.0.251.8", "127.0.251.9"
@@ -40,6 +44,50 @@ def test_words_are_counted_by_who_called_and_only_once():
     assert listener.received() == {"worker-2": 3, "worker-3": 2}
     assert listener.received() == {}
     listener.close()
+
+
+def test_what_a_stranger_sends_counts_for_no_host():
+    """Any user of a machine may send datagrams to its ports, and hosts' names are no secret."""
+    one, two = (Host(name, address, Role.WORKER, 1, 512) for name, address in (("one", ADDRESS), ("two", OTHER)))
+    found = reach.between(CutOff(), Handle("run-1", "local", "s1-0", "/"), one, [two])
+    assert found == Reach({"two": 0}, {"two": 0}, frozenset())
+
+
+class CutOff:
+    """Agents whose own datagrams are dropped, while a stranger sends the name of each of them to everybody."""
+
+    def __init__(self):
+        self.listeners = {}
+
+    def ask(self, handle, host, what, within_s=1.0, **fields):
+        match what:
+            case "listen":
+                listener = DatagramListener(host.address)
+                self.listeners[listener.port] = listener
+                return listener.port, False
+            case "call":
+                return send(host.address, host.name, fields["to"], fields["times"])
+            case "heard":
+                listener = self.listeners.pop(fields["port"])
+                words = listener.received()
+                listener.close()
+                assert words, "the stranger was heard"
+                return words
+
+
+def test_a_flood_of_datagrams_is_read_to_an_end(monkeypatch):
+    """What comes while it is read would keep it from ending, and each word takes room."""
+    listener, taken = DatagramListener(ADDRESS), []
+
+    class Flooded:
+        def recv(self, most):
+            taken.append(most)
+            return str(len(taken)).encode()
+
+    with contextlib.closing(listener):
+        monkeypatch.setattr(listener, "_socket", Flooded())
+        assert len(listener.received()) == MOST_DATAGRAMS
+        monkeypatch.undo()
 
 
 def test_what_the_system_refuses_to_send_is_not_sent():

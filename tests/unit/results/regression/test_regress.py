@@ -10,7 +10,8 @@ from results.regression.change_points import ChangePoint
 from results.regression.regress import baseline_run_ids, regress, worse_places
 from results.runs import store
 from results.summary.metrics import METRICS
-from results.tables.schema import REGRESSION_TABLES, VERSION_KEY
+from results.tables.comparison import COMPARISON_SCHEMAS
+from results.tables.schema import VERSION_KEY
 from tests.unit.results.regression.past import steady, write_nights, write_run
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -237,7 +238,7 @@ def test_a_record_is_whole_typed_and_listed_newest_first(home):
     assert {each.regression_id for each in records.all_recorded()} == {each.regression_id for each in found}
     listed = [each.regression_id for each in records.all_recorded()]
     assert listed == sorted(listed, reverse=True)
-    for name, schema in REGRESSION_TABLES.items():
+    for name, schema in COMPARISON_SCHEMAS.items():
         table = pq.read_schema(found[0].path(name))
         assert table.remove_metadata().equals(schema)
         assert VERSION_KEY in table.metadata

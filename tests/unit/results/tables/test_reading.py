@@ -140,6 +140,16 @@ def test_reading_tables_leaves_no_file_open(tmp_path: Path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_text_that_is_no_unicode_is_refused(tmp_path: Path):
+    """Whoever shows it would fail, far from where it was read."""
+    path = _path(tmp_path)
+    texts = pa.array([b"useful", b"l\xffst"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"start_ns": [1, 2], "class": texts}), path)
+    for read in (read_table, lambda path: read_head(path, 1), pieces_of):
+        with pytest.raises(Damaged, match="damaged"):
+            read(path)
+
+
 @pytest.mark.parametrize("claim", [50_000, 10**6])
 def test_a_footer_that_lies_about_its_rows_is_refused(tmp_path: Path, claim: int):
     path = _path(tmp_path)

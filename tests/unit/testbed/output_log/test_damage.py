@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
 from testbed.output_log.blocks import DamagedSegment, decode_segment
 from testbed.output_log.eventual import StateLost
 from testbed.output_log.log import OutputLog
@@ -127,6 +128,32 @@ def test_a_log_in_a_directory(tmp_path):
     stranger = LogReader(DirectoryStore(tmp_path, b"x" * 32), NAME, run._rows)
     with pytest.raises(Exception, match="its seal is not that of the run"):
         next(stranger.backward(stranger.newest))
+
+
+class Refusing(MemoryStore):
+    """Deletes this many objects, then refuses."""
+
+    willing = 0
+
+    def delete(self, key):
+        if not self.willing:
+            raise EnvironmentFailure("the store refuses", "wait")
+        self.willing -= 1
+        super().delete(key)
+
+
+@pytest.mark.parametrize("willing", [0, 2])
+def test_what_the_store_refused_to_delete_is_deleted_later(willing):
+    run, like = given(Refusing()), given(MemoryStore())
+    unneeded = like.logged.log.trim(like.logged.log.results)
+    assert unneeded > 2
+    run.store.willing = willing
+    for _ in range(2):
+        with pytest.raises(EnvironmentFailure):
+            run.logged.log.trim(run.logged.log.results)
+    run.store.willing = unneeded
+    assert run.logged.log.trim(run.logged.log.results) == unneeded - willing
+    assert run.store.keys() == like.store.keys()
 
 
 @pytest.mark.parametrize("cut", [0, 5, 40, -1])

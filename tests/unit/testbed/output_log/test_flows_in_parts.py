@@ -57,7 +57,7 @@ def test_crashes_cost_no_result(name, strategy):
         simulation = Simulation(layout, PROTOCOLS["output-log"], given, seed, faults=late, **options)
         outcome = simulation.run()
         assert outcome.published == wanted(name), f"seed {seed}"
-        resumed, replayed = resumed + outcome.resumed, replayed + simulation.logged.replayed
+        resumed, replayed = resumed + outcome.resumed, replayed + simulation.checks.logged.replayed
     assert resumed
     assert replayed
 

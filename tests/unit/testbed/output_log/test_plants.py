@@ -75,7 +75,7 @@ def replayed_one_late(reader, delivered, replayable_after, real=logged_module.fi
 def trimmed_too_far(log, delivered, real=OutputLog.trim):
     trimmed = real(log, delivered)
     if log._kept:
-        log._strays.append(log._kept.popleft().id)
+        log._unneeded.append(log._kept.popleft().id)
         trimmed += real(log, delivered)
     return trimmed
 

@@ -42,7 +42,7 @@ def test_a_thousand_schedules_with_crashes(part):
         outcome = simulation.run()
         assert outcome.published == wanted("filtered"), f"seed {seed}"
         crashes, resumed = crashes + outcome.crashes, resumed + outcome.resumed
-        replayed += simulation.logged.replayed
+        replayed += simulation.checks.logged.replayed
     assert crashes > SHARE
     assert resumed > SHARE / 8
     assert replayed > SHARE

@@ -35,7 +35,7 @@ def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow, seeds):
         run = copied(flow, seed, ratio=(1.0, 0.5)[seed % 2], refusals=0.1 * (seed % 2))
         outcome = run.run()
         assert outcome.published == oracle(flow), f"seed {seed}"
-        compared += run.copy_invariants.compared
+        compared += run.checks.copies.compared
         promoted += outcome.promoted
     assert promoted
     assert compared > 100

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from testbed.core.by_batch.absence import Absence
+from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.operators import Delivery
@@ -91,13 +91,13 @@ def waits_for_all(intake, real=TentativeIntake._begin_batch):
     intake._absent = kept
 
 
-def only_who_is_down(absence, down):
+def only_who_is_down(of, down):
     return frozenset(down)
 
 
 PLANTS = {
     "nobody goes on": (TentativeIntake, "_begin_batch", waits_for_all, "waits at"),
-    "who has only absent inputs is waited for": (Absence, "absent", only_who_is_down, "waits at"),
+    "who has only absent inputs is waited for": (AbsentPartitions, "absent", only_who_is_down, "waits at"),
 }
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from experiments.errors import AftershockError, BadInput
-from testbed.core.by_batch.absence import Absence
+from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
@@ -208,16 +208,16 @@ def forgets_what_was_missing(intake, real=TentativeIntake.begin):
     intake.tentative = False
 
 
-def nobody_corrected(absence, down):
+def nobody_corrected(of, down):
     return frozenset()
 
 
-def corrected_too_early(absence, down):
-    return absence.tentative
+def corrected_too_early(of, down):
+    return of.tentative
 
 
-def first_stays_absent(absence, down, real=Absence.absent):
-    return real(absence, down) | {0}
+def first_stays_absent(of, down, real=AbsentPartitions.absent):
+    return real(of, down) | {0}
 
 
 def keeps_what_is_tentative(intake, channel):
@@ -249,8 +249,13 @@ PLANTS = {
     "tentative output has numbers": (BatchSending, "_send", numbered_as_exact, "ContentChanged|ChannelGap"),
     "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
     "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, AMISS),
-    "who went on is not restored": (Absence, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
-    "who is back stays absent": (Absence, "absent", first_stays_absent, "nothing that it depends on is missing"),
+    "who went on is not restored": (AbsentPartitions, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
+    "who is back stays absent": (
+        AbsentPartitions,
+        "absent",
+        first_stays_absent,
+        "nothing that it depends on is missing",
+    ),
     "what is tentative stays when its sender is back": (
         TentativeIntake,
         "_drop_tentative",

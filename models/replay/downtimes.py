@@ -1,4 +1,4 @@
-"""Hosts that are away while the others go on: how much slower the work is, and when it is done."""
+"""Hosts that are down while the others go on: how much slower the work is, and when it is done."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy.typing as npt
 from models.replay.work import Array
 
 
-class Absences:
-    """Each host does an equal share of the work; one that is away does none of its own, and nobody does it instead.
+class HostDowntimes:
+    """Each host does an equal share of the work; one that is down does none of its own, and nobody does it instead.
 
-    So the pace of a cluster of n hosts is (n - k) / n while k of them are away. A host that is struck while it is away
+    So the pace of a cluster of n hosts is (n - k) / n while k of them are down. A host that is struck while it is down
     is away for as long as the last strike says.
 
     hosts    n
-    struck   which host each absence is of, (absences,)
-    from_s   when each host left, (absences,) or (runs, absences)
-    until_s  when it would be back, if nothing struck it meanwhile; finite, (runs, absences)
+    struck   which host each downtime is of, (downtimes,)
+    from_s   when each host left, (downtimes,) or (runs, downtimes)
+    until_s  when it would be back, if nothing struck it meanwhile; finite, (runs, downtimes)
     """
 
     def __init__(self, hosts: int, struck: npt.ArrayLike, from_s: npt.ArrayLike, until_s: Array) -> None:
@@ -46,13 +46,13 @@ class Absences:
         return turn_s + (due_s - by_turn_s) * until_s / work_until_s
 
     def _by(self, moment_s: Array) -> Array:
-        """Work that would be done by a moment, had all hosts worked from 0 on but for these absences, (runs,)."""
+        """Work that would be done by a moment, had all hosts worked from 0 on but for these downtimes, (runs,)."""
         away_s = np.clip(moment_s[:, np.newaxis] - self._starts_s, 0.0, self._lengths_s)
         return moment_s - self._share * away_s.sum(axis=1)
 
 
 def _struck_again(struck: npt.NDArray[np.int64], starts_s: Array) -> Array:
-    """When the host of each absence is struck the next time, inf if it never is; (runs, absences)."""
+    """When the host of each downtime is struck the next time, inf if it never is; (runs, downtimes)."""
     found = np.full(starts_s.shape, np.inf)
     for number, host in enumerate(struck):
         of_host_s = starts_s[:, struck == host]

@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 
 from models import partial_rollback
-from models.replay.absences import Absences
+from models.replay.downtimes import HostDowntimes
 from models.replay.micro_batches import MicroBatches
 from models.replay.process import Faults, ReplayResult, replay
 
 ONE = np.ones(1)
 
 
-def away(*until_s: float, from_s, hosts=3, struck=None) -> Absences:
-    """Of one run; each absence is of a host of its own unless told."""
-    return Absences(hosts, range(len(until_s)) if struck is None else struck, from_s, np.array([until_s], dtype=float))
+def away(*until_s: float, from_s, hosts=3, struck=None) -> HostDowntimes:
+    """Of one run; each downtime is of a host of its own unless told."""
+    return HostDowntimes(
+        hosts, range(len(until_s)) if struck is None else struck, from_s, np.array([until_s], dtype=float)
+    )
 
 
-def replayed(given: Absences, *struck_s: float, share=1 / 3, window_s=100.0) -> ReplayResult:
+def replayed(given: HostDowntimes, *struck_s: float, share=1 / 3, window_s=100.0) -> ReplayResult:
     """Batches of 10 s that follow each other from 0 on."""
-    work = MicroBatches(ONE, np.array([10.0]), lost_shares=share, absences=given)
+    work = MicroBatches(ONE, np.array([10.0]), lost_shares=share, downtimes=given)
     nothing = np.zeros((1, len(struck_s)))
     return replay(work, Faults(np.array([struck_s]), nothing, nothing), window_s, 0.0 * ONE)
 
@@ -58,14 +60,14 @@ def test_a_fault_costs_what_the_host_had_done_and_what_it_does_not_do_while_it_i
 
 
 def test_an_absence_is_charged_to_the_fault_before_and_only_within_the_window():
-    """Two of three hosts are away from 50 to 60, and both still at the end of the window, at 100."""
+    """Two of three hosts are down from 50 to 60, and both still at the end of the window, at 100."""
     found = replayed(away(60.0, 500.0, from_s=[40.0, 50.0]), 40.0, 50.0, share=0.0)
     assert found.lost_s[0] == pytest.approx([10 / 3, 10 * 2 / 3 + 40 / 3])
 
 
 def test_idle_time_is_not_missed():
-    """Batches of 4 s each 10 s: a host that is away between two of them costs nothing."""
-    work = MicroBatches(ONE, np.array([4.0]), interval_s=10.0, absences=away(9.0, from_s=[5.0]))
+    """Batches of 4 s each 10 s: a host that is down between two of them costs nothing."""
+    work = MicroBatches(ONE, np.array([4.0]), interval_s=10.0, downtimes=away(9.0, from_s=[5.0]))
     found = replay(work, Faults(np.array([[5.0]]), np.zeros((1, 1)), np.zeros((1, 1))), 100.0, 0.0 * ONE)
     assert found.lost_s[0] == pytest.approx([0.0])
     assert found.utilizations == pytest.approx([0.9])
@@ -75,13 +77,13 @@ HOSTS, RATE, COST_S, RUNS, LONG_S, BEFORE_S = 4, 0.08, 0.5, 300, 1200.0, 300.0
 
 
 def mean_over_poisson_faults(interval_s: float, away_s: float, share: float) -> tuple[float, float]:
-    """Mean utilization and its standard error; each host is struck by a Poisson process, also while it is away."""
+    """Mean utilization and its standard error; each host is struck by a Poisson process, also while it is down."""
     rng, each = np.random.default_rng(5), round(1.7 * RATE / HOSTS * (LONG_S + BEFORE_S))
     struck_s = np.cumsum(rng.exponential(HOSTS / RATE, (RUNS, HOSTS, each)), axis=2) - BEFORE_S
     assert struck_s[:, :, -1].min() > LONG_S
     struck_s = struck_s.reshape(RUNS, -1)
-    given = Absences(HOSTS, np.repeat(np.arange(HOSTS), each), struck_s, struck_s + away_s)
-    work = MicroBatches(np.full(RUNS, COST_S), np.array([interval_s]), lost_shares=share, absences=given)
+    given = HostDowntimes(HOSTS, np.repeat(np.arange(HOSTS), each), struck_s, struck_s + away_s)
+    work = MicroBatches(np.full(RUNS, COST_S), np.array([interval_s]), lost_shares=share, downtimes=given)
     faults = Faults(np.sort(struck_s, axis=1), np.zeros(struck_s.shape), np.zeros(struck_s.shape))
     found = replay(work, faults, LONG_S, np.full(RUNS, -BEFORE_S)).utilizations
     return float(found.mean()), float(found.std()) / RUNS**0.5
@@ -90,14 +92,14 @@ def mean_over_poisson_faults(interval_s: float, away_s: float, share: float) -> 
 def expected(interval_s: float, away_s: float) -> float:
     """The mean with the share that is missing alone.
 
-    A host is away at a moment if it was struck in the last A seconds, so that it is there with probability
+    A host is down at a moment if it was struck in the last A seconds, so that it is there with probability
     exp(-L A / n). The pace is the share of hosts that are there, and of each period c does not count.
     """
     return (1 - COST_S / interval_s) * exp(-RATE * away_s / HOSTS)
 
 
-def in_long_absences(interval_s: float, away_s: float) -> float:
-    """The mean with the work that faults take back too, if absences last for many batches.
+def in_long_downtimes(interval_s: float, away_s: float) -> float:
+    """The mean with the work that faults take back too, if downtimes last for many batches.
 
     While k hosts are there, work is done at k / n of the pace and L n / k faults strike in a second of work. Each takes
     1 / n of the work since the last checkpoint, as in `partial_rollback`.
@@ -119,11 +121,11 @@ def test_over_poisson_faults_the_share_that_is_missing_is_that_of_the_absent_hos
 
 def test_over_poisson_faults_the_mean_is_partial_rollback_at_the_pace_of_the_hosts_that_are_there():
     mean, error = mean_over_poisson_faults(3.0, 25.0, share=1 / HOSTS)
-    assert mean == pytest.approx(in_long_absences(3.0, 25.0), abs=4 * error)
+    assert mean == pytest.approx(in_long_downtimes(3.0, 25.0), abs=4 * error)
 
 
-class Planted(Absences):
-    """Absences with an error: hosts are away twice as long, or have half their share."""
+class Planted(HostDowntimes):
+    """HostDowntimes with an error: hosts are down twice as long, or have half their share."""
 
     longer, share = 1.0, 1.0
 
@@ -136,7 +138,7 @@ class Planted(Absences):
 def test_planted_errors_miss_the_formulas(longer, share, monkeypatch):
     monkeypatch.setattr(Planted, "longer", longer)
     monkeypatch.setattr(Planted, "share", share)
-    monkeypatch.setitem(globals(), "Absences", Planted)
+    monkeypatch.setitem(globals(), "HostDowntimes", Planted)
     with pytest.raises(AssertionError):
         test_over_poisson_faults_the_share_that_is_missing_is_that_of_the_absent_hosts(10.0, 9.0)
     with pytest.raises(AssertionError):

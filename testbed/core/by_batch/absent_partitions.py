@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from testbed.core.layout import Layout
 
 
-class Absence:
+class AbsentPartitions:
     """Absent are the partitions that are down, and those all of whose inputs are absent.
 
     A partition that has turned tentative is corrected by being restored, once nothing that it depends on is down. With

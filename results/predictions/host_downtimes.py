@@ -1,7 +1,7 @@
 """The hosts that were away while the query went on, in mode task: Spark gives their work to those that are left.
 
-A host is away from the strike until it has a Spark executor again, which the tables say. Its new executor is cold, and
-the first batch is longer by what a warm-up takes. So long as the batches are, that is as if the host were away for
+A host is down from the strike until it has a Spark executor again, which the tables say. Its new executor is cold, and
+the first batch is longer by what a warm-up takes. So long as the batches are, that is as if the host were down for
 warm-up / share longer, its share being that of one host. What a warm-up takes is known from the ledger, less what hosts
 did not do that were away during it. It is that of *other* faults: else the excess of a batch would explain itself.
 """
@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.replay.absences import Absences
+from models.replay.downtimes import HostDowntimes
 from models.replay.draws import draw
 from models.replay.work import Array
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, StruckFault, Unreplayable
 
 
-def absences(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator, runs: int) -> Absences | None:
-    """The absences of a run, with warm-ups that the source measured; None if every fault stopped the whole query."""
+def host_downtimes(
+    struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator, runs: int
+) -> HostDowntimes | None:
+    """The downtimes of a run, with warm-ups that the source measured; None if every fault stopped the whole query."""
     partial = [strike for strike in struck.strikes if not struck.stops_all(strike)]
     if not partial:
         return None
@@ -28,7 +30,7 @@ def absences(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Ge
     from_s = np.array([strike.struck_s for strike in partial])
     names = [host for host, _ in rows]
     hosts = [names.index(name) for name in names]
-    return Absences(struck.experiment.cluster.workers, hosts, from_s[numbers], (back_s + cold_s)[:, numbers])
+    return HostDowntimes(struck.experiment.cluster.workers, hosts, from_s[numbers], (back_s + cold_s)[:, numbers])
 
 
 def _until_s(process: MeasuredProcess, strike: StruckFault) -> float:
@@ -41,7 +43,7 @@ def _until_s(process: MeasuredProcess, strike: StruckFault) -> float:
 def _cold(
     partial: list[StruckFault], source: MeasuredProcess, rng: np.random.Generator, runs: int, *, own: bool
 ) -> Array:
-    """For how long a host more is as good as absent while its executor is cold, (runs, faults)."""
+    """For how long a host more is as good as down while its executor is cold, (runs, faults)."""
     known = _warm_ups(source)
     if len(known) < FEWEST_RECOVERIES:
         seen = f"{len(known)} warm-ups of a host's new executor were seen without a further fault"
@@ -55,7 +57,7 @@ def _cold(
 
 
 def _warm_ups(source: MeasuredProcess) -> dict[int, float]:
-    """The warm-up of each fault whose batch nothing else struck, as so much longer an absence of its hosts [s]."""
+    """The warm-up of each fault whose batch nothing else struck, as so much longer a downtime of its hosts [s]."""
     hosts, found = source.experiment.cluster.workers, dict[int, float]()
     for recovery in source.recoveries:
         strike, outage = recovery.strikes[-1], recovery.outage

@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.check_power import START_NS, Simulated
 from experiments.spec import Experiment
-from models.replay.absences import Absences
-from results.predictions import absences, replays
+from models.replay.downtimes import HostDowntimes
+from results.predictions import host_downtimes, replays
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from spark_jobs.tables import ledger, rows
@@ -118,10 +118,10 @@ def test_the_replay_of_a_run_by_task_has_what_was_measured(seed):
 
 
 def test_an_away_time_that_is_doubled_is_noticed(monkeypatch):
-    def twice(hosts, struck, from_s, until_s) -> Absences:
-        return Absences(hosts, struck, from_s, 2 * until_s - from_s)
+    def twice(hosts, struck, from_s, until_s) -> HostDowntimes:
+        return HostDowntimes(hosts, struck, from_s, 2 * until_s - from_s)
 
-    monkeypatch.setattr(absences, "Absences", twice)
+    monkeypatch.setattr(host_downtimes, "HostDowntimes", twice)
     assert apart(simulated(0)) < -TOLERANCE
 
 
@@ -131,7 +131,7 @@ def test_a_share_that_is_halved_is_noticed():
 
 
 def test_a_host_that_is_thought_to_be_there_is_noticed(monkeypatch):
-    monkeypatch.setattr(replays, "absences", lambda *given: None)
+    monkeypatch.setattr(replays, "host_downtimes", lambda *given: None)
     assert apart(simulated(0)) > TOLERANCE
 
 
@@ -161,7 +161,7 @@ def test_a_host_that_never_had_an_executor_again_is_away_until_the_end():
 
 
 def test_warm_ups_must_have_been_seen(monkeypatch):
-    monkeypatch.setattr(absences, "FEWEST_RECOVERIES", 50)
+    monkeypatch.setattr(host_downtimes, "FEWEST_RECOVERIES", 50)
     with pytest.raises(Unreplayable, match="warm-ups of a host's new executor"):
         apart(simulated(0))
 
@@ -169,9 +169,9 @@ def test_warm_ups_must_have_been_seen(monkeypatch):
 def test_the_warm_up_of_a_fault_is_that_of_others(monkeypatch):
     """If one warm-up was long, it is not in the replay of its own fault, but may be in that of another run's."""
     run = MeasuredProcess(simulated(1), EXPERIMENT)
-    known = dict.fromkeys(absences._warm_ups(run), 1.0)
+    known = dict.fromkeys(host_downtimes._warm_ups(run), 1.0)
     strike = next(each for each in run.strikes if each.fault in known)
-    monkeypatch.setattr(absences, "_warm_ups", lambda source: known | {strike.fault: 100.0})
-    own, other = (absences._cold([strike], run, np.random.default_rng(1), 50, own=own) for own in (True, False))
+    monkeypatch.setattr(host_downtimes, "_warm_ups", lambda source: known | {strike.fault: 100.0})
+    own, other = (host_downtimes._cold([strike], run, np.random.default_rng(1), 50, own=own) for own in (True, False))
     assert (own == 1.0).all()
     assert (other == 100.0).any()

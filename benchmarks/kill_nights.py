@@ -1,0 +1,150 @@
+"""Real kills of the testbed's slots for every recovery strategy, over as many nights as it takes.
+
+`.venv/bin/python -m benchmarks.kill_nights --ledger kills.jsonl [--strategies passive ...] [--kills 200] [--hours 8]`
+runs episodes as `dataflow_kills` does, with protocol `batch-aligned`, until each strategy has had so many kills, or for
+so long. Next comes the strategy with the fewest kills so far. Its queries take turns.
+
+The ledger gets one line for each episode when that is over, so the command can be ended at any moment, and goes on from
+there when it is started again. An episode that is amiss counts no kills; its line names its files. Prints kills by
+strategy and moment. Ends with 1 if any episode in the ledger is amiss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from benchmarks.dataflow_kills import Amiss, Case, run_episode
+from testbed.recovery import STRATEGIES
+from tests.integration.spark_jobs.kills.campaign import Episode, Means
+from tests.integration.spark_jobs.kills.jobs import TREE
+from tests.integration.spark_jobs.kills.moments import Moment
+
+PROTOCOL, NIGHT_QUERIES, EPISODE_KILLS, SLOTS = "batch-aligned", ("q12", "q8", TREE), 10, 3
+STANDBY = {"partially-active": SLOTS}  # slots that take the copies of half of the partitions, and more
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """One episode.
+
+    moments   kills by the moment that they hit
+    amiss     what was wrong, and where the episode's files are; empty if nothing was
+    """
+
+    strategy: str
+    query: str
+    seed: int
+    moments: dict[str, int] = field(default_factory=dict)
+    pauses: int = 0
+    records: int = 0
+    amiss: str = ""
+
+    @property
+    def kills(self) -> int:
+        return sum(self.moments.values())
+
+
+class Ledger:
+    """The episodes so far, in a file that is only added to. A line that a crash has cut short counts for nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.lines = [LedgerLine(**each) for each in _whole_lines(path)]
+
+    def add(self, line: LedgerLine) -> None:
+        """Another episode is over."""
+        self.lines.append(line)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(line)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def kills(self, strategy: str) -> int:
+        """How many kills a strategy has had."""
+        return sum(line.kills for line in self.lines if line.strategy == strategy)
+
+    def next(self, strategies: Sequence[str], most: int) -> tuple[str, str, int] | None:
+        """Strategy, query and seed of the next episode; None if all strategies have had so many kills.
+
+        An episode that is amiss is not tried again: the next one has another seed.
+        """
+        left = [each for each in strategies if self.kills(each) < most]
+        if not left:
+            return None
+        strategy = min(left, key=self.kills)
+        before = sum(line.strategy == strategy for line in self.lines)
+        return strategy, NIGHT_QUERIES[before % len(NIGHT_QUERIES)], before
+
+    def table(self, strategies: Iterable[str]) -> str:
+        """As Markdown: kills by strategy and moment, and what was amiss."""
+        names = [moment.value for moment in Moment]
+        rows = [["strategy", "kills", *names, "pauses", "records", "episodes", "amiss"]]
+        rows.append(["---"] * len(rows[0]))
+        for strategy in strategies:
+            lines = [line for line in self.lines if line.strategy == strategy]
+            moments = sum((Counter(line.moments) for line in lines), Counter())
+            amiss = sum(bool(line.amiss) for line in lines)
+            found = [moments.total(), *(moments[name] for name in names), sum(line.pauses for line in lines)]
+            counts = [*found, sum(line.records for line in lines), len(lines), amiss]
+            rows.append([strategy, *(f"{each:,}" for each in counts)])
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _whole_lines(path: Path) -> list[dict]:
+    """The lines that are complete; what follows the last of them is cut off the file."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        path.write_bytes(whole)
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Episode] = run_episode) -> LedgerLine:
+    """Run one episode."""
+    case = Case(PROTOCOL, strategy, query, EPISODE_KILLS, SLOTS, STANDBY.get(strategy, 0))
+    try:
+        episode = run(case, seed)
+    except Amiss as amiss:
+        return LedgerLine(strategy, query, seed, amiss=str(amiss))
+    moments: Counter[str] = Counter()
+    for injection in episode.injections:
+        moments[injection.hit.value] += injection.kills
+    pauses = sum(injection.means is Means.PAUSE for injection in episode.injections)
+    return LedgerLine(strategy, query, seed, dict(moments), pauses, episode.verdict.compared)
+
+
+def main() -> None:
+    """Run episodes until there were enough kills of each strategy, or the time is up, and print the table."""
+    given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the slots of the episode end
+    ledger, end_s = Ledger(given.ledger), time.monotonic() + given.hours * 3600
+    while time.monotonic() < end_s and (following := ledger.next(given.strategies, given.kills)) is not None:
+        ledger.add(played(*following))
+        last = ledger.lines[-1]
+        print(f"{last.strategy}, {last.query}: {last.kills} kills {last.amiss}", flush=True)
+    print(ledger.table(given.strategies))
+    sys.exit(any(line.amiss for line in ledger.lines))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledger", type=Path, required=True, help="the file that has the episodes so far")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--kills", type=int, default=200, help="of each strategy")
+    parser.add_argument("--hours", type=float, default=8.0, help="no episode begins later")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

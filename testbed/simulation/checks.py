@@ -1,0 +1,100 @@
+"""What is checked of a simulated run after every step and of every effect, as far as it has a meaning for the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from testbed.core.by_batch.cutting import Batching
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.control import TurnedTentative
+from testbed.core.coordinator import Coordinator
+from testbed.core.effects import PartitionEffect, PublishTentative, Store, Tell
+from testbed.core.layout import Layout
+from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.protocol import Protocol
+from testbed.output_log.partition import LoggedPartition
+from testbed.simulation.copies import CopyInvariants
+from testbed.simulation.invariants import Invariants
+from testbed.simulation.logged import LoggedChecks
+from testbed.simulation.network import Network
+from testbed.simulation.storage import Storage
+from testbed.simulation.workers import Worker
+
+
+class Checks:
+    """Raises `InvariantBroken`, `CopyInvariantBroken`, `TentativeBroken`, `TooMuchRetained` or `WrongState`.
+
+    batches   of runs by batch
+    copies    of runs with active copies
+    logged    of partitions that keep an output log
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        protocol: type[Protocol],
+        coordinator: Coordinator,
+        network: Network,
+        workers: Sequence[Worker],
+        storage: Storage,
+        limits: PartitionLimits,
+        batching: Batching,
+        expected: Counter[tuple] | None,
+    ) -> None:
+        """`workers`: those that the coordinator listens to, at any time; `expected`: what a run without faults
+        publishes, if that is known."""
+        self._workers, self._storage, self._batching, self._expected = workers, storage, batching, expected
+        self._by_batch, self._has_copies = protocol.by_batch, bool(coordinator.copies.wanted)
+        self.batches = Invariants(layout, coordinator, network, workers, limits)
+        self.copies = CopyInvariants(layout, coordinator, network, workers, limits.frames_in_flight)
+        self.logged = LoggedChecks()
+
+    def after_step(self) -> None:
+        """One event has happened."""
+        if self._by_batch:
+            self.batches.check()
+        if self._has_copies:
+            self.copies.check()
+
+    def after_event(self, partition: Partition) -> None:
+        """Something has happened to a partition."""
+        if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
+            self.copies.check_state(partition)
+
+    def of_effect(self, worker: Worker, partition: Partition, effect: PartitionEffect) -> None:
+        """A partition wants this, and it has not been done yet."""
+        if isinstance(partition, BatchedPartition):
+            self.copies.check_effect(partition, effect)
+        match effect:
+            case Store(checkpoint):
+                if self._by_batch:
+                    last = self._batching.first_behind(checkpoint.number) - 1
+                    self.batches.check_stored(worker, checkpoint, last, self._storage.published(partition.number))
+                    self.batches.tentative.check_checkpoint(partition, checkpoint, last)
+                if isinstance(partition, LoggedPartition):
+                    self.logged.check_checkpoint(partition, checkpoint)
+            case PublishTentative():
+                self.batches.tentative.check_output(partition, effect)
+            case Tell(TurnedTentative() as message):
+                self.batches.tentative.on_turned(message)
+
+    def after_effects(self, partition: Partition) -> None:
+        """All that a partition wanted has been done."""
+        if isinstance(partition, BatchedPartition):
+            self.batches.memory.check(partition)
+
+    def published(self, rows: Counter[tuple]) -> None:
+        """So much has been published so far."""
+        if self._expected is not None:
+            self.batches.check_published(rows, self._expected)
+
+    def at_end(self) -> None:
+        """Everything is processed and published."""
+        if self._has_copies:
+            self.copies.check_end()
+        for worker in self._workers:
+            for partition in worker.partitions.values():
+                if isinstance(partition, BatchedPartition) and not partition.muted:
+                    self.batches.tentative.check_corrected(partition)
+                    self.batches.memory.check_left(partition, self._storage.objects.keys())

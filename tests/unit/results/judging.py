@@ -1,0 +1,48 @@
+"""Judges a run by one check, and the damage that is planted in its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.spec import Experiment
+from results.checks.catalogue import CHECKS
+from results.checks.evidence import Evidence
+from results.checks.judge import judge, open_context
+from results.runs.store import Run
+from tests.unit.results import synthetic
+
+
+def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | None = None) -> dict[str, Any]:
+    """Judge a run by one check."""
+    check = next(check for check in CHECKS if check.name == name)
+    context = open_context(tmp_path / "data_docs")
+    return judge(context, check, Evidence(run, experiment or synthetic.experiment()))[0]
+
+
+def put(column: str, row: int, value: object) -> synthetic.Change:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.reset_index(drop=True)
+        frame.loc[row, column] = value
+        return frame
+
+    return change
+
+
+def null(column: str, row: int) -> synthetic.Change:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        spoilt = frame[column].astype("object")
+        spoilt.iloc[row] = None
+        return frame.assign(**{column: spoilt})
+
+    return change
+
+
+def move(column: str, row: int, by: float) -> synthetic.Change:
+    return lambda frame: frame.assign(**{column: frame[column].where(frame.index != row, frame[column] + by)})
+
+
+def every(column: str, value: object) -> synthetic.Change:
+    return lambda frame: frame.assign(**{column: value})

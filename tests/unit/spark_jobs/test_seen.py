@@ -1,0 +1,40 @@
+"""When the result of a record counts as seen: when it is out for good, which not every engine tells in the same way."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.spec import Experiment
+from spark_jobs.tables import testbed_logs
+
+DATAFLOW = {"name": "dataflow", "checkpoint_interval_s": 2, "partitions": 4}
+
+
+def way_of(monkeypatch, query, engine):
+    """How the moments are found for a run of the testbed."""
+    document = {
+        "name": "seen",
+        "workload": {"name": "nexmark", "query": query},
+        "engine": {**DATAFLOW, **engine},
+        "load": {"mode": "rate", "rate": 5000},
+    }
+    logs = testbed_logs.TestbedLogs(None, Path("nowhere"))
+    logs.__dict__.update(experiment=Experiment.model_validate(document), batches=[], parquet=lambda name: name)
+    monkeypatch.setattr(testbed_logs.TestbedLogs, "input", "input")
+    monkeypatch.setattr(testbed_logs, "seen_in_sink", lambda sink: "in the sink")
+    monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, batches: "at the commit")
+    return logs.seen()
+
+
+@pytest.mark.parametrize(
+    ("query", "engine", "way"),
+    [
+        ("q1", {"protocol": "coordinated"}, "at the commit"),
+        ("q1", {"protocol": "batch-aligned"}, "in the sink"),
+        ("q1", {"protocol": "batch-aligned", "recovery": "source-replay"}, "in the sink"),
+        ("q1", {"protocol": "none"}, "in the sink"),
+        ("q12", {"protocol": "batch-aligned"}, "at the commit"),
+    ],
+)
+def test_output_by_batch_is_seen_when_it_comes_and_other_output_when_it_is_committed(monkeypatch, query, engine, way):
+    assert way_of(monkeypatch, query, engine) == way
