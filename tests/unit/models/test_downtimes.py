@@ -119,6 +119,7 @@ def test_over_poisson_faults_the_share_that_is_missing_is_that_of_the_absent_hos
     assert error < 0.002
 
 
+@pytest.mark.extended
 def test_over_poisson_faults_the_mean_is_partial_rollback_at_the_pace_of_the_hosts_that_are_there():
     mean, error = mean_over_poisson_faults(3.0, 25.0, share=1 / HOSTS)
     assert mean == pytest.approx(in_long_downtimes(3.0, 25.0), abs=4 * error)
@@ -134,6 +135,7 @@ class Planted(HostDowntimes):
         super().__init__(round(hosts / self.share), struck, from_s, starts_s + self.longer * (until_s - starts_s))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("longer", "share"), [(2.0, 1.0), (1.0, 0.5)], ids=["away time doubled", "share halved"])
 def test_planted_errors_miss_the_formulas(longer, share, monkeypatch):
     monkeypatch.setattr(Planted, "longer", longer)

@@ -146,6 +146,7 @@ def test_a_thousand_schedules_with_output_that_is_spilled(part):
     assert fetched > 500
 
 
+@pytest.mark.extended
 def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
     spoilt = 0
     for seed in range(25):
