@@ -39,8 +39,8 @@ from testbed.runtime.messages import (
     Broken,
     Count,
     Hello,
-    LastWords,
     Peers,
+    SlotError,
     SlotMessage,
     SlotStatus,
     Stop,
@@ -85,7 +85,7 @@ class Server:
     queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
-    slot-failed                  a slot's last words, when it ends by its own fault
+    slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
     committed                    all output up to a line is out, and will not be undone: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are; of slots together the
@@ -205,7 +205,7 @@ class Server:
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
         if isinstance(message, Hello):
             self._welcome(guest, message)
-        elif isinstance(message, LastWords):
+        elif isinstance(message, SlotError):
             self._on_failed(guest, message)
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
@@ -224,7 +224,7 @@ class Server:
         if other is not None and (known is None or known.epoch != message.epoch):
             self._broken[guest] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, message.slot, other)
 
-    def _on_failed(self, guest: Guest, failed: LastWords) -> None:
+    def _on_failed(self, guest: Guest, failed: SlotError) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
         self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1
