@@ -213,6 +213,7 @@ class Simulation:
         self._coordinate()
 
     def _order(self, worker: Worker) -> None:
+        self.checks.batches.all_changed()
         number, data = worker.orders.popleft()
         message = decode_message(data)
         if isinstance(message, Dismiss):
@@ -263,6 +264,7 @@ class Simulation:
             return False
         worker = self._random.choice(self.workers)
         self.workers.remove(worker)
+        self.checks.batches.all_changed()
         self.outcome.crashes += 1
         self.outcome.count(worker.partitions.values())
         if fault.suspicion:
@@ -296,6 +298,7 @@ class Simulation:
 
     def _at(self, worker: Worker, number: int, event: Callable, *arguments: object) -> None:
         """Something happens to a partition, in the way of its kind, if the worker has it."""
+        self.checks.batches.changed(number)
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
@@ -329,6 +332,7 @@ class Simulation:
                 self._at(each, sender, Partition.on_credit, grant)
 
     def _coordinate(self) -> None:
+        self.checks.batches.all_changed()
         for effect in self.coordinator.take_effects():
             match effect:
                 case Order(name, partition, message):
