@@ -29,7 +29,7 @@ import pyarrow as pa
 from testbed.operators.count_windows import CountWindows
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
-from testbed.output_log.policies import OpensOnly, Pace, Policy, Targets
+from testbed.output_log.policies import CheckPacing, OpensOnly, Policy, Targets
 from testbed.output_log.reading import LogReader
 from testbed.stores.store import DirectoryStore, MemoryStore
 
@@ -77,7 +77,7 @@ class Lived:
     longest_commit_s: float
 
 
-def live(store, items: int, size: int, count: int, seed: int, policy: Policy, pace: Pace | None) -> Lived:
+def live(store, items: int, size: int, count: int, seed: int, policy: Policy, pace: CheckPacing | None) -> Lived:
     operator, rows = average(size)
     logged = LoggedOperator(operator, OutputLog(store, NAME), policy)
     checks, spent, checking, committing = 0, 0.0, [0.0], [0.0]
@@ -146,7 +146,7 @@ def recovered(label: str, lived: Lived, root: Path) -> None:
 KEY = b"k" * 32
 
 
-def swept(count: int, settings: list[tuple[str, Policy, Pace | None]]) -> None:
+def swept(count: int, settings: list[tuple[str, Policy, CheckPacing | None]]) -> None:
     print(f"{'':14}  {HEADER}")
     for label, policy, pace in settings:
         with tempfile.TemporaryDirectory() as root:
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--parts", nargs="*", default=["baseline", "extent", "replay", "period"])
     given = parser.parse_args()
-    pace, never = Pace(0.005, 0.1), 10**12
+    pace, never = CheckPacing(0.005, 0.1), 10**12
     if "baseline" in given.parts:
         baseline(given.records // 10, given.repeats)
     if "extent" in given.parts:
@@ -183,7 +183,7 @@ def main() -> None:
         targets = (125_000, 250_000, 500_000, 1_000_000)
         swept(given.records, [(f"U = {each:,}", Targets(never, each), pace) for each in targets])
     if "period" in given.parts:
-        paces = [(f"CP = {round(cp * 1e3)} ms", Pace(0.01, cp)) for cp in (0.025, 0.05, 0.1, 0.25)]
+        paces = [(f"CP = {round(cp * 1e3)} ms", CheckPacing(0.01, cp)) for cp in (0.025, 0.05, 0.1, 0.25)]
         swept(given.records, [("without checks", OpensOnly(), None)] + [(n, Targets(OPEN, never), p) for n, p in paces])
 
 

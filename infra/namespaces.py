@@ -161,7 +161,7 @@ def has_uplink(label: str) -> bool:
     return (Path("/sys/class/net") / uplink(label)).exists() and _alias(label).partition(" ")[0] in ("", label)
 
 
-def inhabitants(token: str, host: str) -> list[int]:
+def processes_of(token: str, host: str) -> list[int]:
     """Ids of the processes that live in the namespace of a host, whatever they are."""
     return _living_in([namespace(token, host)])
 

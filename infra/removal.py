@@ -26,7 +26,7 @@ def remove(label: str, uid: int) -> None:
         disks.remove(label)
 
 
-class Belongings(ProcessHandles):
+class LabelledProcesses(ProcessHandles):
     """The processes of a user's cluster: those that carry a mark of it, and those that live in its namespaces."""
 
     def __init__(self, label: str, uid: int) -> None:
@@ -49,7 +49,7 @@ class Belongings(ProcessHandles):
 
 
 def _end_processes(label: str, uid: int) -> None:
-    processes, deadline = Belongings(label, uid), Deadline(REMOVAL_LIMIT_S)
+    processes, deadline = LabelledProcesses(label, uid), Deadline(REMOVAL_LIMIT_S)
     try:
         while left := processes.scan():
             if deadline.passed:

@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Recommendation(NamedTuple):
+class IntervalRecommendation(NamedTuple):
     """The checkpoint interval to run at, and the interval that holds the optimal one [s]; `high_s` may be inf."""
 
     interval_s: float
@@ -137,7 +137,7 @@ class IntervalEstimator:
             raise BadInput("checkpoints", 0, "one observed checkpoint or more")
         return self.costs.estimate(math.sqrt(self.confidence))
 
-    def recommend(self) -> Recommendation:
+    def recommend(self) -> IntervalRecommendation:
         """T* at the estimates, and the interval that holds T* of the true rate and mean cost with `confidence`.
 
         To first order utilization is 1 - c / T - L T / 2, linear in c and in L: T* at their posterior means is thus
@@ -146,7 +146,7 @@ class IntervalEstimator:
         so far `high_s` is inf. Raises `BadInput` before the first checkpoint.
         """
         rate, cost = self.failure_rate(), self.checkpoint_cost()
-        return Recommendation(
+        return IntervalRecommendation(
             _optimal_interval_s(rate.value, cost.value),
             _optimal_interval_s(rate.high, cost.low),
             _optimal_interval_s(rate.low, cost.high),

@@ -19,7 +19,7 @@ FEWEST = 3  # restores: each is predicted from the others
 
 
 @dataclass(frozen=True)
-class Restore:
+class MeasuredRestore:
     """One measured restore of partitions that were lost together.
 
     size_bytes   what was read
@@ -52,7 +52,7 @@ def restore_s(size_bytes: float, read_rate: float, due_records: float, service_r
     return size_bytes / read_rate + due_records / service_rate
 
 
-def predicted_s(restores: Sequence[Restore]) -> list[float]:
+def predicted_s(restores: Sequence[MeasuredRestore]) -> list[float]:
     """Of each restore how long it should have taken, by the rates of all others: its own time is never used.
 
     Raises `BadInput` for fewer than three, and for rates of 0.

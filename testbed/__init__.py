@@ -9,8 +9,7 @@
     runtime/     carries out the effects of the state machines: sockets, threads, Kafka
     simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
     scaling/     simulates clusters of many workers with measured costs
-    queries      the workloads as dataflows; `reachability` is the cyclic one; `window_tree`, `top_100` and
-                 `incidents` are those of `ppa`, `hashtags` those of `incremental`, `cec_prices` that of `cec`
+    queries/     the workloads as dataflows
 
 May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
 """

@@ -92,18 +92,18 @@ def judge(cells: list[Cell] | None) -> None:
     if cells is None:
         raise AirflowFailException("the matrix could not be read; the task `cells` says why")
     runs = _runs_of_cells(cells)
-    told = [_trouble(cell["trigger_run_id"], runs) for cell in cells]
+    told = [_problem(cell["trigger_run_id"], runs) for cell in cells]
     bad = list(filter(None, told))
     log.info("%d of %d runs are good", len(cells) - len(bad), len(cells))
     if bad:
         raise AirflowFailException(f"{len(bad)} of {len(cells)} runs are not good: {'. '.join(bad)}")
 
 
-def _trouble(dag_run: str, runs: dict[str, Run]) -> str | None:
+def _problem(dag_run: str, runs: dict[str, Run]) -> str | None:
     if dag_run not in runs:
         return _no_run_of(dag_run)
-    trouble = tasks.trouble(runs[dag_run])
-    return trouble and f"{runs[dag_run].run_id}: {trouble}"
+    problem = tasks.problem(runs[dag_run])
+    return problem and f"{runs[dag_run].run_id}: {problem}"
 
 
 def _no_run_of(dag_run: str) -> str:

@@ -99,11 +99,11 @@ def judge(run: str) -> None:
         if verdict["verdict"] != Verdict.PASS:
             log.info("%-7s %s", verdict["verdict"], sentence(verdict))
     log.info("%d of %d checks passed", sum(verdict["verdict"] == Verdict.PASS for verdict in verdicts), len(verdicts))
-    if against := trouble(published):
+    if against := problem(published):
         raise AirflowFailException(against)
 
 
-def trouble(run: Run) -> str | None:
+def problem(run: Run) -> str | None:
     """What there is against a finished run: that it failed, or check, observed and expected of each verdict that did.
 
     Ends with the address of the run's page, if an Airflow that is served has run it.

@@ -17,8 +17,8 @@ def add(commands: Any) -> None:
 
 def recommend_for_run(arguments: argparse.Namespace) -> int:
     """Show what a run advises; raises `BadInput` for a run that advises nothing."""
+    from results.predictions.recommendation import recommend
     from results.runs import store
-    from results.summary.recommendation import recommend
     from results.views.recommended import recommended
 
     found = recommend(store.ReadOnce.of(store.finished(arguments.run_id)))

@@ -6,8 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
@@ -22,6 +21,7 @@ from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_end
+from experiments.waiting import Deadline
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
 from journal.events.common import FAILURES
@@ -118,29 +118,6 @@ class LiveRun:
         return AftershockError(ABORTED) if (self.run.raw / ABORT_FILE).exists() else None
 
     @property
-    def step(self) -> str | None:
-        """The name of the current step, or None. A step whose process was killed counts until the next one begins."""
-        try:
-            return str(store.read_json(self._step_path)["step"])
-        except FileNotFoundError:
-            return None
-
-    @contextmanager
-    def going_on(self, step: str) -> Iterator[None]:
-        """Note within this context that a step is going on; does nothing if the run has no directory."""
-        if self.run.root.exists():
-            store.write_json(self._step_path, {"step": step})
-            step_notes.begin(self.run_id, step)
-        try:
-            yield
-        finally:
-            self._step_path.unlink(missing_ok=True)
-
-    @property
-    def _step_path(self) -> Path:
-        return store.live_directory(self.run_id) / "step.json"
-
-    @property
     def plan_path(self) -> Path:
         """Where the injector finds its plan."""
         return self.run.raw / PLAN_FILE
@@ -165,10 +142,10 @@ class LiveRun:
         if not missing:
             return None
         name = f"{missing[0]}.log"
-        why = self._last_words(missing[0]) or complaint(self.gateway, f"logs/{name}")
+        why = self._exit_reason(missing[0]) or complaint(self.gateway, f"logs/{name}")
         return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {name} of the run")
 
-    def _last_words(self, service: str) -> str | None:
+    def _exit_reason(self, service: str) -> str | None:
         """The error that a service wrote to its journal; the first one if it was restarted."""
         return next((failed.error for failed in events(self.journal_path(service), FAILURES)), None)
 
@@ -197,18 +174,17 @@ class LiveRun:
     def _wait(
         self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None
     ) -> None:
-        started = last_line = time.monotonic()
+        began_s, given_up, next_line = time.monotonic(), Deadline(limit_s), Deadline(LINE_EVERY_S)
         while not met():
             if failure := self.aborted or self.dead_service(services):
                 if met() and not self.aborted:
                     return  # the service has ended right after the awaited event, as an injector without faults does
                 raise failure
-            now = time.monotonic()
-            if now - started > limit_s:
+            if given_up.passed:
                 raise EnvironmentFailure(f"still waiting for {what} after {limit_s:.0f} s", "see the logs of the run")
-            if now - last_line > LINE_EVERY_S:
-                last_line = now
-                log.info("waiting for %s (%.0f s%s)", what, now - started, expectation(usual_s, limit_s))
+            if next_line.passed:
+                next_line, waited_s = Deadline(LINE_EVERY_S), time.monotonic() - began_s
+                log.info("waiting for %s (%.0f s%s)", what, waited_s, expectation(usual_s, limit_s))
             time.sleep(POLL_S)
 
 

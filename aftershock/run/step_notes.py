@@ -46,6 +46,27 @@ def begin(run_id: str, step: str) -> None:
 
 
 @contextmanager
+def going_on(run_id: str, step: str) -> Iterator[None]:
+    """Note within this context that a step is going on; does nothing if the run has no directory."""
+    path = _current_path(run_id)
+    if store.live(run_id).root.exists():
+        store.write_json(path, {"step": step})
+        begin(run_id, step)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def current(run_id: str) -> str | None:
+    """The name of the current step, or None. A step whose process was killed counts until the next one begins."""
+    try:
+        return str(store.read_json(_current_path(run_id))["step"])
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
 def waiting(run_id: str, what: str, usual_s: float | None) -> Iterator[None]:
     """Note within this context what the current step waits for."""
     _write(run_id, replace(read(run_id), awaited=Awaited(what, time.time_ns(), usual_s)))
@@ -53,6 +74,10 @@ def waiting(run_id: str, what: str, usual_s: float | None) -> Iterator[None]:
         yield
     finally:
         _write(run_id, replace(read(run_id), awaited=None))
+
+
+def _current_path(run_id: str) -> Path:
+    return store.live_directory(run_id) / "step.json"
 
 
 def _path(run_id: str) -> Path:

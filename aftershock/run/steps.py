@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, sustainable
+from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.live_run import LiveRun
@@ -69,7 +69,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
         try:
             if aborted := live.aborted:
                 raise aborted
-            with live.going_on(function.__name__):
+            with step_notes.going_on(live.run_id, function.__name__):
                 return function(*args, **kwargs)
         except AftershockError as error:
             failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aftershock.run import lease
+from aftershock.run import lease, step_notes
 from aftershock.run.fault_state import Held
 from aftershock.run.lease import Lease
 from aftershock.run.live_run import ABORTED, LiveRun
@@ -75,7 +75,7 @@ def abort(run_id: str) -> Abortion:
         from aftershock.run import steps  # here, since they take a second to import
 
         steps.teardown(run_id, ABORTED)
-    return Abortion(run_id, [each for each in held if each not in left], left, seconds, live.step)
+    return Abortion(run_id, [each for each in held if each not in left], left, seconds, step_notes.current(run_id))
 
 
 def _held(live: LiveRun) -> list[Held]:

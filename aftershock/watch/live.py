@@ -86,18 +86,18 @@ def state_of(run_id: str) -> dict[str, Any]:
 
 
 def all_states() -> list[dict[str, Any]]:
-    """Every live run as `state_of` describes it, or with its `run_id` and `trouble`, why it cannot be looked at."""
-    states = (_state_or_trouble(run_id) for run_id in store.all_live())
+    """Every live run as `state_of` describes it, or with its `run_id` and `problem`, why it cannot be looked at."""
+    states = (_state_or_problem(run_id) for run_id in store.all_live())
     return [state for state in states if state is not None]
 
 
-def _state_or_trouble(run_id: str) -> dict[str, Any] | None:
+def _state_or_problem(run_id: str) -> dict[str, Any] | None:
     """None for a run that has ended meanwhile."""
     try:
         return state_of(run_id)
     except (AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        trouble = str(error) if isinstance(error, AftershockError) else repr(error)
-        return {"run_id": run_id, "trouble": trouble} if run_id in store.all_live() else None
+        problem = str(error) if isinstance(error, AftershockError) else repr(error)
+        return {"run_id": run_id, "problem": problem} if run_id in store.all_live() else None
 
 
 def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any
 
 from docker.errors import APIError, NotFound
@@ -25,6 +26,14 @@ from infra.docker import daemon
 CLUSTER_LABEL, ROOT_LABEL, USER_LABEL = "aftershock.cluster", "aftershock.root", "aftershock.user"
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
+
+
+class Status(StrEnum):
+    """The states of a container that we tell apart, in Docker's words."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    EXITED = "exited"
 
 
 def name_of(token: str, host: str) -> str:
@@ -131,7 +140,7 @@ def power_off(container: Container) -> None:
 def power_on(container: Container) -> int:
     """Start a container that has ended, with an empty disk; returns how many were started: 0 for one that runs."""
     with daemon.asking(f"start {container.name}"):
-        if container.status == "running":
+        if container.status == Status.RUNNING:
             return 0
         container.start()
         container.reload()
@@ -148,12 +157,12 @@ def freeze(container: Container) -> None:
 def thaw(container: Container) -> None:
     """Let a paused container go on; its host's processes stand still as long as they are stopped themselves."""
     with daemon.asking(f"unpause {container.name}"):
-        if container.status == "paused":
+        if container.status == Status.PAUSED:
             try:
                 container.unpause()
             except APIError:
                 container.reload()
-                if container.status == "paused":  # not let go on by another thread meanwhile
+                if container.status == Status.PAUSED:  # not let go on by another thread meanwhile
                     raise
             container.reload()
 
@@ -161,7 +170,7 @@ def thaw(container: Container) -> None:
 def stands_still(handle: Handle, host: str) -> bool:
     """Whether the container of a host is paused now."""
     status: str = get(handle, host).status
-    return status == "paused"
+    return status == Status.PAUSED
 
 
 def cpu_ns(container: Container) -> int:

@@ -113,7 +113,7 @@ class DockerDriver(RemoteHosts):
     def _joined(handle: Handle, host: Host, container: Container) -> Proof | None:
         """The proof that a host has its network again; None when its own rules have to be removed."""
         fired_ns, found = time.time_ns(), containers.join(container, handle.token, host.address)
-        if not found and container.status == "running":
+        if not found and container.status == containers.Status.RUNNING:
             return None
         missing = int(not containers.is_joined(container, handle.token))
         return Proof(fired_ns, time.time_ns(), {"networks joined": found}, {"networks missing": missing})
@@ -127,9 +127,9 @@ class DockerDriver(RemoteHosts):
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
     container = containers.get(handle, host.name)
-    if container.status == "exited":
+    if container.status == containers.Status.EXITED:
         raise SwitchedOff(host.name)
-    if container.status == "paused":
+    if container.status == containers.Status.PAUSED:
         raise StandsStill("it is paused")
     return ExecSession(container, command)
 

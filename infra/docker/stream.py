@@ -11,12 +11,13 @@ from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from experiments.waiting import Deadline
+from infra.docker.containers import Status
 from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.remote.session import Disconnected
 
 HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
 STDERR = 2
-LAST_WORDS = 10_000
+ERROR_OUTPUT_BYTES = 10_000
 CHUNK_BYTES = 65536
 SILENCE_S = 1.0  # after so long without an answer, the daemon is asked whether the container still runs
 
@@ -64,7 +65,7 @@ class ExecSession(JsonLines):
             if not kind:
                 return ""
             if kind == STDERR:
-                self._errors = (self._errors + content)[-LAST_WORDS:]
+                self._errors = (self._errors + content)[-ERROR_OUTPUT_BYTES:]
             else:
                 self._lines += content
         line, _, self._lines = self._lines.partition(b"\n")
@@ -100,10 +101,10 @@ class ExecSession(JsonLines):
             self._container.reload()
         except (DockerException, RequestException) as error:
             raise EOFError(str(error)) from None
-        if self._container.status != "running":
+        if self._container.status != Status.RUNNING:
             raise EOFError(f"it is {self._container.status}")
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         return self._errors.decode(errors="replace")
 
     def close(self) -> None:

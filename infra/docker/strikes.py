@@ -96,7 +96,10 @@ class Pause(Completed):
         then_ns, now_ns = containers.cpu_ns(container), containers.cpu_ns(container)
         while now_ns != then_ns and not deadline.passed:  # the first look may be from before the freeze
             then_ns, now_ns = now_ns, containers.cpu_ns(container)
-        return {"containers awake": int(container.status != "paused"), "CPU clocks running": int(now_ns != then_ns)}
+        return {
+            "containers awake": int(container.status != containers.Status.PAUSED),
+            "CPU clocks running": int(now_ns != then_ns),
+        }
 
 
 class DockerPartition(Completed):

@@ -40,7 +40,7 @@ class NetnsPowerOff(Strike):
             text=True,
         )
         take_precedence(self._ip.pid)
-        self._processes = Inhabitants(token, host.name, spared=self._ip.pid)
+        self._processes = HostProcesses(token, host.name, spared=self._ip.pid)
         self.refresh()
 
     def refresh(self) -> bool:
@@ -82,7 +82,7 @@ class NetnsPowerOff(Strike):
         self._processes.close()
 
 
-class Inhabitants(ProcessHandles):
+class HostProcesses(ProcessHandles):
     """All processes in the namespace of a host, and those that carry its mark or that of its machine."""
 
     def __init__(self, token: str, host: str, spared: int) -> None:
@@ -92,7 +92,7 @@ class Inhabitants(ProcessHandles):
         self._machine = f"{token}/{MACHINE}/{host}"
 
     def find(self) -> list[int]:
-        found = {*members(self.mark), *members(self._machine), *namespaces.inhabitants(self._token, self._host)}
+        found = {*members(self.mark), *members(self._machine), *namespaces.processes_of(self._token, self._host)}
         return sorted(found - {self._spared})
 
     def belongs(self, pid: int) -> bool:

@@ -56,7 +56,7 @@ class JsonLines(ABC):
             for _ in range(MOST_OTHER_LINES):
                 line = self.read_line()
                 if not line:
-                    self._lost(EOFError((self.last_words().strip().splitlines() or ["it ended"])[-1]))
+                    self._lost(EOFError((self.error_output().strip().splitlines() or ["it ended"])[-1]))
                 if line.startswith("{"):
                     return json.loads(line)
         except self.lost_by as error:
@@ -82,7 +82,7 @@ class JsonLines(ABC):
         """The next line, of at most about `LONGEST_LINE`; empty when there will be none."""
 
     @abstractmethod
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         """What the program wrote to standard error."""
 
     @abstractmethod

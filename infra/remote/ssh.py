@@ -26,7 +26,7 @@ CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
 KEEPALIVE_S = 10
 UNREACHED = (OSError, EOFError, paramiko.SSHException)
 UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
-LAST_WORDS = 10_000
+ERROR_OUTPUT_BYTES = 10_000
 
 # Its transport threads log what they raise, traceback included; the callers here say the same in one line.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -148,8 +148,8 @@ class SshSession(JsonLines):
         line: str = self._lines.readline(LONGEST_LINE)
         return line
 
-    def last_words(self) -> str:
-        said: bytes = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
+    def error_output(self) -> str:
+        said: bytes = self._channel.recv_stderr(ERROR_OUTPUT_BYTES) if self._channel.recv_stderr_ready() else b""
         return said.decode(errors="replace")
 
     def close(self) -> None:

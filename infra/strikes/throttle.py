@@ -146,7 +146,7 @@ def end_throttlers(throttler: str) -> int:
     return len(members(throttler))
 
 
-class Herd:
+class ThrottledProcesses:
     """The processes of a mark, for frequent scans: a process that is no member is not checked each time."""
 
     def __init__(self, mark: str) -> None:
@@ -181,13 +181,13 @@ def throttle(mark: str, share: float) -> None:
 
     They stand still in proportion to how long they just ran, so a turn that came late costs them as much.
     """
-    herd = Herd(mark)
+    throttled = ThrottledProcesses(mark)
     ran_s = share * PERIOD_S
     while True:
-        herd.stop()
+        throttled.stop()
         time.sleep(ran_s * (1 - share) / share)
         began = time.monotonic()
-        herd.go_on()
+        throttled.go_on()
         time.sleep(share * PERIOD_S)
         ran_s = time.monotonic() - began
 

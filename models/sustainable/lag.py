@@ -99,14 +99,14 @@ def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequenc
     """
     slope, level = growth(lag), median(records for _, records in lag)
     left = _left(rate, interval_s, lag[-1][1])
-    trouble = _unbounded(rate, interval_s, lag) or left
-    if trouble is None and slope is None:
+    problem = _unbounded(rate, interval_s, lag) or left
+    if problem is None and slope is None:
         return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
-    if trouble is None:
+    if problem is None:
         return Judged(ProbeOutcome.SUSTAINED, "lag is bounded", slope, level)
     if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):
         return Judged(ProbeOutcome.NOT_SUSTAINED, fault, slope, level)
-    return Judged(ProbeOutcome.VOID, f"{trouble}, but the query read what it was given", slope, level)
+    return Judged(ProbeOutcome.VOID, f"{problem}, but the query read what it was given", slope, level)
 
 
 def _left(rate: float, interval_s: float, lag: float) -> str | None:

@@ -24,7 +24,7 @@ from results.checks.rules import between
 from testbed.protocols import by_name
 from testbed.scaling.costs import Costs
 from testbed.scaling.measure import costs
-from testbed.scaling.study import Deployment, Loaded, Saturated
+from testbed.scaling.study import Deployment, LoadedCluster, SaturatedCluster
 
 ON_WORKERS = (10, 50)  # those of the paper's tables
 READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids
@@ -43,7 +43,7 @@ class SimulatedCell(NamedTuple):
     protocol: ProtocolName
     workers: int
 
-    def saturated(self) -> Saturated:
+    def saturated(self) -> SaturatedCluster:
         """With as much as the cluster takes, at one record per message."""
         return _saturated(self)
 
@@ -51,7 +51,7 @@ class SimulatedCell(NamedTuple):
         """The rate that this comes to [events/s]."""
         return self.saturated().throughput / READ_SHARE[self.query]
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedCluster:
         """With the load that the measured runs with a kill have for each worker."""
         return _loaded(self)
 
@@ -103,12 +103,12 @@ def _costs(query: NexmarkQuery) -> Costs:
 
 
 @cache
-def _saturated(cell: SimulatedCell) -> Saturated:
+def _saturated(cell: SimulatedCell) -> SaturatedCluster:
     return _deployment(cell, 1).saturated()
 
 
 @cache
-def _loaded(cell: SimulatedCell) -> Loaded:
+def _loaded(cell: SimulatedCell) -> LoadedCluster:
     rate = RATE / WORKERS * READ_SHARE[cell.query]
     return _deployment(cell, max(1, round(rate * TICK_S))).under(rate * cell.workers)
 

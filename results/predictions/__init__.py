@@ -1,1 +1,1 @@
-"""Predictions from measurements: the process of a run, its replay over the actual faults, and eq. 10."""
+"""Predictions from measurements: the process of a run, its replay over the actual faults, eq. 10, recommendations."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from experiments.errors import BadInput
 from results.damage import Damaged
+from results.predictions.recommendation import MODELS, Recommendation, recommend
 from results.runs.store import Run
-from results.summary.recommendation import MODELS, Recommendation, recommend
 
 WIDTH = 92
 UNDECIDED = "The interval as it was may be the best one already: this run can't tell the two apart."

@@ -39,19 +39,19 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Chain:
+class StageChain:
     """The stages of one batch: how many, and the mean delay from the end of one to the start of the next [s]."""
 
     stages: int
     hop_delay_s: float | None
 
 
-def batches(reported: Iterable[MicroBatch], chains: dict[int, Chain], side_by_side: int) -> list[Batch]:
+def batches(reported: Iterable[MicroBatch], chains: dict[int, StageChain], side_by_side: int) -> list[Batch]:
     """Every committed batch in order, from the reports of the query."""
     return [_batch(batch, chains.get(batch.batch_id), side_by_side) for batch in reported if batch.has_run]
 
 
-def _batch(reported: MicroBatch, chain: Chain | None, side_by_side: int) -> Batch:
+def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) -> Batch:
     durations = reported.duration_ms
     started_ns = round(datetime.fromisoformat(reported.timestamp).timestamp() * 1000) * MS
     return Batch(
@@ -71,7 +71,7 @@ def _batch(reported: MicroBatch, chain: Chain | None, side_by_side: int) -> Batc
     )
 
 
-def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, Chain]:
+def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, StageChain]:
     """From the Spark event log (job starts and stage completions): how each batch of the query was chained.
 
     A batch that a fault cut off ran more than once: only the jobs of its last attempt count.
@@ -99,6 +99,6 @@ def _ran(stage: dict[str, Any]) -> bool:
     return "Failure Reason" not in stage and "Submission Time" in stage
 
 
-def _chain(spans: list[tuple[int, int]]) -> Chain:
+def _chain(spans: list[tuple[int, int]]) -> StageChain:
     gaps = [max(0, later[0] - earlier[1]) for earlier, later in itertools.pairwise(spans)]
-    return Chain(len(spans), sum(gaps) / len(gaps) / 1e3 if gaps else None)
+    return StageChain(len(spans), sum(gaps) / len(gaps) / 1e3 if gaps else None)

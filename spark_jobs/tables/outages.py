@@ -30,7 +30,7 @@ class MomentKind(IntEnum):
 
     COMMIT = 0
     DEATH = 1
-    TROUBLE = 2  # a fault that loses no work by itself
+    DISTURBANCE = 2  # a fault that loses no work by itself
     RELIEF = 3  # its end
     NOTICE = 4
     READY = 5
@@ -89,7 +89,7 @@ def _of_fault(event: Event) -> Moment | None:
     """What an event of the injector's journal means for the query."""
     match event:
         case Injected():
-            kind = MomentKind.DEATH if event.kind.loses_work else MomentKind.TROUBLE
+            kind = MomentKind.DEATH if event.kind.loses_work else MomentKind.DISTURBANCE
             return Moment(event.fired_ns, kind, event.fault)
         case Healed() | Ended() if not event.kind.loses_work:
             return Moment(event.at_ns, MomentKind.RELIEF, event.fault)
@@ -130,7 +130,7 @@ def outages(events: list[Moment]) -> list[Outage]:
     causes = _OutageCauses()
     for moment in events:
         match moment.kind:
-            case MomentKind.TROUBLE:
+            case MomentKind.DISTURBANCE:
                 causes.begin(moment)
             case MomentKind.RELIEF:
                 causes.end(moment)

@@ -16,7 +16,7 @@ from testbed.operators import START_OF_TIME_NS
 from testbed.operators.parts import NO_WINDOW, EntryKind
 from testbed.output_log.blocks import NO_LIFE, Block, Segment
 from testbed.output_log.extent import Footprint
-from testbed.output_log.log import Kept
+from testbed.output_log.log import KeptSegment
 from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
 
 SAVED = {EntryKind.OPEN, EntryKind.CHECK}
@@ -57,7 +57,7 @@ class EventualCheckpoint:
     entries: int
     extent: int
     unsent: list[pa.RecordBatch]
-    kept: list[Kept]
+    kept: list[KeptSegment]
     damaged: tuple[SegmentId, ...] = ()
 
 
@@ -150,13 +150,13 @@ class _Scan:
             damaged,
         )
 
-    def _read(self, id: SegmentId, segment: Segment, open_windows: int) -> Kept:
+    def _read(self, id: SegmentId, segment: Segment, open_windows: int) -> KeptSegment:
         fresh = segment.block.rows_after(self._delivered)
         if fresh is not None:
             self._unsent.append(fresh)
         if len(self._windows) < open_windows:
             self._take(segment.block.entries, segment.begins, open_windows)
-        return Kept(id, segment.ends, segment.block.results, 0, 0)
+        return KeptSegment(id, segment.ends, segment.block.results, 0, 0)
 
     def _done(self, open_windows: int, block: Block) -> bool:
         return len(self._windows) == open_windows and block.results_before <= self._delivered

@@ -14,7 +14,7 @@ from testbed.stores.store import ObjectStore
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSegment:
     """A segment in the store.
 
     ends           entries of the log up to its end
@@ -44,10 +44,10 @@ class OutputLog:
         self._life, self._last = 0, SegmentId(NO_LIFE, 0)
         self._entries = self._results = 0
         self._pending: list[Block] = []
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[KeptSegment] = deque()
         self._unneeded: deque[SegmentId] = deque()  # to be deleted
 
-    def restore(self, life: int, kept: Sequence[Kept], strays: Iterable[SegmentId]) -> None:
+    def restore(self, life: int, kept: Sequence[KeptSegment], strays: Iterable[SegmentId]) -> None:
         """Go on behind these segments, in a life that no segment has; `strays` lead nowhere and will be deleted."""
         self._life, self._kept, self._unneeded = life, deque(kept), deque(strays)
         self._last = kept[-1].id if kept else SegmentId(NO_LIFE, 0)
@@ -71,7 +71,7 @@ class OutputLog:
         self._store.put(segment_key(self._name, id), segment.pieces())
         self._pending.clear()
         self._last, self._entries, self._results = id, segment.ends, block.results
-        self._kept.append(Kept(id, self._entries, self._results, extent.begins, extent.replay_after))
+        self._kept.append(KeptSegment(id, self._entries, self._results, extent.begins, extent.replay_after))
         return block
 
     @property
@@ -105,7 +105,7 @@ class OutputLog:
         return len(self._kept)
 
     @property
-    def _fallbacks(self) -> list[Kept]:
+    def _fallbacks(self) -> list[KeptSegment]:
         """The segments at whose ends a recovery may start to read."""
         return list(self._kept)[-self._spare - 1 :]
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from testbed.operators.parts import Parted
 from testbed.output_log.blocks import Block
 from testbed.output_log.eventual import EventualCheckpoint, find_eventual
-from testbed.output_log.log import Kept, OutputLog
+from testbed.output_log.log import KeptSegment, OutputLog
 from testbed.output_log.policies import Policy
 from testbed.output_log.reading import LogReader
 from testbed.output_log.recorded import RecordedOperator
@@ -57,10 +57,10 @@ class LoggedOperator(RecordedOperator):
         self.log.append(block)
 
 
-def _with_older(reader: LogReader, found: EventualCheckpoint) -> list[Kept]:
+def _with_older(reader: LogReader, found: EventualCheckpoint) -> list[KeptSegment]:
     """The segments that were read, after those that were not: these are before the first one that was."""
     if not found.kept:
         return []
     first = found.kept[0]
     older = sorted((each for each in reader.ids if each.number < first.id.number), key=lambda each: each.number)
-    return [*(Kept(each, first.ends, first.results, 0, 0) for each in older), *found.kept]
+    return [*(KeptSegment(each, first.ends, first.results, 0, 0) for each in older), *found.kept]

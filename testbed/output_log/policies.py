@@ -79,7 +79,7 @@ class CostBenefit(Policy):
 
 
 @dataclass(frozen=True)
-class Pace:
+class CheckPacing:
     """An operator saves parts for `interval_s` in every `period_s`: CI and CP of the paper."""
 
     interval_s: float
@@ -100,7 +100,7 @@ class Saving:
 
     extent: int | None = None
     replay: int | None = None
-    pace: Pace = field(default_factory=lambda: Pace(0.005, 0.1))
+    pace: CheckPacing = field(default_factory=lambda: CheckPacing(0.005, 0.1))
 
     def __post_init__(self) -> None:
         """Raises `BadInput`."""

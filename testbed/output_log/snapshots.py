@@ -29,11 +29,11 @@ class ReplayedCore(Core):
 
     until: int = 0
     at: Border | None = None
-    links: list[Link] = field(default_factory=list)
+    links: list[SegmentLink] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Link:
+class SegmentLink:
     """An object of the log in the store."""
 
     key: str
@@ -50,7 +50,7 @@ class LogSnapshots(Snapshots):
 
     def __init__(self, layout: PartitionLayout) -> None:
         super().__init__(layout, 0)
-        self._links: list[Link] = []
+        self._links: list[SegmentLink] = []
         self._written: dict[int, LogObject] = {}
 
     def rebuild(self, message: Restore, objects: Mapping[str, bytes], recorded: RecordedOperator) -> ReplayedCore:
@@ -64,7 +64,7 @@ class LogSnapshots(Snapshots):
         begin = chain.border(message.checkpoint.input_from)
         recorded.load(found)
         recorded.resume(begin.position)
-        links = [Link(key, each.begin, each.end) for key, each in zip(keys, chain.objects, strict=True)]
+        links = [SegmentLink(key, each.begin, each.end) for key, each in zip(keys, chain.objects, strict=True)]
         given = vars(begin.core) | {"sent": end.core.sent}
         return ReplayedCore(**given, until=end.core.batch, at=end, links=links)
 
@@ -80,7 +80,7 @@ class LogSnapshots(Snapshots):
         written = LogObject(epoch, self._at, end, block)
         key = f"{self._layout.name}/state-{number}-{epoch}"
         self._links = [each for each in self._links if each.end.entries > extent.begins]
-        self._links.append(Link(key, written.begin, end))
+        self._links.append(SegmentLink(key, written.begin, end))
         self._written[number], self._at = written, end
         checkpoint = Checkpoint(
             self._layout.number,

@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.errors import BadInput
 from testbed.core.recovery import Recovery, World
+from testbed.recovery.assignment import Costs, assigned, assigned_by_cost, even_share, room_of
 from testbed.recovery.query_partitions import problem_of
-from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
 
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
@@ -99,9 +99,9 @@ class QueryCentric(Recovery):
             plan, notes = plan_within(problem, self._planner, left_s())
             self._notes.extend(notes)
             chosen = np.flatnonzero(plan.partitions).tolist()
-            seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)
-            if seats is not None:
-                return seats
+            assignment = assigned(chosen, room) if costs is None else assigned_by_cost(chosen, room, costs)
+            if assignment is not None:
+                return assignment
             capacity *= LESS
 
     def _room(self, world: World) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery, World
-from testbed.recovery.seating import even_share, room_of, seated
+from testbed.recovery.assignment import assigned, even_share, room_of
 
 
 class Blocking(Recovery):
@@ -28,7 +28,7 @@ class Blocking(Recovery):
             return {}
         # After an object could not be read, those that are alive go back, too: where they are.
         back: dict[int, str | None] = {number: world.hosts[number] for number in world.down & world.hosts.keys()}
-        back |= seated(sorted(world.down - world.hosts.keys()), room_of(world, even_share(world)))
+        back |= assigned(sorted(world.down - world.hosts.keys()), room_of(world, even_share(world)))
         return back
 
     def restored_now(self, world: World) -> frozenset[int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from testbed.output_log.partition import Budget
-from testbed.output_log.policies import Pace
+from testbed.output_log.policies import CheckPacing
 
 
 class PacedBudget(Budget):
     """CI seconds in every CP seconds: a period begins with the first frame after the end of the one before."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: CheckPacing) -> None:
         self._pace = pace
         self._next_s = self._until_s = 0.0
 

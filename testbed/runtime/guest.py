@@ -13,7 +13,7 @@ from testbed.runtime.messages import Hello, SlotMessage, SlotStatus, encode
 from testbed.runtime.wire import NO_PARTITION, BlockReader, Link, WireError, block
 
 
-class Host(Protocol):
+class GuestListener(Protocol):
     """The server, as its guests know it."""
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
@@ -29,12 +29,14 @@ class Host(Protocol):
 class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
-    def __init__(self, selector: selectors.BaseSelector, connection: socket.socket, serial: int, host: Host) -> None:
+    def __init__(
+        self, selector: selectors.BaseSelector, connection: socket.socket, serial: int, listener: GuestListener
+    ) -> None:
         self.name, self.serial, self.status = f"slot-{serial}", serial, SlotStatus(-1)
         self.hello: Hello | None = None
         self.heard_s = time.monotonic()
-        self._host, self._blocks = host, BlockReader()
-        self.link = Link(selector, connection, self._on_bytes, partial(host.lose, self, "connection ended"))
+        self._listener, self._blocks = listener, BlockReader()
+        self.link = Link(selector, connection, self._on_bytes, partial(listener.lose, self, "connection ended"))
 
     def say(self, message: SlotMessage) -> None:
         """Send a message with the next flush; one whose connection has ended does not get it."""
@@ -44,6 +46,6 @@ class Guest:
         self.heard_s = time.monotonic()
         try:
             for partition, content in self._blocks.feed(data):
-                self._host.hear(self, partition, content)
+                self._listener.hear(self, partition, content)
         except (WireError, UnknownMessage) as error:
-            self._host.refuse(self, str(error))
+            self._listener.refuse(self, str(error))

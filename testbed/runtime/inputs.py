@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition
-from testbed.runtime.job import Job
-from testbed.runtime.sources import Feed, Read, feed_of
+from testbed.runtime.job import InputKind, Job
+from testbed.runtime.sources import Feed, Generated, Read
 
 
 class Inputs:
@@ -63,3 +64,12 @@ class Inputs:
         for feed in self._feeds.values():
             feed.close()
         self._feeds, self._sources = {}, {}
+
+
+def feed_of(job: Job, layout: PartitionLayout) -> Feed:
+    """The input of a source partition."""
+    if job.input.kind is InputKind.KAFKA:
+        from testbed.runtime.topics import KafkaEvents
+
+        return KafkaEvents(job, layout)
+    return Generated(job, layout)

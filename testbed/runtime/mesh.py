@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameReader
-from testbed.runtime.entrance import Entrance, Fields, Greeting
+from testbed.runtime.admission import Admission, Fields, Greeting
 from testbed.runtime.messages import NOBODY, Peers
 from testbed.runtime.wire import Address, Link, WireError, begin_connecting
 
@@ -41,8 +41,8 @@ class Mesh:
         self._peers = NOBODY
         self._sending: dict[int, Link] = {}
         self._receiving: dict[int, Link] = {}
-        self._entrance = Entrance(selector, host, PEER, token, self._on_guest)
-        self.address = self._entrance.address
+        self._admission = Admission(selector, host, PEER, token, self._on_guest)
+        self.address = self._admission.address
         self.sent_bytes = 0
 
     def form(self, peers: Peers) -> None:
@@ -66,13 +66,13 @@ class Mesh:
         self._peers = NOBODY
 
     def on_clock(self, now_s: float) -> None:
-        """End the connections of strangers whose time is over [s, monotonic]."""
-        self._entrance.on_clock(now_s)
+        """Close connections that have given no greeting in time [s, monotonic]."""
+        self._admission.on_clock(now_s)
 
     def close(self) -> None:
         """End all connections and stop listening."""
         self.drop()
-        self._entrance.close()
+        self._admission.close()
 
     def send(self, slot: int, data: bytes) -> None:
         """A frame for a partition of another slot; leaves with the next `flush`, or never if nobody has that slot."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from testbed.core.shapes import decode_as
-from testbed.runtime.entrance import Greeting
+from testbed.runtime.admission import Greeting
 from testbed.runtime.stillness import Counts
 from testbed.runtime.wire import Address
 
@@ -183,13 +183,13 @@ class SlotStatus:
 
 
 @dataclass(frozen=True)
-class LastWords:
-    """A slot's last words, which it may say without a hello: what it could not cope with."""
+class SlotError:
+    """Why a slot ends. It may be sent without a hello."""
 
     error: str
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | LastWords
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | SlotError
 _KINDS: dict[str, type[SlotMessage]] = {kind.__name__: kind for kind in get_args(SlotMessage)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -18,8 +19,8 @@ from testbed.operators import Delivery, Sink
 from testbed.queries import BATCH
 from testbed.runtime.background import Background
 from testbed.runtime.hosted import At
-from testbed.runtime.job import Job
-from testbed.runtime.sinks import Outlet, outlet_of
+from testbed.runtime.job import Job, OutputKind
+from testbed.runtime.sinks import Files, Nowhere, Outlet
 
 T = TypeVar("T")
 MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
@@ -216,3 +217,14 @@ def _attempted(act: Callable[[], T]) -> T | AftershockError:
         return act()
     except AftershockError as error:
         return error
+
+
+def outlet_of(job: Job, layout: PartitionLayout) -> Outlet:
+    """Where the output of a sink partition goes."""
+    if job.output.kind is OutputKind.NOWHERE:
+        return Nowhere()
+    if job.output.kind is OutputKind.KAFKA:
+        from testbed.runtime.topics import KafkaResults
+
+        return KafkaResults(job, layout)
+    return Files(Path(job.output.folder) / layout.name)

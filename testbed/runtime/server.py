@@ -27,11 +27,10 @@ from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.recovery import QueryCentric
+from testbed.runtime.admission import Admission, Fields
 from testbed.runtime.cost_reports import CostReports
-from testbed.runtime.course import Course
-from testbed.runtime.entrance import Entrance, Fields
+from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.runtime.guest import Guest
-from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
 from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
@@ -39,8 +38,8 @@ from testbed.runtime.messages import (
     Broken,
     Count,
     Hello,
-    LastWords,
     Peers,
+    SlotError,
     SlotMessage,
     SlotStatus,
     Stop,
@@ -48,9 +47,10 @@ from testbed.runtime.messages import (
 )
 from testbed.runtime.milestones import Milestones
 from testbed.runtime.missing_input import MissingInput
+from testbed.runtime.run_events import RunEvents
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
-from testbed.runtime.vetting import Vetting
+from testbed.runtime.validation import MessageValidation
 from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
@@ -85,7 +85,7 @@ class Server:
     queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
-    slot-failed                  a slot's last words, when it ends by its own fault
+    slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
     committed                    all output up to a line is out, and will not be undone: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are; of slots together the
@@ -100,19 +100,19 @@ class Server:
         self.selector = selectors.DefaultSelector()
         self._job, self._journal = job, journal
         self._layout = job.layout()
-        self._vetting = Vetting(self._layout)
+        self._validation = MessageValidation(self._layout)
         strategy = job.brought_back_by()
         self._coordinator = Coordinator(
             self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
         )
-        self._janitor = Janitor(job.object_store(), journal)
-        self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
-        self.address: Address = self._entrance.address
+        self._garbage = GarbageCollector(job.object_store(), journal)
+        self._admission = Admission(self.selector, host, SLOT, token, self._on_guest)
+        self.address: Address = self._admission.address
         self._guests: dict[str, Guest] = {}
         self._named = self._failures = 0
         self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
-        self._course = Course(self._layout, self._coordinator, journal, self._tasks)
+        self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
         self._costs = MeasuredCosts()
         self._cost_reports = CostReports(self._layout, self._guests, journal)
@@ -156,8 +156,8 @@ class Server:
             guest.say(Stop())
             guest.link.flush()
             guest.link.close()
-        self._entrance.close()
-        self._janitor.close()
+        self._admission.close()
+        self._garbage.close()
 
     # What guests do.
 
@@ -171,16 +171,16 @@ class Server:
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
-            message = self._vetting.report(decode_message(content))
+            message = self._validation.report(decode_message(content))
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
                 if is_progress and is_current:
                     self._failures = 0  # what others stored while one failed is no progress if all wait for it
-                self._course.stored(message)
+                self._run_events.stored(message)
             self._missing_input.hear(message)
             self._coordinator.on_message(message)
-            self._course.look()
+            self._run_events.look()
         else:
             self._on_slot_message(guest, decode(content))
 
@@ -205,12 +205,12 @@ class Server:
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
         if isinstance(message, Hello):
             self._welcome(guest, message)
-        elif isinstance(message, LastWords):
+        elif isinstance(message, SlotError):
             self._on_failed(guest, message)
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
         elif isinstance(message, SlotStatus):
-            self._vetting.status(message)
+            self._validation.status(message)
             guest.status = message
             self._milestones.note(message)
             if self._measures_costs:
@@ -224,7 +224,7 @@ class Server:
         if other is not None and (known is None or known.epoch != message.epoch):
             self._broken[guest] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, message.slot, other)
 
-    def _on_failed(self, guest: Guest, failed: LastWords) -> None:
+    def _on_failed(self, guest: Guest, failed: SlotError) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
         self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1
@@ -232,7 +232,7 @@ class Server:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        self._vetting.hello(hello)
+        self._validation.hello(hello)
         if guest.hello is not None:
             raise UnknownMessage("a second hello")
         guest.hello = hello
@@ -243,7 +243,7 @@ class Server:
     # What time brings.
 
     def _on_clock(self, now_s: float) -> None:
-        self._entrance.on_clock(now_s)
+        self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
@@ -288,15 +288,15 @@ class Server:
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):
-                    self._course.order(message)
+                    self._run_events.order(message)
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
-                    self._janitor.delete(keys)
+                    self._garbage.delete(keys)
                 case Sweep():
                     self._begin_recovery(effect)
                 case Placed(epoch):
-                    self._course.placed(epoch)
+                    self._run_events.placed(epoch)
                     self._begin_epoch(epoch, (), {})
 
     def _begin_recovery(self, sweep: Sweep) -> None:
@@ -307,9 +307,9 @@ class Server:
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
         reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
-        positions = self._course.sources_at(line)
+        positions = self._run_events.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
-        self._janitor.sweep(sweep)
+        self._garbage.sweep(sweep)
         self._begin_epoch(sweep.epoch, back, reached)
 
     def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:

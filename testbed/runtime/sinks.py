@@ -12,8 +12,6 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from experiments.errors import AftershockError
-from testbed.core.layout import PartitionLayout
-from testbed.runtime.job import Job, OutputKind
 
 Numbered: TypeAlias = Mapping[int, Sequence[pa.RecordBatch]]  # output by its number, the lowest first
 
@@ -99,14 +97,3 @@ class Files(Outlet):
 def published(folder: Path) -> list[pa.Table]:
     """The content of every file that `Files` has written below a folder, by name of sink partition and number."""
     return [pa.ipc.open_stream(path.read_bytes()).read_all() for path in sorted(folder.rglob("[!.]*.arrow"))]
-
-
-def outlet_of(job: Job, layout: PartitionLayout) -> Outlet:
-    """Where the output of a sink partition goes."""
-    if job.output.kind is OutputKind.NOWHERE:
-        return Nowhere()
-    if job.output.kind is OutputKind.KAFKA:
-        from testbed.runtime.topics import KafkaResults
-
-        return KafkaResults(job, layout)
-    return Files(Path(job.output.folder) / layout.name)

@@ -25,8 +25,8 @@ from testbed.runtime.messages import (
     Count,
     Drain,
     Hello,
-    LastWords,
     Peers,
+    SlotError,
     SlotMessage,
     Stop,
     decode,
@@ -79,7 +79,7 @@ class Slot:
         """Until the coordinator says that the run is over; raises `EnvironmentFailure` if it is gone for good."""
         with ExitStack() as leaving:
             leaving.callback(self._close)
-            leaving.push(self._last_words)
+            leaving.push(self._send_error)
             while self._session is not SessionState.OVER:
                 self._meet()
                 while self._session is SessionState.ON:
@@ -149,8 +149,8 @@ class Slot:
     def _say(self, message: SlotMessage) -> None:
         self._link.send(block(NO_PARTITION, encode(message)))
 
-    def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Spark would try the task again and again without a word of why."""
+    def _send_error(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """Tell the coordinator why this slot ends: Spark only tries the task again."""
         if error is not None and self._session is SessionState.ON:
             self._say(_failure(error))
             self._link.flush()
@@ -164,15 +164,15 @@ class Slot:
 
 
 def tell_failure(coordinator: Address, token: bytes, error: Exception) -> None:
-    """The last words of a slot that could not even begin."""
+    """Tell the coordinator why a slot could not even begin."""
     with socket.create_connection(coordinator, CONNECT_S) as connection:
         connection.sendall(SLOT.of(token) + block(NO_PARTITION, encode(_failure(error))))
 
 
-def _failure(error: BaseException) -> LastWords:
+def _failure(error: BaseException) -> SlotError:
     """The error as text that can be written anywhere: it may quote a path that is none."""
     text = f"{type(error).__name__}: {error}"
-    return LastWords(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
+    return SlotError(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
 
 
 def own_address(coordinator: Address) -> str:

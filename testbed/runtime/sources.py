@@ -121,12 +121,3 @@ def _column(events: pa.RecordBatch, name: str) -> pa.Array:
         return pc.multiply(events.column("date_time"), NS_PER_MS)
     found = events.column(name)
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
-
-
-def feed_of(job: Job, layout: PartitionLayout) -> Feed:
-    """The input of a source partition."""
-    if job.input.kind is InputKind.KAFKA:
-        from testbed.runtime.topics import KafkaEvents
-
-        return KafkaEvents(job, layout)
-    return Generated(job, layout)

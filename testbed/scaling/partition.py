@@ -35,7 +35,7 @@ class ObjectSize(NamedTuple):
 
 
 @dataclass
-class Totals:
+class ClusterTotals:
     """What a cluster has counted: CPU seconds and calls of the protocol's hooks are those of this process."""
 
     read_records: float = 0.0
@@ -92,7 +92,7 @@ class Environment(Interface):
 class SimulatedPartition(Runtime):
     """An operator partition, and the protocol's runtime for it."""
 
-    def __init__(self, setup: Setup, layout: PartitionLayout, environment: Environment, totals: Totals) -> None:
+    def __init__(self, setup: Setup, layout: PartitionLayout, environment: Environment, totals: ClusterTotals) -> None:
         """`totals`: of the cluster, which the partition counts in."""
         self.setup, self.layout, self.environment, self.totals = setup, layout, environment, totals
         self.number, self.partitions = layout.number, len(setup.layout.partitions)

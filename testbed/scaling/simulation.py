@@ -23,7 +23,7 @@ from testbed.core.checkpoints import Checkpoint, Line, initial_line, is_needed
 from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol
 from testbed.scaling.costs import Costs
-from testbed.scaling.partition import MessageGroup, ObjectSize, Setup, SimulatedPartition, Totals
+from testbed.scaling.partition import ClusterTotals, MessageGroup, ObjectSize, Setup, SimulatedPartition
 
 
 class Load(NamedTuple):
@@ -87,7 +87,7 @@ class Cluster:
         self.workers = 1 + max(partition.index for partition in layout.partitions)
         records = float(load.records_per_message * group)
         self._setup = Setup(layout, protocol, costs, self.workers, max(2, credit // group), hook_s, group, records)
-        self.totals, self.now_s = Totals(), 0.0
+        self.totals, self.now_s = ClusterTotals(), 0.0
         self.checkpoint_seconds: list[float] = []
         self.taken: list[list[Checkpoint]] = [[at] for at in initial_line(layout)]
         self._stored: dict[str, ObjectSize] = {}

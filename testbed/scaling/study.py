@@ -29,7 +29,7 @@ HOOKS_PER_SECOND = 20_000.0  # of virtual time: more than that are grouped
 MOST_GROUPED, TURN_S = 16, 0.005  # more only if a worker has done with them in a turn of a slot's loop
 
 
-class Saturated(NamedTuple):
+class SaturatedCluster(NamedTuple):
     """What a cluster comes to that nothing holds up but itself.
 
     throughput         records a second that all sources together read
@@ -41,10 +41,10 @@ class Saturated(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedCluster:
     """What a cluster under some load had come to when it failed.
 
-    message_overhead     as of `Saturated`
+    message_overhead     as of `SaturatedCluster`
     checkpoint_seconds   of every round, or of every partition's own checkpoint
     restart_s            until the failure is mended; nan without checkpoints
     checkpoints          stored by then; `invalid` of them lie beyond the recovery line
@@ -79,21 +79,21 @@ class Deployment:
         batch_s = workers * records_per_message / self._records_per_second
         self._most_grouped = max(MOST_GROUPED, int(TURN_S / batch_s))
 
-    def saturated(self) -> Saturated:
+    def saturated(self) -> SaturatedCluster:
         """Once what is under way has settled."""
         cluster = self._cluster(self._records_per_second, Load(self._records))
         cluster.run(WARM_S)
         before = cluster.totals.read_records
         cluster.run(WARM_S + MEASURED_S)
-        return Saturated((cluster.totals.read_records - before) / MEASURED_S, cluster.totals.message_overhead)
+        return SaturatedCluster((cluster.totals.read_records - before) / MEASURED_S, cluster.totals.message_overhead)
 
-    def under(self, per_second: float) -> Loaded:
+    def under(self, per_second: float) -> LoadedCluster:
         """What comes of a failure at second 18 under a load of so many records a second of all sources together."""
         loaded = self._cluster(per_second, Load(self._records, per_second))
         loaded.run(FAILURE_S)
         seconds, restart = tuple(loaded.checkpoint_seconds), loaded.restart()
         restart_s = restart.seconds if seconds else nan
-        return Loaded(loaded.totals.message_overhead, seconds, restart_s, restart.stored, restart.undone)
+        return LoadedCluster(loaded.totals.message_overhead, seconds, restart_s, restart.stored, restart.undone)
 
     def _cluster(self, per_second: float, load: Load) -> Cluster:
         """A cluster that reads about so many records a second, with as many messages as one as that takes."""
@@ -114,7 +114,7 @@ def _clock_s() -> float:
 
 @dataclass(frozen=True)
 class Point:
-    """One protocol on one cluster: the throughput of `Saturated`, and all else of `Loaded` at 80 % of that.
+    """One protocol on one cluster: throughput of `SaturatedCluster`, all else of `LoadedCluster` at 80 % of it.
 
     checkpoint_s   mean, of a round or of a partition's own checkpoint; nan without checkpoints
     """

@@ -83,5 +83,5 @@ def test_two_dag_runs_at_once_lose_no_row_while_another_writer_holds_the_databas
     assert rows("PRAGMA integrity_check") == [("ok",)]
     logs = [path for path in (environment.airflow_home() / "logs").rglob("*.log") if path.is_file()]
     assert logs != []
-    for trouble in ("database is locked", "Starting call to"):  # the second: a task sent a request again
-        assert [path for path in logs if trouble in path.read_text(errors="replace")] == []
+    for problem in ("database is locked", "Starting call to"):  # the second: a task sent a request again
+        assert [path for path in logs if problem in path.read_text(errors="replace")] == []

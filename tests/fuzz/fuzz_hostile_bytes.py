@@ -15,8 +15,8 @@ from testbed.core.control import decode_message, encode_message
 from testbed.core.frames import CHECKSUM, HEADER, CorruptFrame, FrameReader, decode_log, encode, log_parts
 from testbed.core.shapes import UnknownMessage
 from testbed.runtime import messages
-from testbed.runtime.entrance import Greeting
-from testbed.runtime.messages import Broken, Count, Drain, Hello, Kept, LastWords, Peers, SlotStatus, Stop
+from testbed.runtime.admission import Greeting
+from testbed.runtime.messages import Broken, Count, Drain, Hello, Kept, Peers, SlotError, SlotStatus, Stop
 from testbed.runtime.stillness import Counts
 from testbed.runtime.wire import BlockReader, WireError, block
 from testbed.stores.store import MemoryStore, UnreadableObject
@@ -32,7 +32,7 @@ OF_SLOTS = (
     Stop(),
     Drain({0: 5}),
     Count(3),
-    LastWords("why"),
+    SlotError("why"),
     SlotStatus(
         1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12, 1.0, 0.1, 0.1, Counts(1, 2, 3)
     ),

@@ -90,10 +90,10 @@ class Session:
         if self.nightly and took_s > MOST_S:
             self._note(f"took {took_s:.2f} s", shown)
 
-    def _note(self, trouble: str, shown: object) -> None:
+    def _note(self, problem: str, shown: object) -> None:
         self.failed += 1
         if len(self.failures) < MOST_KEPT:
-            self.failures.append(f"{trouble}\n  input: {shown!r}")
+            self.failures.append(f"{problem}\n  input: {shown!r}")
 
 
 @dataclass(frozen=True)

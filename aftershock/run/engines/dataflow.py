@@ -134,7 +134,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
     """With protocol `none` no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
-    from testbed.output_log.policies import Pace, Saving
+    from testbed.output_log.policies import CheckPacing, Saving
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
     engine = experiment.engine
@@ -163,5 +163,5 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         checkpoint_interval_s=engine.checkpoint_interval_s,
         batch_length_s=engine.batch_length_run_s,
         limits=PartitionLimits(records_per_message=engine.records_per_message_run),
-        saving=Saving(engine.log_extent, engine.log_replay, Pace(*engine.check_pace_run_s)),
+        saving=Saving(engine.log_extent, engine.log_replay, CheckPacing(*engine.check_pace_run_s)),
     )

@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from models.passive_restore import FEWEST, Restore, predicted_s
+from models.passive_restore import FEWEST, MeasuredRestore, predicted_s
 from results.checks.check import Check, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
@@ -37,7 +37,7 @@ def restores(evidence: Evidence) -> pd.DataFrame:
     return table.assign(off=((table["measured_s"] - table["predicted_s"]).abs() / table["predicted_s"]).mean())
 
 
-def _predicted(described: Sequence[Restore]) -> list[float]:
+def _predicted(described: Sequence[MeasuredRestore]) -> list[float]:
     try:
         return predicted_s(described)
     except BadInput:
@@ -82,7 +82,7 @@ def partition_recoveries(evidence: Evidence) -> pd.DataFrame:
     return rows.assign(ahead_s=ahead_ns.astype(float) / 1e9)
 
 
-def _restore(rows: pd.DataFrame) -> Restore | None:
+def _restore(rows: pd.DataFrame) -> MeasuredRestore | None:
     """The partitions of one recovery together; None if not all of them arrived, or what they had done is not known.
 
     Sources only take part in the loading: they read far ahead of what is processed.
@@ -90,7 +90,7 @@ def _restore(rows: pd.DataFrame) -> Restore | None:
     if rows[["ready_ns", "reached_ns", "checkpoint_age_s", "rate", "loaded_bytes", "load_s"]].isna().any(axis=None):
         return None
     working = rows[rows["replayed_bytes"] > 0]
-    return Restore(
+    return MeasuredRestore(
         size_bytes=float(rows["loaded_bytes"].sum()),
         load_s=float(rows["load_s"].sum()),
         due_records=float((working["checkpoint_age_s"] * working["rate"]).sum()),

@@ -7,7 +7,7 @@ from collections import deque
 from testbed.core.effects import PartitionEffect, Publish, Write
 
 
-class Withheld:
+class WithheldOutput:
     """The output of a sink's copy, by batch, since a checkpoint before which all is out."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from testbed.core.by_batch.cutting import Batching, Cut
-from testbed.core.by_batch.muted import Withheld
+from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.retained import Retained
 from testbed.core.by_batch.sending import BatchSending
@@ -76,7 +76,7 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
-        self._withheld, self._promoted_in = Withheld(), -1
+        self._withheld, self._promoted_in = WithheldOutput(), -1
         super().__init__(layout, partitions, schemas, protocol, limits)
 
     def take_effects(self) -> list[PartitionEffect]:
@@ -324,7 +324,7 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished.clear()
         self._kept_back.clear()
-        self._withheld = Withheld()
+        self._withheld = WithheldOutput()
         self._processing.forget_output()
         self._intake.restore_at(self.epoch, core.received, core.batch)
         self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number, message.muted)

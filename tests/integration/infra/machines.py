@@ -84,7 +84,7 @@ def hide(there: Handle, host: str, folder: Path | None) -> None:
 
 def _all_ended(there: Handle, host: str) -> bool:
     """Whether no process lives on a machine, by its network: sshd writes its title over its environment. Kills them."""
-    found = namespaces.inhabitants(there.token, host)
+    found = namespaces.processes_of(there.token, host)
     for pid in found:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

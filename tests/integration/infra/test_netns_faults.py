@@ -120,7 +120,7 @@ def test_a_host_without_power_has_vanished_without_a_word(
     assert proof.left == {"survivors": 0, "addresses": 0, "answers": 0}
     assert proof.done["processes killed"] >= 4, "the worker, the echo, sshd, the agent"
     assert members(f"{token}/worker-1") == members(f"{token}/machine/worker-1") == []
-    assert namespaces.inhabitants(token, "worker-1") == namespaces.addresses_of(token, "worker-1") == []
+    assert namespaces.processes_of(token, "worker-1") == namespaces.addresses_of(token, "worker-1") == []
     with pytest.raises(TimeoutError):  # neither an end nor a reset of the connection was heard
         talk(b"anybody?", within_s=0.5)
 
@@ -285,11 +285,11 @@ def test_delayed_messages_are_refused_where_the_kernel_cannot_delay_them(driver:
 
 @pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind.service is None])
 def test_no_fault_of_hosts_takes_the_gateway(driver: NetnsDriver, cluster: Handle, kind: FaultKind) -> None:
-    before = namespaces.inhabitants(cluster.token, "gateway")
+    before = namespaces.processes_of(cluster.token, "gateway")
     for act in (driver.prepare, driver.heal):
         with pytest.raises(BadInput, match="target: 'gateway' is not usable; allowed: a worker of run"):
             act(cluster, "gateway", kind)
-    assert set(before) <= set(namespaces.inhabitants(cluster.token, "gateway"))
+    assert set(before) <= set(namespaces.processes_of(cluster.token, "gateway"))
 
 
 @cuts

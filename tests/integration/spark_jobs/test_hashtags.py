@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.layout import lay_out
-from testbed.hashtags import COUNTS
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow
+from testbed.queries.hashtags import COUNTS
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
 from workloads.hashtags import records, tweets

@@ -10,7 +10,7 @@ import pytest
 from experiments.cec_prices import CecPricesSpec
 from journal.events.testbed import CheckpointStored, PartitionLoaded, Recovering, WorkerLost
 from testbed.operators import Delivery
-from testbed.output_log.policies import Pace, Saving
+from testbed.output_log.policies import CheckPacing, Saving
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.testbed.job_runs import JobRun
 from tests.unit.testbed.average_prices import exact
@@ -36,7 +36,7 @@ def started(tmp_path: Path):
         chaining=False,
         checkpoint_interval_s=0.5,
         silence_limit_s=30.0,
-        saving=Saving(extent=500, replay=2000, pace=Pace(0.005, 0.02)),
+        saving=Saving(extent=500, replay=2000, pace=CheckPacing(0.005, 0.02)),
     )
     run = JobRun(job, tmp_path)
     for _ in range(SLOTS):

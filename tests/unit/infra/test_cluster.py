@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from infra import leftovers
 from infra.cluster import HANDLE_FILE, Handle, Host, Role
 
 TOKEN = "s9-0123456789c0ffee"
@@ -109,3 +110,16 @@ def test_a_handle_that_is_no_file_is_not_waited_for(tmp_path):
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(EnvironmentFailure, match="is a link"):
         Handle.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "label", ["", "s9", "s9-0123456789c0ffe", "s9-0123456789c0ffee0", "s9-0123456789c0ffee/worker-1"]
+)
+def test_part_of_a_label_removes_nothing(monkeypatch, label):
+    """Names of networks begin with labels: a prefix would be that of other runs, too."""
+    asked = []
+    monkeypatch.setattr(leftovers.removal, "remove", lambda *cluster: asked.append(cluster))
+    with pytest.raises(EnvironmentFailure, match="is no label of a cluster"):
+        leftovers.remove(label)
+    leftovers.remove("s9-0123456789c0ffee", 1234)
+    assert asked == [("s9-0123456789c0ffee", 1234)]

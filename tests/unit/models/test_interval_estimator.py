@@ -10,7 +10,7 @@ from scipy import stats
 
 from experiments.errors import BadInput
 from models.gain import gain
-from models.interval_estimator import IntervalEstimator, Recommendation
+from models.interval_estimator import IntervalEstimator, IntervalRecommendation
 from models.utilization import optimal_interval
 
 EACH_95 = 0.95**2  # the confidence at which both estimates have 95 %
@@ -66,7 +66,7 @@ def test_before_any_failure_the_prior_decides_and_the_lower_end_is_known():
 
 def test_one_checkpoint_gives_a_recommendation_without_an_upper_end():
     found = IntervalEstimator(0.01).observe_time(100.0, 2).observe_checkpoint(3.0).recommend()
-    assert found == Recommendation(pytest.approx(optimal_interval(2.5 / 150, 3.0)), 0.0, math.inf)
+    assert found == IntervalRecommendation(pytest.approx(optimal_interval(2.5 / 150, 3.0)), 0.0, math.inf)
 
 
 def test_a_prior_that_the_evidence_excludes_gives_way():

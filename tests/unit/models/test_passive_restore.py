@@ -3,13 +3,13 @@
 import pytest
 
 from experiments.errors import BadInput
-from models.passive_restore import Restore, predicted_s, restore_s
+from models.passive_restore import MeasuredRestore, predicted_s, restore_s
 
 
 def restore(age_s, size_bytes=2e6, read_rate=1e7, rate=1000.0, service_rate=5000.0, slower=1.0):
     """A restore that goes as the model says, or `slower` than that by a factor."""
     due, load_s = age_s * rate, size_bytes / read_rate
-    return Restore(size_bytes, load_s * slower, due, due / service_rate * slower, due)
+    return MeasuredRestore(size_bytes, load_s * slower, due, due / service_rate * slower, due)
 
 
 def test_both_terms_by_hand():

@@ -4,13 +4,12 @@ import pytest
 
 from experiments import spec
 from journal.events.testbed import Costs, PartitionCost, WorkerJoined
-from results.checks.catalogue import CHECKS, checks_for
-from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.catalogue import checks_for
 from results.tables.schema import RUN_TABLES
 from results.views.copies import copies_of
 from spark_jobs.tables.copies import copies, cpu_shares
 from tests.unit.results import synthetic
+from tests.unit.results.judging import verdict_of
 
 EXPERIMENT = spec.load("ppa-partially-active", [])
 NAME, S, WINDOW = "copies.cpu", 10**9, (10 * 10**9, 70 * 10**9)
@@ -83,8 +82,7 @@ def run_with(root, journal):
 
 
 def verdict(root, journal):
-    named = next(each for each in CHECKS if each.name == NAME)
-    return judge(open_context(root / "data_docs"), named, Evidence(run_with(root, journal), EXPERIMENT))[0]["verdict"]
+    return verdict_of(NAME, run_with(root, journal), root, EXPERIMENT)["verdict"]
 
 
 def test_a_copy_that_costs_more_than_its_primary_fails(tmp_path):

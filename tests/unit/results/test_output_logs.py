@@ -6,12 +6,11 @@ import pytest
 from experiments import spec
 from journal.events.testbed import Report, RunPhase
 from models.open_windows import open_windows
-from results.checks.catalogue import CHECKS, checks_for
-from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.catalogue import checks_for
 from results.tables.schema import TABLES
 from spark_jobs.tables.output_logs import output_logs
 from tests.unit.results import synthetic
+from tests.unit.results.judging import verdict_of
 
 EXPERIMENT = spec.load("cec-prices", [])
 NAME, S = "output_logs.open_windows", 10**9
@@ -50,8 +49,7 @@ def test_one_row_for_each_report_in_the_window_and_each_partition():
 def verdict(root, rows):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
-    named = next(each for each in CHECKS if each.name == NAME)
-    return judge(open_context(root / "data_docs"), named, Evidence(run, EXPERIMENT))[0]["verdict"]
+    return verdict_of(NAME, run, root, EXPERIMENT)["verdict"]
 
 
 def test_what_the_model_says_passes_and_more_than_a_hundredth_off_fails(tmp_path):

@@ -6,12 +6,11 @@ import pandas as pd
 import pytest
 
 from experiments import spec
-from results.checks.catalogue import CHECKS, checks_for
-from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.catalogue import checks_for
 from results.tables.schema import TABLES
 from results.views.document import document
 from tests.unit.results import synthetic
+from tests.unit.results.judging import verdict_of
 
 EXPERIMENT = spec.load("incremental-topology-1", [])
 PLANNED, VALUES = "query_recoveries.as_planned", "query_recoveries.values"
@@ -38,8 +37,7 @@ def table(late_s=0.0):
 def verdict(root, frame, check):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "query_recoveries", frame)
-    named = next(each for each in CHECKS if each.name == check)
-    found = judge(open_context(root / "data_docs"), named, Evidence(run, EXPERIMENT))[0]
+    found = verdict_of(check, run, root, EXPERIMENT)
     return found["verdict"], f"{found.get('observed')} {found.get('detail')}"
 
 

@@ -6,15 +6,14 @@ import pandas as pd
 import pytest
 
 from experiments.spec import Experiment
-from results.checks.catalogue import CHECKS, checks_for
-from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.catalogue import checks_for
 from results.predictions.described import OTHERS_GO_ON, SOME_TAKE_NOTHING, not_described
 from results.predictions.tables import write_predictions
 from results.summary.findings import engine_and_mode
 from results.tables.schema import TABLES
 from results.views.terminal import summary
 from tests.unit.results import synthetic
+from tests.unit.results.judging import verdict_of
 
 READ_RATE, SERVICE_RATE, RATE = 2e7, 2000.0, 1000.0
 AGES_S = (3.0, 6.0, 7.5)
@@ -66,8 +65,7 @@ def verdict(root, frame, check, changes=None):
     """The verdict on a run with this table, and what was found or is lacking."""
     run = synthetic.make_run(root, changes=(changes or {}))
     synthetic.write_table(run, "partition_recoveries", frame)
-    named = next(each for each in CHECKS if each.name == check)
-    found = judge(open_context(root / "data_docs"), named, Evidence(run, PASSIVE))[0]
+    found = verdict_of(check, run, root, PASSIVE)
     return found["verdict"], f"{found.get('observed')} {found.get('detail')}"
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from experiments import spec
-from results.checks.catalogue import CHECKS, checks_for
-from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.catalogue import checks_for
 from results.runs.store import Run
 from results.tables.columns import Row
 from results.tables.schema import RUN_TABLES
 from results.views.document import document
+from tests.unit.results import judging
 
 S = 1_000_000_000
 TENTATIVE = ["engine.recovery=passive", "engine.tentative=true"]
@@ -33,8 +32,7 @@ def verdict_of(name: str, rows: list[Row], folder: Path) -> dict[str, Any]:
     run = Run("run", folder / "run")
     run.tables.mkdir(parents=True)
     run.write_table("tentative", RUN_TABLES["tentative"].of(rows))
-    check = next(check for check in CHECKS if check.name == f"tentative.{name}")
-    return judge(open_context(folder / "data_docs"), check, Evidence(run, TOP_100))[0]
+    return judging.verdict_of(f"tentative.{name}", run, folder, TOP_100)
 
 
 SOUND = [

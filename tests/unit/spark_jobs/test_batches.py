@@ -4,7 +4,7 @@ import pytest
 
 from journal.events.query import BatchCommitted, QueryReady
 from spark_jobs.streaming.progress import micro_batches
-from spark_jobs.tables.batches import MS, Chain, batches, chains
+from spark_jobs.tables.batches import MS, StageChain, batches, chains
 
 STARTED_NS = 1_795_173_799_675 * MS  # 2026-11-20T11:23:19.675Z
 QUERY, FIRST_RUN, SECOND_RUN = "899128dc", "57160b9b", "0a1b2c3d"
@@ -29,7 +29,7 @@ def reported(*reports):
 
 
 def test_a_batch_and_what_its_checkpoint_cost():
-    (found,) = batches(reported(progress(start={"input": {"0": 10, "1": 20}})), {4: Chain(2, 0.05)}, 3)
+    (found,) = batches(reported(progress(start={"input": {"0": 10, "1": 20}})), {4: StageChain(2, 0.05)}, 3)
     assert (found.batch, found.records) == (4, 670)  # by the offsets: a join has numInputRows twice
     assert (found.started_ns, found.ended_ns) == (STARTED_NS, STARTED_NS + 1100 * MS)
     assert found.checkpoint_ns == (1100 - 900 + 120 / 3) * MS
@@ -89,16 +89,16 @@ def stage(number, start_ms, end_ms, **more):
 
 def test_a_chain_of_stages_and_its_mean_hop_delay():
     events = [job(1, 10, 11, 12), stage(10, 0, 400), stage(11, 430, 600), stage(12, 650, 900)]
-    assert chains(events, QUERY) == {1: Chain(3, pytest.approx(0.04))}
+    assert chains(events, QUERY) == {1: StageChain(3, pytest.approx(0.04))}
 
 
 def test_a_single_stage_has_no_hop():
-    assert chains([job(1, 10), stage(10, 0, 400)], QUERY) == {1: Chain(1, None)}
+    assert chains([job(1, 10), stage(10, 0, 400)], QUERY) == {1: StageChain(1, None)}
 
 
 def test_stages_of_several_jobs_of_a_batch_are_one_chain_in_the_order_of_time():
     events = [job(1, 10), stage(10, 0, 400), job(1, 12), stage(12, 500, 700)]
-    assert chains(events, QUERY) == {1: Chain(2, pytest.approx(0.1))}
+    assert chains(events, QUERY) == {1: StageChain(2, pytest.approx(0.1))}
 
 
 def test_only_stages_that_completed_for_this_query_count():
@@ -106,19 +106,19 @@ def test_only_stages_that_completed_for_this_query_count():
     skipped, failed = job(2, 20, 21), stage(20, 0, 5, **{"Failure Reason": "lost"})
     events = [other_work, job(9, 2, query="calibration"), stage(1, 0, 9), stage(2, 0, 9), skipped, failed]
     events += [stage(21, 10, 40)]
-    assert chains(events, QUERY) == {2: Chain(1, None)}
+    assert chains(events, QUERY) == {2: StageChain(1, None)}
 
 
 def test_a_retry_of_a_stage_that_had_nothing_left_to_do_is_no_hop():
     empty = {"Event": "SparkListenerStageCompleted", "Stage Info": {"Stage ID": 10, "Completion Time": 420}}
     events = [job(1, 10, 11), stage(10, 0, 400), empty, stage(11, 430, 600)]
-    assert chains(events, QUERY) == {1: Chain(2, pytest.approx(0.03))}
+    assert chains(events, QUERY) == {1: StageChain(2, pytest.approx(0.03))}
 
 
 def test_of_a_batch_that_ran_again_only_the_last_attempt_counts():
     cut_off = [job(3, 30, 31), stage(30, 0, 100)]
     again = [job(3, 40, 41, run=SECOND_RUN), stage(40, 9000, 9100), stage(41, 9130, 9300)]
-    assert chains(cut_off + again, QUERY) == {3: Chain(2, pytest.approx(0.03))}
+    assert chains(cut_off + again, QUERY) == {3: StageChain(2, pytest.approx(0.03))}
 
 
 def test_a_batch_whose_last_attempt_completed_nothing_has_no_chain():

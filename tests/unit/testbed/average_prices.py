@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 
 from experiments.cec_prices import CecPricesSpec
-from testbed.cec_prices import cec_prices
 from testbed.core.layout import lay_out
 from testbed.operators import Delivery
+from testbed.queries.cec_prices import cec_prices
 from workloads.cec_prices import prices
 from workloads.schedule import Schedule
 

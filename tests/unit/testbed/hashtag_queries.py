@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from experiments.hashtags import WINDOW, HashtagsSpec
 from testbed.core.chaining import chained
 from testbed.core.layout import lay_out
-from testbed.hashtags import hashtags
 from testbed.operators import Delivery
+from testbed.queries.hashtags import hashtags
 from workloads.hashtags import TOTALS, tweets
 from workloads.schedule import Schedule
 

@@ -1,7 +1,7 @@
 """What the sources of a job read from beginning to end."""
 
 from testbed.operators import Source
-from testbed.runtime.sources import feed_of
+from testbed.runtime.inputs import feed_of
 
 
 def reads_of(job):

@@ -7,10 +7,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from testbed.cec_prices import packed_averages
 from testbed.core.by_batch.cutting import Batching
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
+from testbed.queries.cec_prices import packed_averages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation

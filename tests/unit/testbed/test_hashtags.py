@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from testbed.core.by_batch.cutting import Batching
-from testbed.hashtags import COUNTS, TAGS, Totals, WindowedCounts, parsed
 from testbed.operators import END_OF_TIME_NS, Sink
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
+from testbed.queries.hashtags import COUNTS, TAGS, Totals, WindowedCounts, parsed
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation

@@ -6,21 +6,34 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import get_args
 
 import pytest
 
 from journal.reader import raw_entries
 from journal.writer import Journal
-from testbed.core.checkpoints import Checkpoint
-from testbed.core.control import Go, NotStored, Published, Ready, Stored, TurnedTentative, Unreadable, encode_message
+from testbed.core.checkpoints import OUTSIDE, Checkpoint
+from testbed.core.control import (
+    Go,
+    NotStored,
+    Passed,
+    Published,
+    Ready,
+    Stored,
+    ToCoordinator,
+    TurnedTentative,
+    Unreadable,
+    encode_message,
+)
 from testbed.core.progress import Tally
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Cost, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Cost, Hello, Kept, Loaded, Reached, SlotError, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
+from testbed.runtime.stillness import Counts
 from testbed.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, block
 from testbed.stores.store import UnreadableObject
 from tests.unit.testbed.connections import is_cut_off
@@ -53,13 +66,13 @@ STRANGERS = {
     "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "the longest block": BLOCK.pack(LONGEST_BLOCK, NO_PARTITION) + bytes(100_000),
-    "last words": told(LastWords("why")) * 20,
+    "an error": told(SlotError("why")) * 20,
     "a request": b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n",
 }
 GUESTS = {
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
-    "half a character": plain("LastWords", error="\ud800"),
+    "half a character": plain("SlotError", error="\ud800"),
     "a status before a hello": told(SlotStatus(1)),
     "a report before a hello": reported(Ready(0, 1)),
     "nonsense": b"\xff" * 100,
@@ -180,26 +193,64 @@ def test_two_reports_at_once_are_taken(tmp_path):
 
 
 def test_who_says_nothing_is_cut_off(run, monkeypatch):
-    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.05)
+    monkeypatch.setattr("testbed.runtime.admission.GREETING_LIMIT_S", 0.05)
     run.survives(GREETING[:-1])
     run.takes_slots()
 
 
-GOOD = [
-    HELLO,
-    told(SlotStatus(1, {0: TALLY}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
-    told(Broken(1, 0)),
-    *map(
-        reported,
-        (
-            Ready(0, 1),
-            Unreadable(0, 1, "bids.0/state-1-1"),
-            NotStored(0, 1, 1),
-            TurnedTentative(6, 1, 0),
-            Published(6, 1),
-        ),
-    ),
-]
+FULL = SlotStatus(
+    epoch=1,
+    tallies={0: TALLY},
+    positions={0: 7},
+    finished=(3,),
+    kept=(Kept(0, 1, 0.5, 100, True),),
+    sent_bytes=12,
+    cpu_s=1.0,
+    idle_s=0.1,
+    checkpoint_s=0.1,
+    ended=True,
+    caught_up=True,
+    holding=True,
+    counts=Counts(1, 2, 3, 3, True),
+    copied={0: 7},
+    progress={0: {OUTSIDE: 7}},
+    loaded=(Loaded(0, 1, 0.1, 100, 0.1),),
+    reached=(Reached(0, 1, 5, 100, 0.1),),
+    logs={0: LOG},
+    costs={0: COST},
+)
+
+
+def good(run):
+    """Every message that a slot may say of this run, but its last words: those end a run if there are many."""
+    source = run.server._layout.partitions[0]
+    stored = Checkpoint(0, 1, 1, {each.id: 1 for each in source.outputs}, {}, position=7)
+    reports = (
+        Ready(0, 1),
+        Unreadable(0, 1, "bids.0/state-1-1"),
+        Stored(1, stored),
+        NotStored(0, 1, 1),
+        TurnedTentative(5, 1, 0),
+        Published(5, 1),
+        Passed(0, 1, 1),
+    )
+    return [HELLO, told(FULL), told(Broken(1, 0)), *map(reported, reports)]
+
+
+def test_good_messages_are_of_every_kind_and_have_every_field(run):
+    said = {json.loads(data[BLOCK.size :])[0] for data in good(run)}
+    assert said == {kind.__name__ for kind in (Hello, SlotStatus, Broken, *get_args(ToCoordinator))}
+    empty = SlotStatus(0)
+    assert [each.name for each in fields(FULL) if getattr(FULL, each.name) == getattr(empty, each.name)] == []
+
+
+def test_good_messages_are_taken(run):
+    """So each of them is one change away from a hostile one, and no more."""
+    with socket.create_connection(run.server.address) as connection:
+        connection.sendall(GREETING + b"".join(good(run)))
+        guests = run.server._guests.values()
+        run.until(lambda: any(each.status == FULL for each in guests))
+        assert run.events("guest-refused", "worker-lost") == []
 
 
 def refaced(random, data):
@@ -208,28 +259,37 @@ def refaced(random, data):
     return BLOCK.pack(len(content), BLOCK.unpack_from(data)[1]) + content
 
 
-def test_no_message_ends_the_server(run):
+RECOVERIES = {
+    "global": {},
+    "passive": {"protocol": "batch-aligned", "recovery": "passive"},
+    "query-centric": {"protocol": "batch-aligned", "recovery": "query-centric"},
+}
+
+
+@pytest.mark.parametrize("changes", RECOVERIES.values(), ids=RECOVERIES)
+def test_no_message_ends_the_server(tmp_path, changes):
     """Some of a run, some not; each on a connection of its own, beside the others."""
-    with ExitStack() as stack:
+    with ExitStack() as stack, closing(Run(tmp_path, **changes)) as run:
+        said = good(run)
         for number, random in enumerate(randoms(400)):
             change = random.choice([refaced, mutated])
             begun = random.choice([b"", GREETING, GREETING + HELLO, mutated(random, GREETING)])
             connection = stack.enter_context(socket.create_connection(run.server.address))
-            connection.sendall(begun + change(random, random.choice(GOOD)))
+            connection.sendall(begun + change(random, random.choice(said)))
             if number % 10 == 9:
                 turns = iter(range(3))
                 run.server.serve(lambda turns=turns: next(turns, None) is None)
                 stack.close()
-    assert run.events("guest-refused")
-    assert run.events("worker-lost")
-    run.takes_slots()
+        assert run.events("guest-refused")
+        assert run.events("worker-lost")
+        run.takes_slots()
 
 
 @pytest.fixture
 def busy(monkeypatch, tmp_path):
     """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
-    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.5)
+    monkeypatch.setattr("testbed.runtime.admission.GREETING_LIMIT_S", 0.5)
     endless = replace(JOB.input, events=None, start_ns=time.time_ns())  # else it may end before all are cut off
     run = Run(
         tmp_path,

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.core.effects import Grant
 from testbed.core.frames import CorruptFrame, Frame, FrameKind, encode
-from testbed.runtime.entrance import GREETING_LIMIT_S
+from testbed.runtime.admission import GREETING_LIMIT_S
 from testbed.runtime.mesh import PEER, Mesh
 from testbed.runtime.messages import Peers
 from testbed.runtime.secret import TOKEN_BYTES

@@ -9,15 +9,15 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.cutting import Batching
-from testbed.incidents import Jams
 from testbed.operators import END_OF_TIME_NS, Source, sliding
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
+from testbed.queries.incidents import Jams
+from testbed.queries.top_100 import COUNTS, TopEntries
 from testbed.recovery import STRATEGIES
+from testbed.runtime.inputs import feed_of
 from testbed.runtime.job import Job
-from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
-from testbed.top_100 import COUNTS, TopEntries
 from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD, exact, inputs, laid_out, made
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB

@@ -9,7 +9,7 @@ from experiments.workloads import ReachabilitySpec
 from testbed.core.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
-from testbed.reachability import reachability
+from testbed.queries.reachability import reachability
 from testbed.simulation import CrashMoment, Fault, Simulation
 from workloads.reachability import events_of, reachable
 

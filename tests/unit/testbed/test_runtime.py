@@ -17,7 +17,7 @@ from testbed.queries import as_messages
 from testbed.runtime import messages
 from testbed.runtime.background import Background, Results
 from testbed.runtime.job import InputKind, Job, JobInput
-from testbed.runtime.messages import Broken, Hello, Kept, LastWords, Peers, SlotStatus, Stop
+from testbed.runtime.messages import Broken, Hello, Kept, Peers, SlotError, SlotStatus, Stop
 from testbed.runtime.sinks import Files, published
 from testbed.runtime.sources import Generated, columns, stream_of
 from testbed.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
@@ -118,7 +118,7 @@ def test_a_block_that_nobody_would_send_is_refused():
         Peers(4, ((HERE, 1), None), (3, 0), 0, (2, 5)),
         Broken(1, 2),
         Stop(),
-        LastWords("why"),
+        SlotError("why"),
         SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
     ],
 )

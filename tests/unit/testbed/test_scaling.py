@@ -1,6 +1,7 @@
 """The simulation of large clusters, against what can be said of small ones by hand."""
 
 import itertools
+import socket
 import time
 from dataclasses import replace
 
@@ -151,7 +152,7 @@ def test_a_cluster_runs_the_same_twice():
 
 def test_a_cyclic_dataflow_is_refused_by_coordinated():
     from experiments.workloads import ReachabilitySpec
-    from testbed.reachability import reachability
+    from testbed.queries.reachability import reachability
 
     layout = lay_out(reachability(ReachabilitySpec(), 2, Delivery.PLAIN))
     with pytest.raises(BadInput, match="would wait for its own marker"):
@@ -217,3 +218,20 @@ def test_costs_are_those_of_the_parts():
         assert all(linear.of(1, 1000) > 0 for linear in (each.send_s, each.receive_s, each.write_s, each.read_s))
         assert min(each.split_s, each.checkpoint_s, each.connect_s) > 0
         assert each.operators["bids"].step_s.of(1, 1) > 0
+
+
+def test_only_its_own_connection_is_measured(monkeypatch):
+    """Whoever else has come first to the port goes."""
+    connect, strangers = socket.create_connection, []
+
+    def after_a_stranger(address):
+        strangers.append(connect(address))
+        return connect(address)
+
+    monkeypatch.setattr(measure.socket, "create_connection", after_a_stranger)
+    here, there = measure._connected()
+    try:
+        assert there.getpeername() == here.getsockname()
+    finally:
+        for each in (here, there, *strangers):
+            each.close()

@@ -16,7 +16,7 @@ from testbed.core.control import Ready, encode_message
 from testbed.core.effects import Sweep
 from testbed.operators import Source
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Drain, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Drain, Hello, Kept, Loaded, Reached, SlotError, SlotStatus, Stop
 from testbed.runtime.secret import TOKEN_BYTES
 from testbed.runtime.server import MOST_FAILURES, Server
 from testbed.runtime.slot import tell_failure
@@ -63,9 +63,9 @@ def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_p
     assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
 
 
-def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
+def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp_path):
     """As of a state that can't be serialised, which another try does not change."""
-    words = [LastWords("BadInput: state of count.0: not usable")] * MOST_FAILURES
+    words = [SlotError("BadInput: state of count.0: not usable")] * MOST_FAILURES
     with guest(server) as slot:
         say(slot, Hello((HERE, 1), 0, 0), *words)
         with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):

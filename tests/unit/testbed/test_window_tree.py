@@ -12,10 +12,10 @@ from testbed.core.by_batch.cutting import Batching
 from testbed.operators import END_OF_TIME_NS, sliding
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
+from testbed.queries.window_tree import PassingWindow
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation
-from testbed.window_tree import PassingWindow
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB
 from tests.unit.testbed.source_reads import reads_of

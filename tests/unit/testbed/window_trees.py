@@ -6,7 +6,7 @@ from itertools import pairwise
 from experiments.window_tree import WindowTreeSpec
 from testbed.core.layout import lay_out
 from testbed.operators import Delivery
-from testbed.window_tree import window_tree
+from testbed.queries.window_tree import window_tree
 from workloads.schedule import Schedule
 from workloads.window_tree import FACTOR, MARKS, VALUES, limit, tuples
 

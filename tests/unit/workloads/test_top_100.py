@@ -19,7 +19,7 @@ SPEC = Top100Spec(stream_seed=7)
 PUBLISHED_RATE = DAY_OF_THE_LOG * SPEED_UP / DAY_S
 SCHEDULE = Schedule(1_795_173_799_675_000_000, PUBLISHED_RATE, SPEC.sources)
 SERVERS = 32
-# Of the top 100, what a quarter, a half and three quarters of the servers keep (docs/reference/testbed.md).
+# Of the top 100, what a quarter, a half and three quarters of the servers keep (docs/reference/ppa-queries.md).
 KEPT = {Binding.SPREAD: (0.96, 0.97, 0.99), Binding.BOUND: (0.24, 0.48, 0.74)}
 
 

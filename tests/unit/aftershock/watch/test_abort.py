@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aftershock.cli.program import main
-from aftershock.run import steps
+from aftershock.run import step_notes, steps
 from aftershock.run.lease import lease, lease_path
 from aftershock.run.live_run import LiveRun
 from aftershock.watch.abort import DEAF_STEPS, abort
@@ -85,7 +85,7 @@ def test_the_step_that_goes_on_is_told(capsys, name, told):
     aborting.__name__ = name
     steps.step(aborting)("run-1")
     assert capsys.readouterr().out.endswith(told)
-    assert (LiveRun("run-1").step, abort("run-1").rest) == (None, "")
+    assert (step_notes.current("run-1"), abort("run-1").rest) == (None, "")
 
 
 def test_the_steps_that_cannot_be_interrupted_are_steps():

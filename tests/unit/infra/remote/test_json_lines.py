@@ -33,7 +33,7 @@ class Lines(JsonLines):
     def read_line(self) -> str:
         return self._read.readline()
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         return "first\nlast"
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, 
     assert not lines.alive
 
 
-def test_the_end_of_the_program_is_told_in_its_last_words(ends: tuple[Lines, socket.socket]) -> None:
+def test_the_end_of_the_program_is_told_in_its_error_output(ends: tuple[Lines, socket.socket]) -> None:
     lines, far = ends
     far.shutdown(socket.SHUT_WR)
     with pytest.raises(Disconnected, match="last"):

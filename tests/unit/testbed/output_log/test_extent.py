@@ -11,7 +11,7 @@ from testbed.operators.parted_aggregate import PartedAggregate
 from testbed.operators.parted_join import PartedJoin
 from testbed.output_log.extent import Extent, Footprint
 from testbed.output_log.log import OutputLog
-from testbed.output_log.policies import CostBenefit, OpensOnly, Pace, Targets
+from testbed.output_log.policies import CheckPacing, CostBenefit, OpensOnly, Targets
 from testbed.output_log.reading import LogReader
 from testbed.stores.store import MemoryStore
 from tests.unit.testbed.output_log.crashes import NAME, Run
@@ -146,8 +146,8 @@ def test_cost_and_benefit():
     [
         (lambda: Targets(0, 1), r"extent \(Q\).*0.*1 or more"),
         (lambda: Targets(1, 0), r"replay \(U\).*0.*1 or more"),
-        (lambda: Pace(0.1, 0.1), r"interval_s \(CI\).*0.1.*below CP"),
-        (lambda: Pace(0, 0.1), r"interval_s \(CI\).*0"),
+        (lambda: CheckPacing(0.1, 0.1), r"interval_s \(CI\).*0.1.*below CP"),
+        (lambda: CheckPacing(0, 0.1), r"interval_s \(CI\).*0"),
         (lambda: CostBenefit(0.1, 1, 1, 1, 0), "check_s"),
         (lambda: OutputLog(MemoryStore(), NAME, spare=-1), "spare"),
         (lambda: CountWindows("item", "price", 0, ("at_ns",)), "size"),

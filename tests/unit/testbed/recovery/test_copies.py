@@ -6,7 +6,7 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.muted import Withheld
+from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
@@ -148,7 +148,7 @@ def test_a_copy_is_neither_on_the_host_nor_in_the_domain_of_its_primary():
 
 
 def test_withheld_output_is_let_go_by_batch_and_put_out_in_order():
-    withheld = Withheld()
+    withheld = WithheldOutput()
     for batch in range(4):
         assert withheld.hold(batch, [Publish(batch + 1, ()), Tell(Ready(0, 1))]) == [Tell(Ready(0, 1))]
     withheld.trim(2)

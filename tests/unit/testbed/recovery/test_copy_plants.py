@@ -7,7 +7,7 @@ import pytest
 from experiments.errors import AftershockError
 from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.intake import BatchIntake
-from testbed.core.by_batch.muted import Withheld
+from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.copying import Copying
 from testbed.simulation import CrashMoment, Fault
@@ -68,8 +68,8 @@ PLANTS = {
         "the copy .* retains",
     ),
     "a muted copy sends": (BatchSending, "restore_at", muted_copy_sends, "is not muted"),
-    "a muted copy puts output out": (Withheld, "hold", output_let_out, "lets out Publish"),
-    "withheld output is forgotten": (Withheld, "take", output_forgotten, "other output"),
+    "a muted copy puts output out": (WithheldOutput, "hold", output_let_out, "lets out Publish"),
+    "withheld output is forgotten": (WithheldOutput, "take", output_forgotten, "other output"),
     "inputs keep their epoch": (BatchIntake, "rejoin", inputs_keep_their_epoch, "sent in epoch|Stuck"),
     "copies do not hear from who is restored": (Copying, "attach", copies_unheard, "gets nothing on channel"),
     "copies get nothing new": (CopyLinks, "post", copies_get_nothing_new, "the copy of"),

@@ -6,8 +6,8 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.recovery import QueryCentric, query_centric
+from testbed.recovery.assignment import assigned, assigned_by_cost
 from testbed.recovery.query_partitions import queries_of
-from testbed.recovery.seating import seated, seated_by_cost
 from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import SlotStatus
 from tests.unit.testbed.hashtag_queries import FIFTEEN, laid_out
@@ -98,7 +98,7 @@ def test_no_worker_gets_more_than_it_gives_and_all_queries_return(seed, monkeypa
 
 
 def test_places_that_do_not_look_at_costs_are_noticed(monkeypatch):
-    monkeypatch.setattr(query_centric, "seated_by_cost", lambda partitions, room, costs: seated(partitions, room))
+    monkeypatch.setattr(query_centric, "assigned_by_cost", lambda partitions, room, costs: assigned(partitions, room))
     assert max(max(loads_of(uneven(seed), monkeypatch)[0]) for seed in range(4)) > LIMIT * (1 + 1e-6)
 
 
@@ -126,8 +126,8 @@ def test_a_partition_that_no_slot_could_take_gets_one_to_itself_and_that_is_said
 
 
 def test_a_plan_that_fits_the_sum_and_no_worker_is_made_smaller():
-    assert seated_by_cost([0, 1], {"a": 0.3, "b": 0.3}, {0: 0.4, 1: 0.1}) is None
-    assert seated_by_cost([1, 0], {"a": 0.3, "b": 0.4}, {0: 0.4, 1: 0.1}) == {0: "b", 1: "a"}
+    assert assigned_by_cost([0, 1], {"a": 0.3, "b": 0.3}, {0: 0.4, 1: 0.1}) is None
+    assert assigned_by_cost([1, 0], {"a": 0.3, "b": 0.4}, {0: 0.4, 1: 0.1}) == {0: "b", 1: "a"}
     costs = dict.fromkeys(range(31), 0.45)
     _, found = arrivals_after(laid_out(FIFTEEN), measuring(costs), TEN, range(TEN))
     queries = queries_of(laid_out(FIFTEEN))

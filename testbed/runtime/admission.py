@@ -1,4 +1,4 @@
-"""Where connections come in. Of a stranger nothing is read but a greeting; who does not give the right one goes."""
+"""Where connections come in: a greeting is read, and nothing else before it is complete and right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.runtime.secret import TOKEN_BYTES
 from testbed.runtime.wire import Address
 
 GREETING_LIMIT_S = 3.0
-MOST_STRANGERS = 32  # of more than these, the one that came first goes
+MOST_PENDING = 32  # of more than these, the one that came first goes
 MOST_ACCEPTED = 16  # at once: whoever listens has other work, too
 PAUSE_S = 0.1  # without descriptors nobody can be let in, and a listener that is looked at would never let others rest
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -46,7 +46,7 @@ class Greeting:
         return tuple(numbers) if is_known and whom == self._whom else None
 
 
-class Entrance:
+class Admission:
     """Listens on an address, at a port that is free, and hands on the connections that give a greeting.
 
     `on_guest` gets the connection and the greeting's numbers, and has it from then on. `on_clock` must be called now
@@ -62,7 +62,7 @@ class Entrance:
         on_guest: Callable[[socket.socket, Fields], None],
     ) -> None:
         self._selector, self._greeting, self._token, self._on_guest = selector, greeting, token, on_guest
-        self._strangers: dict[_Stranger, None] = {}  # in the order in which they came
+        self._pending: dict[_PendingConnection, None] = {}  # in the order in which they came
         self._socket = socket.create_server((host, 0), backlog=BACKLOG)
         self._socket.setblocking(False)
         self.address: Address = self._socket.getsockname()[:2]
@@ -70,34 +70,34 @@ class Entrance:
         self._listen()
 
     @property
-    def strangers(self) -> int:
+    def pending(self) -> int:
         """How many connections have not given a greeting yet."""
-        return len(self._strangers)
+        return len(self._pending)
 
     def on_clock(self, now_s: float) -> None:
-        """Strangers go when their time is over; after a pause others come in again."""
-        for stranger in list(self._strangers):
-            if now_s < stranger.deadline_s:
+        """Close pending connections whose time is over, and listen again after a pause."""
+        for pending in list(self._pending):
+            if now_s < pending.deadline_s:
                 break
-            self._see_off(stranger)
+            self._drop(pending)
         if self._resume_s is not None and now_s >= self._resume_s:
             self._listen()
 
-    def drop_strangers(self) -> None:
+    def drop_pending(self) -> None:
         """End all connections that have not been handed on, but for greetings that have just come."""
-        for stranger in list(self._strangers):
-            self._see_off(stranger)
+        for pending in list(self._pending):
+            self._drop(pending)
 
     def close(self) -> None:
         """End all connections that have not been handed on, and stop listening."""
-        for stranger in list(self._strangers):
-            self.leave(stranger).close()
+        for pending in list(self._pending):
+            self.leave(pending).close()
         if self._resume_s is None:
             self._selector.unregister(self._socket)
         self._socket.close()
 
     def on_event(self, mask: int) -> None:
-        """The selector says that somebody is at the door."""
+        """The selector says that connections have come in."""
         for _ in range(MOST_ACCEPTED):
             try:
                 connection, _ = self._socket.accept()
@@ -107,68 +107,68 @@ class Entrance:
                 return
             self._receive(connection)
 
-    def read(self, stranger: _Stranger) -> None:
-        """What a stranger has said by now, and whether that is enough."""
+    def read(self, pending: _PendingConnection) -> None:
+        """What a connection has said by now, and whether that is enough."""
         try:
-            data = stranger.connection.recv(self._greeting.size - len(stranger.said))
+            data = pending.connection.recv(self._greeting.size - len(pending.said))
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             data = b""
-        stranger.said += data
-        if not data or not self._greeting.may_begin_with(stranger.said):
-            self.leave(stranger).close()
-        elif len(stranger.said) == self._greeting.size:
-            self._judge(stranger)
+        pending.said += data
+        if not data or not self._greeting.may_begin_with(pending.said):
+            self.leave(pending).close()
+        elif len(pending.said) == self._greeting.size:
+            self._judge(pending)
 
-    def leave(self, stranger: _Stranger) -> socket.socket:
-        """Their connection, which is nobody's now."""
-        del self._strangers[stranger]
-        self._selector.unregister(stranger.connection)
-        return stranger.connection
+    def leave(self, pending: _PendingConnection) -> socket.socket:
+        """The socket, which is not pending any more."""
+        del self._pending[pending]
+        self._selector.unregister(pending.connection)
+        return pending.connection
 
-    def knows(self, stranger: _Stranger) -> bool:
-        """Whether a stranger is still here."""
-        return stranger in self._strangers
+    def knows(self, pending: _PendingConnection) -> bool:
+        """Whether the connection is still pending."""
+        return pending in self._pending
 
     def _receive(self, connection: socket.socket) -> None:
         connection.setblocking(False)
-        if len(self._strangers) == MOST_STRANGERS:
-            self._see_off(next(iter(self._strangers)))
-        stranger = _Stranger(self, connection, time.monotonic() + GREETING_LIMIT_S)
-        self._strangers[stranger] = None
-        self._selector.register(connection, selectors.EVENT_READ, stranger.on_event)
+        if len(self._pending) == MOST_PENDING:
+            self._drop(next(iter(self._pending)))
+        pending = _PendingConnection(self, connection, time.monotonic() + GREETING_LIMIT_S)
+        self._pending[pending] = None
+        self._selector.register(connection, selectors.EVENT_READ, pending.on_event)
 
-    def _judge(self, stranger: _Stranger) -> None:
-        connection, numbers = self.leave(stranger), self._greeting.numbers(self._token, stranger.said)
+    def _judge(self, pending: _PendingConnection) -> None:
+        connection, numbers = self.leave(pending), self._greeting.numbers(self._token, pending.said)
         if numbers is None:
             connection.close()
         else:
             self._on_guest(connection, numbers)
 
-    def _see_off(self, stranger: _Stranger) -> None:
-        """A greeting may have come that nobody has looked at: whoever waited for long at the door gives it at once."""
-        self.read(stranger)
-        if stranger in self._strangers:
-            self.leave(stranger).close()
+    def _drop(self, pending: _PendingConnection) -> None:
+        """A greeting may have come that nobody has looked at: a connection that waited gives it at once."""
+        self.read(pending)
+        if pending in self._pending:
+            self.leave(pending).close()
 
     def _listen(self) -> None:
         self._selector.register(self._socket, selectors.EVENT_READ, self.on_event)
         self._resume_s = None
 
     def _pause(self) -> None:
-        self.drop_strangers()
+        self.drop_pending()
         self._selector.unregister(self._socket)
         self._resume_s = time.monotonic() + PAUSE_S
 
 
-class _Stranger:
-    """A connection, and what it has said so far."""
+class _PendingConnection:
+    """A connection that has not given a greeting yet, and what it has said so far."""
 
-    def __init__(self, entrance: Entrance, connection: socket.socket, deadline_s: float) -> None:
+    def __init__(self, admission: Admission, connection: socket.socket, deadline_s: float) -> None:
         self.connection, self.deadline_s, self.said = connection, deadline_s, b""
-        self._entrance = entrance
+        self._admission = admission
 
     def on_event(self, mask: int) -> None:
-        if self._entrance.knows(self):  # it may have gone since the selector was asked
-            self._entrance.read(self)
+        if self._admission.knows(self):  # it may have gone since the selector was asked
+            self._admission.read(self)

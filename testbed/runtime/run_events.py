@@ -13,7 +13,7 @@ from testbed.core.layout import Layout
 from testbed.operators import Source
 
 
-class Course:
+class RunEvents:
     """Hears what the coordinator orders and what partitions have stored; `tasks` tells the Spark tasks of the slots."""
 
     def __init__(

@@ -12,9 +12,9 @@ import pytest
 from experiments.errors import BadInput
 from models.utilization import optimal_interval, utilization
 from results.predictions.process import MeasuredProcess
+from results.predictions.recommendation import recommend
 from results.runs.store import Run, write_json
 from results.summary.findings import model_inputs
-from results.summary.recommendation import recommend
 from results.views.recommended import recommended
 from tests.unit.results import synthetic
 

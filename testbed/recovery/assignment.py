@@ -23,23 +23,25 @@ def room_of(world: World, capacity: float, costs: Costs | None = None) -> dict[s
     return room
 
 
-def seated(partitions: Iterable[int], room: Mapping[str, float]) -> dict[int, str | None]:
+def assigned(partitions: Iterable[int], room: Mapping[str, float]) -> dict[int, str | None]:
     """Each goes to the worker with the most room (`incremental`, section 5), of several to the first by name."""
-    left, seats = dict(room), dict[int, str | None]()
+    left, assignment = dict(room), dict[int, str | None]()
     for number in partitions:
         worker = max(left, key=left.__getitem__)
         left[worker] -= 1
-        seats[number] = worker
-    return seats
+        assignment[number] = worker
+    return assignment
 
 
-def seated_by_cost(partitions: Iterable[int], room: Mapping[str, float], costs: Costs) -> dict[int, str | None] | None:
+def assigned_by_cost(
+    partitions: Iterable[int], room: Mapping[str, float], costs: Costs
+) -> dict[int, str | None] | None:
     """The same, the dearest first; None if one is left that no worker has room for."""
-    left, seats = dict(room), dict[int, str | None]()
+    left, assignment = dict(room), dict[int, str | None]()
     for number in sorted(partitions, key=lambda each: -costs[each]):
         worker = max(left, key=left.__getitem__)
         if costs[number] > left[worker] * (1 + ROUNDING):
             return None
         left[worker] -= costs[number]
-        seats[number] = worker
-    return seats
+        assignment[number] = worker
+    return assignment

@@ -25,7 +25,7 @@ TALLIED = frozenset(each.name for each in fields(Tally))
 LOGGED = frozenset((*COUNTS, "check_s"))
 
 
-class Vetting:
+class MessageValidation:
     """Every method raises `UnknownMessage` for what no slot of this dataflow would tell."""
 
     def __init__(self, layout: Layout) -> None:

@@ -15,14 +15,14 @@ from testbed.stores.store import ObjectStore
 OBJECT = re.compile(r"(?:state|log|sent)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
 
 
-class Janitor:
+class GarbageCollector:
     """Does what it was asked in that order; what the store refuses is tried again with what it is asked next.
 
     The journal gets `undeleted` at each refusal. What nobody of this runtime has named is left alone.
     """
 
     def __init__(self, store: ObjectStore, journal: Journal) -> None:
-        self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="janitor")
+        self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="garbage")
         self._keys: deque[str] = deque()
         self._sweeps: deque[Sweep] = deque()
 

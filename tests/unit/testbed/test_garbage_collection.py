@@ -6,7 +6,7 @@ from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.effects import Sweep
-from testbed.runtime.janitor import Janitor
+from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.stores.store import DirectoryStore, MemoryStore
 
 
@@ -19,9 +19,9 @@ def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path, 
         store.put(key, [b"content"])
     for name in (".7.state-3-1", ".8.state-3-2"):
         (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
-    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
-    janitor.sweep(Sweep(2, frozenset({"out.0/state-1-1"}), frozenset({"out.0"})))
-    janitor.close()
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(Sweep(2, frozenset({"out.0/state-1-1"}), frozenset({"out.0"})))
+    collector.close()
     assert store.keys() == sorted(["out.0/.8.state-3-2", "out.0/state-1-1", "out.0/state-2-2", *foreign])
 
 
@@ -29,10 +29,10 @@ def test_a_partial_recovery_leaves_alone_what_survivors_wrote_in_earlier_epochs(
     store = MemoryStore()
     for key in ("out.0/state-1-1", "out.1/state-1-1", "in.0/state-1-2"):
         store.put(key, [b"content"])
-    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
     for epoch, partition in ((2, "out.0"), (3, "in.0")):
-        janitor.sweep(Sweep(epoch, frozenset(), frozenset({partition})))
-    janitor.close()
+        collector.sweep(Sweep(epoch, frozenset(), frozenset({partition})))
+    collector.close()
     assert store.keys() == ["out.1/state-1-1"]
 
 
@@ -61,11 +61,11 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     store, journal = Refusing(), tmp_path / "journal.jsonl"
     for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-3-1", "out.0/state-4-2"):
         store.put(key, [b"content"])
-    janitor = Janitor(store, Journal(journal))
-    janitor.sweep(Sweep(2, frozenset({"out.0/state-3-1"}), frozenset({"out.0"})))
-    janitor.delete(("out.0/state-1-1",))
-    janitor.delete(())
-    janitor.close()
+    collector = GarbageCollector(store, Journal(journal))
+    collector.sweep(Sweep(2, frozenset({"out.0/state-3-1"}), frozenset({"out.0"})))
+    collector.delete(("out.0/state-1-1",))
+    collector.delete(())
+    collector.close()
     assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
     assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]
 
@@ -74,7 +74,7 @@ def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
     store = MemoryStore()
     for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
         store.put(key, [b"content"])
-    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
-    janitor.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
-    janitor.close()
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
+    collector.close()
     assert store.keys() == ["out.0/sent-1-2"]

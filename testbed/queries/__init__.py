@@ -1,0 +1,14 @@
+"""The workloads that the testbed has as dataflows.
+
+catalogue      all of them by their specs
+nexmark        NexMark's queries 1, 3, 8 and 12
+reachability   the cyclic one of `checkmate`
+window_tree, top_100, incidents   those of `ppa`
+hashtags       those of `incremental`
+cec_prices     that of `cec`
+"""
+
+from testbed.queries.catalogue import BATCH, TestbedWorkload, as_messages, dataflow
+from testbed.queries.nexmark import QUERIES
+
+__all__ = ["BATCH", "QUERIES", "TestbedWorkload", "as_messages", "dataflow"]

@@ -1,0 +1,118 @@
+"""What could let somebody in is written down here: code that listens, unpickles, or uses the shared temporary folder.
+
+Whoever adds such code adds its row, and to `docs/reference/threat-model.md` what protects it.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("aftershock", "chaos", "dags", "experiments", "infra", "journal", "models", "plugins", "reproductions")
+PACKAGES += ("results", "spark_jobs", "testbed", "workloads")
+
+LISTENS = {"bind", "create_server", "start_server", "start_unix_server", "HTTPServer", "TCPServer", "UDPServer"}
+UNPICKLES = {"pickle", "_pickle", "shelve", "marshal", "dill", "cloudpickle", "joblib"}
+SHARED = {"gettempdir", "mkstemp", "mktemp"}
+SHARED_FOLDERS = {"/tmp", "/var/tmp", "/dev/shm"}
+
+WHO_LISTENS = {
+    "aftershock/airflow/serve.py": "tries whether a port is free",
+    "infra/processes.py": "tries whether a port is free",
+    "infra/strikes/datagrams.py": "counts datagrams with a word that was drawn, and answers nothing",
+    "testbed/runtime/admission.py": "a greeting with the run's secret comes first",
+    "testbed/runtime/wire.py": "chooses the address from which it connects",
+    "testbed/scaling/measure.py": "takes its own connection alone",
+}
+WHO_UNPICKLES = {
+    "testbed/operators/state.py": "of objects in a store, after their seal",
+    "testbed/output_log/objects.py": "of objects in a store, after their seal",
+    "testbed/simulation/copies.py": "writes only, to compare",
+}
+WHO_USES_SHARED_FOLDERS = {
+    "infra/docker/mounts.py": "in a container, a folder of its own",
+    "infra/services/startup.py": "the lock on provisioning: `experiments.locks`",
+    "infra/ssh/claims.py": "claims, whose owner is checked",
+}
+
+
+def listens(tree: ast.AST) -> bool:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(getattr(each, "attr", getattr(each, "id", "")) in LISTENS for each in calls)
+
+
+def unpickles(tree: ast.AST) -> bool:
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return any(name.partition(".")[0] in UNPICKLES for name in modules) or _allows_pickles(tree)
+
+
+def _allows_pickles(tree: ast.AST) -> bool:
+    """NumPy and pandas unpickle where they are told to."""
+    named = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+    return "allow_pickle" in named or "read_pickle" in {getattr(node, "attr", "") for node in ast.walk(tree)}
+
+
+def uses_shared_folders(tree: ast.AST) -> bool:
+    named = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return bool(named & SHARED) or any(
+        text == each or text.startswith(f"{each}/") for text in texts for each in SHARED_FOLDERS
+    )
+
+
+LOOKS = {
+    "listens": (listens, WHO_LISTENS),
+    "unpickles": (unpickles, WHO_UNPICKLES),
+    "uses shared folders": (uses_shared_folders, WHO_USES_SHARED_FOLDERS),
+}
+PLANTED = {
+    "listens": [
+        "import socket\nwith socket.create_server(('', 0)): pass",
+        "from socket import create_server\ncreate_server(('', 0))",
+        "def f(door): door.bind('\\0name')",
+        "import asyncio\nasync def f(): await asyncio.start_server(print, port=1)",
+        "import http.server\nhttp.server.HTTPServer(('', 1), None)",
+    ],
+    "unpickles": [
+        "import pickle",
+        "def f():\n    from cloudpickle import loads",
+        "import numpy\nnumpy.load('a', allow_pickle=True)",
+        "import pandas\npandas.read_pickle('a')",
+    ],
+    "uses shared folders": [
+        "import tempfile\nLOCK = tempfile.gettempdir() + '/lock'",
+        "from tempfile import mkstemp\nmkstemp()",
+        "LOCK = '/tmp/lock'",
+        "from pathlib import Path\nFOLDER = Path('/dev/shm')",
+    ],
+}
+
+
+@cache
+def modules() -> dict[str, ast.AST]:
+    """The project's own code, by path."""
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def test_every_package_of_the_project_is_looked_at() -> None:
+    found = {path.parent.name for path in ROOT.glob("*/*.py")} - {"tests", "benchmarks", "docs"}
+    assert found == set(PACKAGES)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_only_what_is_written_down_is_exposed(look: str) -> None:
+    is_so, known = LOOKS[look]
+    assert {path for path, tree in modules().items() if is_so(tree)} == set(known)
+
+
+@pytest.mark.parametrize(("look", "program"), [(look, program) for look in PLANTED for program in PLANTED[look]])
+def test_what_is_added_is_noticed(look: str, program: str) -> None:
+    is_so, _ = LOOKS[look]
+    assert is_so(ast.parse(program))
+    assert not is_so(ast.parse("import socket, json, tempfile\nwith tempfile.TemporaryDirectory() as own: pass"))
