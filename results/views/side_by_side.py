@@ -6,15 +6,17 @@ One run against one is no test: `results.regression` says what a change means, g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from results.damage import Damaged
 from results.regression.change import Change
 from results.runs.store import Run
-from results.summary.availability import availability, least_ahead
+from results.summary.availability import Availability, availability, least_ahead
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
@@ -87,7 +89,7 @@ def never_behind(runs: Sequence[Run]) -> list[tuple[str, str, float]]:
     The third is by how much, as a share; 0 if never. Two runs are left out if no burst struck
     both. What is late by a tenth of the time, or by a batch, is on time.
     """
-    found = [(run.run_id, each) for run in runs if (each := availability(run))]
+    found = [(run.run_id, each) for run in runs if (each := _known_availability(run))]
     return [
         (one[0], other[0], max(0.0, -ahead))
         for one, other in combinations(found, 2)
@@ -95,9 +97,16 @@ def never_behind(runs: Sequence[Run]) -> list[tuple[str, str, float]]:
     ]
 
 
+def _known_availability(run: Run) -> Availability | None:
+    """None also of a run whose table is damaged, which its own page says: the others are shown."""
+    with suppress(Damaged):
+        return availability(run)
+    return None
+
+
 def _availabilities(runs: Sequence[Run]) -> dict[str, Any] | None:
     """The share of available queries of each run that lost some, by seconds since its first loss."""
-    found = {run.run_id: each for run in runs if (each := availability(run))}
+    found = {run.run_id: each for run in runs if (each := _known_availability(run))}
     if not found:
         return None
     end_s = max(each.turns_s[-1] for each in found.values())

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from results.regression import records
 from results.runs import store
-from results.tables.schema import SCHEMA_VERSION, TABLES
+from results.tables.columns import FLAG, REAL, TEXT, WHOLE
+from results.tables.schema import SCHEMA_VERSION, TABLES, WORDS
 from tests.fuzz.session import Session
 from tests.fuzz.temporary_home import temporary_home
 from tests.unit.results import synthetic
@@ -126,6 +127,9 @@ def _run(run_id: str) -> store.Run:
     ]
     verdicts = [(f"{one[0]}.values", *one) for one in judged]
     synthetic.write_table(run, "verdicts", pd.DataFrame(verdicts, columns=TABLES["verdicts"].names))
+    for name in TABLES:
+        if not run.has(name):
+            synthetic.write_table(run, name, _made_up(name))
     store.write_json(
         run.root / "status.json", run.status().to_json() | ALIKE | {"others_cores": 0.3, "dag_run": "manual"}
     )
@@ -266,3 +270,12 @@ def _be_something_else(path: Path, whole: bytes, random: Random) -> None:
             lambda: (path.touch(), os.truncate(path, 2**32)),
         ]
     )()
+
+
+def _made_up(name: str) -> pd.DataFrame:
+    """A few rows that fit a table, for one that no run has beside all the others."""
+    cells: dict[pa.DataType, Any] = {TEXT: "x", WHOLE: 1, REAL: 0.5, FLAG: True}
+    words = WORDS.get(name, {})
+    row = {each.name: cells[each.type] for each in TABLES[name]}
+    row |= {column: next(iter(choice)).value for column, choice in words.items()}
+    return pd.DataFrame([row] * 3)

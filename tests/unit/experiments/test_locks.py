@@ -17,14 +17,15 @@ from tests.unit.strange_files import STRANGE, put
 
 NOBODY = 65534
 HOLD = """
-import sys, time
+import select, sys
 from pathlib import Path
 from experiments.locks import locked
 with locked(Path(sys.argv[1]), "the test", stays="stays" in sys.argv):
     print("held", flush=True)
-    sys.stdin.readline()
+    select.select([sys.stdin], [], [], float(sys.argv[2]))
 """
 SHORT_S = 0.2
+PATIENCE_S = 30  # a holder then lets go by itself, so that whoever waits without a limit fails and does not hang
 
 
 @pytest.mark.parametrize("kind", STRANGE)
@@ -46,7 +47,7 @@ def holder(tmp_path: Path):
     started = []
 
     def hold(path: Path, *words: str, user: int | None = None) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", HOLD, str(path), *words]
+        command = [sys.executable, "-c", HOLD, str(path), str(PATIENCE_S), *words]
         process = subprocess.Popen(
             command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=user
         )
@@ -96,7 +97,7 @@ def test_of_those_who_wait_for_a_lock_that_goes_each_gets_it_and_nothing_stays(h
     """A lock that is removed while others wait for it must not be held by two: those who waited look again."""
     path = tmp_path / "lock"
     first = holder(path)
-    command = [sys.executable, "-c", HOLD, str(path)]
+    command = [sys.executable, "-c", HOLD, str(path), str(PATIENCE_S)]
     waiting = [
         subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)

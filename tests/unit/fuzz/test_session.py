@@ -5,8 +5,11 @@ from random import Random
 import pytest
 from hypothesis import strategies as st
 
+from results.tables.schema import TABLES
+from tests.fuzz import damaging
 from tests.fuzz.mutation import mutated
 from tests.fuzz.session import VARIABLE, Session, inputs_wanted
+from tests.fuzz.temporary_home import temporary_home
 
 
 def reader_with_a_hole(text):
@@ -66,3 +69,10 @@ def test_the_environment_sets_the_number_of_inputs(monkeypatch):
     assert inputs_wanted() == 123
     assert inputs_wanted(weight=0.5) == 62
     assert inputs_wanted(weight=0.001) == 1
+
+
+def test_the_run_that_is_damaged_has_every_table_and_each_fits_its_schema():
+    """A table that is added is damaged, too."""
+    with temporary_home():
+        victim = damaging.make_store().victim
+        assert [name for name in TABLES if len(victim.table(name)) == 0] == []

@@ -123,3 +123,11 @@ def test_of_two_runs_the_page_tells_whether_the_first_is_ever_behind(tmp_path):
     none = synthetic.make_run(tmp_path, changes={})
     assert side_by_side.never_behind([early, none, late]) == [(early.run_id, late.run_id, 0)]
     assert side_by_side.never_behind([late, early]) == [(late.run_id, early.run_id, 0.5)]
+
+
+def test_a_damaged_table_of_one_run_takes_the_comparison_from_no_other(tmp_path):
+    late, early = (run_with(tmp_path / name, table()) for name in ("late", "early"))
+    (late.tables / "query_recoveries.parquet").write_bytes(b"no table")
+    assert side_by_side.never_behind([late, early]) == []
+    found = side_by_side.charts([late, early], [])
+    assert found["availabilities"]["names"] == [early.run_id]
