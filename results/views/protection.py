@@ -12,7 +12,7 @@ from typing import NamedTuple
 from experiments.wording import on_one_line, significant
 from results.protection.contest import Win
 from results.protection.estimates import Estimate
-from results.protection.matrix import Group, Matrix, Protection
+from results.protection.matrix import Group, LeftOut, Matrix, Protection
 
 WIDTH, NAMES, CELL = 92, 30, 19
 HOUR_S = 3600.0
@@ -94,7 +94,9 @@ def shown(matrices: Sequence[Matrix]) -> str:
     parts = ["\n".join(_lines(each)) for each in several]
     alone = len(matrices) - len(several)
     if alone:
+        outdated = sum(each.left_out.get(LeftOut.OUTDATED, 0) for each in matrices)
         parts.append(f"{alone} more with fewer than two protections: --json has them")
+        parts += [f"outdated runs: {outdated}, see `aftershock results recompute`"] if outdated else []
     return "\n\n".join(parts) or "no finished run tells what it ran"
 
 

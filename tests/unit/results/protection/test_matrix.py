@@ -101,6 +101,7 @@ def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
     [
         {"machine": "another machine"},
         {"fields": {"cluster": {"workers": 5}}},
+        {"fields": {"cluster": {"worker_memory_mb": 900}}},
         {"fields": {"workload": {"name": "wordcount", "depth": 2}}},
         {"fields": {"load": {"mode": "rate", "rate": 3000}}},
     ],
@@ -109,6 +110,7 @@ def test_runs_of_another_setting_are_in_another_matrix(other):
     both()
     fast("other", **other)
     assert [len(each.protections) for each in found()] == [2, 1]
+    assert len({each.setting.key for each in found()}) == 2  # the page's address has nothing but the key
 
 
 def test_seed_window_and_tolerances_set_no_runs_apart():

@@ -61,6 +61,8 @@ def test_a_single_protection_is_counted_and_not_compared():
     write_run("alone", engine=QUERY, useful_s=90.0, checkpoint_s=10.0)
     assert shown(matrices(index.rows())) == "1 more with fewer than two protections: --json has them"
     assert shown([]) == "no finished run tells what it ran"
+    write_run("old", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, schema_version=1)
+    assert shown(matrices(index.rows())).endswith("outdated runs: 1, see `aftershock results recompute`")
 
 
 def test_the_table_has_a_row_for_each_protection_with_plain_numbers():
