@@ -14,12 +14,11 @@ from testbed.queries import dataflow
 from testbed.recovery.adaptation import Adaptation
 from testbed.simulation import Simulation
 from testbed.topology import topology_of
-from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.runs import oracle
 
 LAYOUT = lay_out(dataflow(WindowTreeSpec(), 16, Delivery.EXACTLY_ONCE))
-BUDGET, SHARE = 10, 40
+BUDGET = 10
 MOST_CHANGES = 12  # of a run: copies that are made again and again would keep it going
 
 
@@ -129,12 +128,11 @@ def test_plans_that_change_at_any_moment_have_no_effect_on_output():
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("flow", ["tiny", "joined", "windowed"])
-@pytest.mark.parametrize("part", parts(6))
-def test_hundreds_of_schedules_in_which_plans_change(flow, part):
-    changes, promoted, _ = run_through(flow, range(part * SHARE, (part + 1) * SHARE))
-    assert changes > SHARE
-    assert promoted
+@pytest.mark.parametrize("flow", ["joined", "windowed"])
+def test_plans_that_change_in_other_dataflows(flow):
+    changes, _, compared = run_through(flow, range(4))
+    assert changes > 20
+    assert compared > 40
 
 
 def test_without_faults_nobody_is_restored_for_a_new_plan():
