@@ -53,3 +53,9 @@ def is_large(value: object) -> TypeGuard[Sized]:
         items = container.values() if isinstance(container, Mapping) else container
         open_ones.extend(item for item in items if isinstance(item, CONTAINERS))
     return False
+
+
+def significant(value: float) -> str:
+    """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
+    rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
+    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded

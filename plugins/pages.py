@@ -8,13 +8,13 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from experiments.errors import AftershockError
-from plugins import compare, gallery, live, rendering, runs, trends
+from plugins import compare, gallery, live, matrix, rendering, runs, trends
 from plugins.access import add_security_headers, may_read_results
 from plugins.bodies import SmallBodies
 from plugins.files import STATIC, send_static
 
 router = APIRouter(dependencies=[Depends(may_read_results)], include_in_schema=False)
-for part in (runs, compare, trends, gallery, live):
+for part in (runs, compare, matrix, trends, gallery, live):
     router.include_router(part.router)
 
 

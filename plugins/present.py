@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.wording import significant
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.index import IndexRow
@@ -159,12 +160,6 @@ def number_text(value: float | None, digits: int = 3) -> str:
 def figure_text(value: float | None, unit: str = "") -> str:
     """A figure to three digits with its unit, or a dash where nothing was measured."""
     return MISSING if value is None else f"{significant(value)} {unit}".rstrip()
-
-
-def significant(value: float) -> str:
-    """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
-    rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
-    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
 
 
 def cell(column: str, value: Any) -> ShownCell:

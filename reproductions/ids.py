@@ -13,6 +13,8 @@ MODULES = {  # module: what it reproduces, in the order of the list
     "checkmate.skew": ("checkmate/fig-12", "checkmate/fig-13"),
     "checkmate.cycle": ("checkmate/table-4",),
     "ppa": ("ppa/examples", "ppa/fig-14a", "ppa/fig-14b", "ppa/fig-14c", "ppa/fig-14d"),
+    "replication.recoveries": ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10"),
+    "replication.checkpoint_cost": ("ppa/fig-09",),
     "incremental": ("incremental/fig-02", "incremental/fig-16a", "incremental/fig-16b", "incremental/fig-16c"),
 }
 MODULE_OF = {id: f"reproductions.{module}" for module, ids in MODULES.items() for id in ids}

@@ -6,6 +6,7 @@ with the test run.
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,14 @@ AIRFLOW_HOME = tempfile.TemporaryDirectory(prefix="aftershock-airflow-")
 os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
 
 HERE = Path(__file__).parent
+# Files with whole runs, which take minutes: whichever of them came last would be waited for, with one core idle.
+WHOLE_RUNS = (
+    "e2e/test_same_experiment.py",
+    "e2e/test_scheduled_run.py",
+    "e2e/test_command_line_run.py",
+    "integration/aftershock/test_killed_controller.py",
+    "integration/aftershock/run/test_own_job.py",
+)
 
 # The same examples every time, however long they take: what is drawn follows from each test alone.
 settings.register_profile("thorough", derandomize=True, deadline=None)
@@ -26,5 +35,18 @@ settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests with their kind. Of those that `--dist loadfile` deals out file by file, whole runs come first, and
+    then the files with the most tests."""
+    paths = {item.path: item.path.relative_to(HERE) for item in items}
+    sizes = Counter(item.path for item in items)
     for item in items:
-        item.add_marker(item.path.relative_to(HERE).parts[0])
+        item.add_marker(paths[item.path].parts[0])
+
+    def turn(item: pytest.Item) -> tuple[int, int]:
+        path = paths[item.path]
+        if path.parts[0] == "unit":
+            return 0, 0
+        ranks = [rank for rank, name in enumerate(WHOLE_RUNS) if name == path.as_posix()]
+        return (ranks or [len(WHOLE_RUNS)])[0], -sizes[item.path]
+
+    items.sort(key=turn)

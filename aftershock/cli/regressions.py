@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from aftershock.cli.declare import NOT_ALL_PASSED, PASSED, command, show
+from experiments.errors import BadInput
 from results.regression.change import Change
 from results.verdict import Verdict
+
+EVERY = ""  # workload
 
 
 def add(words: Any) -> None:
     """Declare `aftershock results regress` and `aftershock results compare`."""
     declared = command(words, "regress", "judge the latest runs by earlier ones of the same experiment", regress)
     declared.add_argument("experiment", nargs="?", help="its name; without it every experiment is judged")
-    declared = command(words, "compare", "runs side by side, or judged by a baseline", compare)
-    declared.add_argument("run_id", nargs="+", help="finished runs")
+    declared = command(words, "compare", "runs or protections side by side, or runs judged by a baseline", compare)
+    declared.add_argument("run_id", nargs="*", help="finished runs")
     text = "judge the runs by these ones: earlier runs, say, or those of another version"
     declared.add_argument("--against", nargs="+", metavar="RUN_ID", help=text)
+    text = "instead of runs: hold protections of a workload, or of each, side by side (docs/reference/protection.md)"
+    declared.add_argument("--matrix", nargs="?", const=EVERY, metavar="WORKLOAD", help=text)
+    text = "with --matrix: write matrix.csv, matrix.png and matrix.svg into this folder"
+    declared.add_argument("--out", type=Path, metavar="DIR", help=text)
 
 
 def regress(arguments: argparse.Namespace) -> int:
@@ -33,6 +41,10 @@ def regress(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Show runs side by side, or judge them by others; exit code 1: they are worse, or their pooled check failed."""
+    if arguments.matrix is not None:
+        return _matrix(arguments)
+    if arguments.out is not None:
+        raise BadInput("--out", str(arguments.out), "a folder with --matrix: only that is written to one")
     from results.regression.compare import against, side_by_side
     from results.regression.wording import columns, judged
 
@@ -43,6 +55,24 @@ def compare(arguments: argparse.Namespace) -> int:
     found = against(arguments.run_id, arguments.against)
     show(arguments, found, judged(found))
     return _exit_code(found["verdict"])
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    """Show what protects each workload side by side; raises `BadInput` for a workload without finished runs."""
+    from results.protection.matrix import matrices
+    from results.summary import index
+    from results.views.protection import shown
+    from results.views.protection_plot import write
+
+    if arguments.run_id or arguments.against:
+        raise BadInput("--matrix", arguments.matrix, "no run beside it: it looks at all that are finished")
+    found = matrices(index.rows(), arguments.matrix or None)
+    if arguments.matrix and not found:
+        raise BadInput("--matrix", arguments.matrix, "a workload of which a run is finished, such as wordcount")
+    written = [] if arguments.out is None else [str(each) for each in write(arguments.out.absolute(), found)]
+    text = "\n".join([shown(found), *(f"written: {each}" for each in written)])
+    show(arguments, {"matrices": [each.to_json() for each in found], "written": written}, text)
+    return PASSED
 
 
 def _exit_code(verdict: str) -> int:

@@ -47,11 +47,12 @@ def measured(
     checks: tuple[ReproductionCheck, ...],
     finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
     simulation: SimulatedRows | None = None,
+    about: Callable[[Cell], Row] | None = None,
 ) -> Reproduction:
     """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
 
-    An experiment without a run has one row, of which nothing but the cell is known. Each row has query, protocol,
-    workers, replicate (the seed), run_id and `simulated`, which is false of all that was measured. The rows of
+    An experiment without a run has one row, of which nothing but the cell is known: what `about` tells, by default
+    `facts`. That has replicate (the seed), run_id and `simulated`, which is false of all that was measured. The rows of
     `simulation` need no runs, so that with it there is a table in any case. `finish` has the last word on the table.
     """
 
@@ -62,7 +63,8 @@ def measured(
             raise NotEnough(_none_of(len(found)))
         if not simulation and not any(taken):
             raise NotEnough("nothing of it was measured in any of its runs")
-        rows = [facts(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
+        known = about or facts
+        rows = [known(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
         return finish(pd.DataFrame([*rows, *(simulation.rows(tell) if simulation else ())]))
 
     if simulation:

@@ -12,6 +12,7 @@ from results.checks.subjects import (
     copies,
     faults,
     ledger,
+    output_log_targets,
     output_logs,
     quality,
     query_recoveries,
@@ -25,7 +26,7 @@ from results.checks.subjects import (
 
 SUBJECTS = (
     *(tables, replay, ledger, faults, quality, tentative, utilization),
-    *(restores, query_recoveries, output_logs, copies, sustainable),
+    *(restores, query_recoveries, output_logs, output_log_targets, copies, sustainable),
 )
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 

@@ -27,6 +27,9 @@ class Checkpoint:
     position         of a source: where it reads on
     replays_from     the number of the checkpoint at whose border its input has to begin again, if that is an earlier
                      one than its own (`testbed.output_log`)
+    lost             whether its state can't be read any more: where it is remains known
+    last             by borders: whether the input of the partition has come to its end, so that its state at every
+                     later border is this one
     """
 
     partition: int
@@ -40,6 +43,8 @@ class Checkpoint:
     forced: bool = False
     position: int = 0
     replays_from: int | None = None
+    lost: bool = False
+    last: bool = False
 
     @property
     def input_from(self) -> int:
@@ -84,6 +89,17 @@ def last_common(taken: Taken, channels: Sequence[Channel]) -> Line:
     """The checkpoints of the last round that every partition has finished: aligned, so that nothing is in flight."""
     number = max(set.intersection(*({each.number for each in of} for of in taken)))
     return tuple(next(each for each in of if each.number == number) for of in taken)
+
+
+def last_common_or_ended(taken: Taken, channels: Sequence[Channel]) -> Line:
+    """The same by borders, where the last checkpoint of a partition whose input has ended stands for all later ones."""
+
+    def at(of: Sequence[Checkpoint], number: int) -> Checkpoint | None:
+        return next((each for each in of if each.number == number or (each.last and each.number < number)), None)
+
+    numbers = sorted({each.number for of in taken for each in of}, reverse=True)
+    lines = (tuple(at(of, number) for of in taken) for number in numbers)
+    return next(tuple(each for each in line if each is not None) for line in lines if None not in line)
 
 
 def is_needed(log: Checkpoint, line: Line, channels: Sequence[Channel], published: int) -> bool:

@@ -63,8 +63,10 @@ class Coordinator:
         spare_lines: int = 1,
         recovery: Recovery | None = None,
         tentative: bool = False,
+        standby_hosts: Iterable[str] = (),
     ) -> None:
-        """`tentative`: whether partitions go on without the input of those that are down."""
+        """`tentative`: whether partitions go on without the input of those that are down; `standby_hosts`: as of
+        `Placement`."""
         protocol.check(layout)
         for name, value, least in (("slots", slots, 1), ("spare_lines", spare_lines, 0)):
             if value < least:
@@ -75,8 +77,8 @@ class Coordinator:
         if tentative and (why := self._strategy.why_not_tentative()) is not None:
             raise BadInput("tentative", tentative, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
-        self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch)
-        self.placement = Placement(layout.partitions, slots)
+        self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch, protocol.begins_anew)
+        self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts))
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
@@ -145,6 +147,16 @@ class Coordinator:
         if promoted:
             self._recover(frozenset(), promoted)
         self._restore_what_can_be()
+        self._make_copies()
+
+    def adapt(self, wanted: frozenset[int]) -> None:
+        """From now on these partitions shall have a copy, and no others.
+
+        What is not wanted any more is closed down; what is new is made from the line once everybody is up. No primary
+        begins a new life for it.
+        """
+        self.copies.wanted = wanted
+        self._copying.drop(self.copies.of.keys() - wanted)
         self._make_copies()
 
     def on_round_due(self) -> None:

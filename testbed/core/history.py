@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from experiments.errors import EnvironmentFailure
 from testbed.core.checkpoints import OUTSIDE, Checkpoint, Line, Taken, initial_line, is_needed
@@ -20,10 +21,21 @@ class History:
 
     By borders, what a partition stored before it went back is as good as what it stores again under the same number:
     up to the last number of the line it remains until then.
+
+    If the store has spoilt what the stable line needs as well, the partition can still begin anew under protocols with
+    `begins_anew`: its checkpoint 0 needs no object, and neither do those of the partitions that make its input.
     """
 
-    def __init__(self, layout: Layout, find_line: FindLine, spare_lines: int, by_borders: bool = False) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        find_line: FindLine,
+        spare_lines: int,
+        by_borders: bool = False,
+        begins_anew: bool = False,
+    ) -> None:
         """`by_borders`: whether checkpoints with one number lie at one border of batches."""
+        self._begins_anew = begins_anew
         self._layout, self._find, self._spare, self._by_borders = layout, find_line, spare_lines, by_borders
         self.taken: list[list[Checkpoint]] = [[each] for each in initial_line(layout)]
         self._logs: list[list[Checkpoint]] = [[] for _ in layout.partitions]
@@ -80,12 +92,16 @@ class History:
     def drop_unreadable(self, partition: int, key: str) -> None:
         """The checkpoints that need this object are lost; whose log it is, all after it too.
 
-        Raises `EnvironmentFailure` if the stable line is among them.
+        Raises `EnvironmentFailure` if the stable line is among them, and the partition can't begin anew.
         """
         lost = {each.number for each in self.taken[partition] if key in each.state_keys}
         logs = [each.number for each in self._logs[partition] if each.log_key == key]
         lost |= {each.number for each in self.taken[partition] if logs and each.number >= logs[0]}
         if not lost:
+            return
+        # A line by borders may lie further back for some, so the border of the stable line is its highest number.
+        if self._begins_anew and min(lost) <= max(each.number for each in self.stable):
+            self._begin_anew(partition, lost)
             return
         if min(lost) <= self.stable[partition].number:
             raise EnvironmentFailure(
@@ -94,6 +110,22 @@ class History:
             )
         self.taken[partition] = [each for each in self.taken[partition] if each.number not in lost]
         self._lines = [line for line in self._lines if line[partition].number not in lost]
+
+    def _begin_anew(self, partition: int, lost: set[int]) -> None:
+        """The others can go back to the same lines as before, since they know what they have of its output."""
+        of = self.taken[partition]
+        of[:] = [replace(each, lost=True) if each.number in lost else each for each in of]
+        initial = initial_line(self._layout)
+        for number in self._layout.with_upstream({partition}):
+            if self.taken[number][0] != initial[number]:
+                self.taken[number].insert(0, initial[number])
+        lines, self._lines = self._lines, []
+        for last in (max(each.number for each in line) for line in lines):
+            found = self._find(
+                [[each for each in of if each.number <= last] for of in self.taken], self._layout.channels
+            )
+            if found not in self._lines:
+                self._lines.append(found)
 
     def replayed_logs(self, partition: int) -> tuple[str, ...]:
         """The logs of a partition, in order, with what is in flight at the line or has yet to be published."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -42,7 +43,7 @@ class PartitionLayout:
     inputs: tuple[Channel, ...]
     routes: tuple[Route, ...]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its name, `operator.index`."""
         return f"{self.operator}.{self.index}"
@@ -51,7 +52,7 @@ class PartitionLayout:
         """The slot that hosts it, of so many: the same partition of every operator is in one slot."""
         return self.index % slots
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Channel, ...]:
         """The channels of all of its routes, in their order."""
         return tuple(channel for route in self.routes for channel in route.channels)

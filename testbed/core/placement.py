@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.core.layout import PartitionLayout
@@ -39,8 +40,12 @@ class Placement:
     room      how many partitions a worker beyond the slots hosts before it takes no more: as many as the largest slot
     """
 
-    def __init__(self, partitions: tuple[PartitionLayout, ...], slots: int) -> None:
+    def __init__(
+        self, partitions: tuple[PartitionLayout, ...], slots: int, standby_hosts: frozenset[str] = frozenset()
+    ) -> None:
+        """`standby_hosts`: workers there take no slot before every slot has been taken once."""
         self.slots = slots
+        self._standby_hosts, self._begun = standby_hosts, False
         self.workers: dict[str, Worker] = {}
         self.hosts: dict[int, str] = {}
         self.spare: list[str] = []
@@ -102,10 +107,19 @@ class Placement:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
         one by one to the worker beyond the slots that hosts the fewest, as long as that has room: the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
-            if self.spare:
-                self.hosts[slot] = self.spare.pop(0)
+            worker = next(self._free(), None)
+            if worker is not None:
+                self.spare.remove(worker)
+                self.hosts[slot] = worker
             else:
                 self._fill_beyond(slot)
+        self._begun |= all(slot in self.hosts for slot in range(self.slots))
+
+    def _free(self) -> Iterator[str]:
+        """The workers that may take a slot, in the order in which they came."""
+        for name in self.spare:
+            if self._begun or self.workers[name].host not in self._standby_hosts:
+                yield name
 
     def _fill_beyond(self, slot: int) -> None:
         room = Counter({seat: self.room for seat in sorted(self.hosts) if seat >= self.slots})

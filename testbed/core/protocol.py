@@ -55,6 +55,8 @@ class Protocol(ABC):
     in_rounds        whether the coordinator starts rounds
     by_batch         whether partitions work batch by batch (`core.by_batch`): content decides what has which number
     keeps_log        whether operators whose state has parts keep an output log (`testbed.output_log`)
+    begins_anew      whether a partition of which no checkpoint can be read begins anew, with all that make its input,
+                     while the others go on from the line: `find_line` must not choose a checkpoint that is lost
     """
 
     name: ClassVar[str]
@@ -63,6 +65,7 @@ class Protocol(ABC):
     in_rounds: ClassVar[bool] = False
     by_batch: ClassVar[bool] = False
     keeps_log: ClassVar[bool] = False
+    begins_anew: ClassVar[bool] = False
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -95,6 +98,13 @@ class Protocol(ABC):
 
     def on_control(self, frame: Frame) -> None:
         """A control frame has come to the head of its channel."""
+        return
+
+    def on_end(self, checkpoint: int | None) -> None:
+        """By batches: all input has been processed, but not yet that it has ended.
+
+        checkpoint   the number for a checkpoint that is taken now: that of the next border at which one is due
+        """
         return
 
     def on_border(self, checkpoint: int | None) -> None:

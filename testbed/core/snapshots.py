@@ -44,6 +44,7 @@ class Core:
     watermarks       of the input channels, but for those of a cycle
     position, ended  of a source: where it reads on, and whether it has read everything
     batch, skipped   by batches: the last one, and of a source how many records from `position` on it has
+    last             and whether nothing but the end of the input follows
     """
 
     sent: dict[int, int]
@@ -55,6 +56,7 @@ class Core:
     protocol: Any = None
     batch: int = NO_BATCH
     skipped: int = 0
+    last: bool = False
 
 
 @dataclass
@@ -159,6 +161,7 @@ class Snapshots:
             self._logged(log),
             forced,
             core.position,
+            last=core.last,
         )
         self._pending[self.last] = _Pending(checkpoint, log)
         objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, copies)}

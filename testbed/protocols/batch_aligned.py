@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from experiments.errors import BadInput
-from testbed.core.layout import Layout
+from testbed.core.checkpoints import Line, Taken, last_common_or_ended
+from testbed.core.layout import Channel, Layout
 from testbed.core.protocol import Protocol
 from testbed.operators import Source
 
@@ -13,6 +16,9 @@ class BatchAligned(Protocol):
 
     Checkpoints with one number lie at one border, so nothing is in flight between them: they are a line, whoever took
     them, and in whichever life.
+
+    A partition whose input has ended passes no more borders. It takes one more checkpoint before it processes that end,
+    which stands for all later ones: so the line goes on as long as any source does.
     """
 
     name = "batch-aligned"
@@ -27,6 +33,14 @@ class BatchAligned(Protocol):
             if isinstance(each.element, Source) and each.element.due is None:
                 allowed = f"another protocol: the source {each.operator} has no time to cut batches by"
                 raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
+
+    @staticmethod
+    def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
+        return last_common_or_ended(taken, channels)
+
+    def on_end(self, checkpoint: int | None) -> None:
+        if checkpoint is not None:
+            self.runtime.checkpoint(checkpoint)
 
     def on_border(self, checkpoint: int | None) -> None:
         if checkpoint is not None:

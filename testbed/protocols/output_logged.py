@@ -17,11 +17,12 @@ class OutputLogged(BatchAligned):
     """Checkpoints of operators whose state has parts hold what their windows did since the checkpoint before.
 
     Such a checkpoint needs input from before it to be restored. Who makes that input goes back as far, unless it still
-    has it.
+    has it. A partition whose checkpoints are lost begins anew, with the input from its beginning.
     """
 
     name = "output-log"
     keeps_log = True
+    begins_anew = True
 
     @classmethod
     def check(cls, layout: Layout) -> None:
@@ -34,11 +35,15 @@ class OutputLogged(BatchAligned):
             allowed = "batch-aligned: no operator has a state in parts, so there is nothing to log"
             raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
 
+    def on_end(self, checkpoint: int | None) -> None:
+        """The log of a window is not complete before the end is processed: the line stays where it is."""
+
     @staticmethod
     def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
         """The checkpoints of the last border that all have stored. But if a receiver needs output of a partition from
-        before that border, of this partition the checkpoint from which it makes this output again."""
-        line = list(last_common(taken, channels))
+        before that border, of this partition the checkpoint from which it makes this output again. Of a partition
+        whose checkpoint there is lost, the last one before it that is not."""
+        line = [_last_up_to(each.number, taken[each.partition]) for each in last_common(taken, channels)]
         pending = list(channels)
         while pending:
             channel = pending.pop()
@@ -50,7 +55,8 @@ class OutputLogged(BatchAligned):
 
 
 def _last_up_to(number: int, taken: Sequence[Checkpoint]) -> Checkpoint:
-    return max((each for each in taken if each.number <= number), key=lambda each: each.number)
+    readable = (each for each in taken if each.number <= number and not each.lost)
+    return max(readable, key=lambda each: each.number)
 
 
 def _has_state(operator: Operator) -> bool:

@@ -89,6 +89,7 @@ class Job(TypedJson):
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     replication_ratio       of `partially-active`: the share of partitions that have an active copy
     replication_planner     and what chooses them (`models/replication`)
+    standby_hosts           the addresses of hosts whose slots all stand by at the start
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
@@ -116,6 +117,7 @@ class Job(TypedJson):
     standby: int = 0
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
+    standby_hosts: tuple[str, ...] = ()
     domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
     recovery: str = Global.name
     tentative: bool = False

@@ -103,7 +103,7 @@ class Server:
         self._validation = MessageValidation(self._layout)
         strategy = job.brought_back_by()
         self._coordinator = Coordinator(
-            self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
+            self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, job.tentative, job.standby_hosts
         )
         self._garbage = GarbageCollector(job.object_store(), journal)
         self._admission = Admission(self.selector, host, SLOT, token, self._on_guest)

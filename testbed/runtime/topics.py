@@ -110,6 +110,14 @@ class KafkaEvents(Feed):
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+def failed_to_read(error: KafkaError, topic: str, partition: int, offset: int) -> EnvironmentFailure:
+    """Why a partition can't be read from this offset on."""
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        lost = f"the topic {topic} no longer has what partition {partition} had from offset {offset} on"
+        return EnvironmentFailure(lost, "start anew, and let the topic keep its messages for longer")
+    return EnvironmentFailure(f"the topic {topic}: {error}", "look at the broker")
+
+
 class _Reader(threading.Thread):
     """Reads a partition from an offset on, to before `end`; few batches wait to be taken."""
 
@@ -119,6 +127,7 @@ class _Reader(threading.Thread):
         self._consumer.assign([TopicPartition(topic.topic, partition, offset)])
         self._ready: queue.Queue[list[Received] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
         self._topic, self._end, self._closing = topic.topic, end, threading.Event()
+        self._from = partition, offset
         self.start()
 
     def take(self) -> list[Received] | None:
@@ -145,7 +154,7 @@ class _Reader(threading.Thread):
                 self._put(messages)
             for error in errors:
                 if not error.retriable() and error.code() not in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
-                    self._put(EnvironmentFailure(f"the topic {self._topic}: {error}", "look at the broker"))
+                    self._put(failed_to_read(error, self._topic, *self._from))
         self._consumer.close()
 
     def _put(self, what: list[Received] | EnvironmentFailure) -> None:

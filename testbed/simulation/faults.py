@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -29,12 +29,14 @@ class Fault:
 
     late     its replacement comes at any time later, not at once
     spoils   and at the next recovery an object of the newest line has changed that the stable line can do without
+    ruins    and at the next recovery an object has changed without which the stable line is lost
     """
 
     moment: CrashMoment
     after: int
     suspicion: bool = False
     spoils: bool = False
+    ruins: bool = False
     late: bool = False
 
 
@@ -72,9 +74,9 @@ def is_moment(moment: CrashMoment, workers: Sequence[Worker], coordinator: Coord
             return any(partition.replaying for partition in partitions)
 
 
-def spoil(store: MemoryStore, needed: set[str], random: Random) -> bool:
-    """Change an object that is not needed; returns whether there was one."""
-    found = sorted(set(store.keys()) - needed)
+def spoil(store: MemoryStore, among: Set[str], random: Random) -> bool:
+    """Change one of these objects; returns whether there was one."""
+    found = sorted(among & set(store.keys()))
     if found:
         key = random.choice(found)
         data = store.objects[key]

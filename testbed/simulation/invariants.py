@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
@@ -23,7 +23,11 @@ class InvariantBroken(AftershockError):
 
 
 class Invariants:
-    """Looks at the workers that the coordinator listens to. Everything raises `InvariantBroken`."""
+    """Looks at the workers that the coordinator listens to. Everything raises `InvariantBroken`.
+
+    After most steps only what the step has changed is looked at: one partition or two, and their channels. Of the rest
+    everything was right before, and what it is held against (orders, the coordinator, who is where) is the same.
+    """
 
     def __init__(
         self,
@@ -39,25 +43,52 @@ class Invariants:
         self.memory = RetainedMemory(limits)
         self._feeding = frozenset[int]()
         self.tentative = TentativeChecks(layout)
+        self._changed, self._all_changed = set[int](), True
+        self._placed: dict[int, tuple[Worker, BatchedPartition]] = {}
+        self._channels = [{channel.id for channel in (*p.inputs, *p.outputs)} for p in layout.partitions]
+
+    def changed(self, number: int) -> None:
+        """This step changes a partition, or what is under way to it or from it."""
+        self._changed.add(number)
+
+    def all_changed(self) -> None:
+        """This step changes the coordinator, what is under way to a worker, or who is where."""
+        self._all_changed = True
 
     def check(self) -> None:
         """After every step."""
+        if self._all_changed:
+            self._placed = self._find_placed()
+            looked_at: Collection[int] = self._placed
+            channels: Iterable[int] = range(len(self._layout.channels))
+        else:
+            looked_at = self._changed & self._placed.keys()
+            channels = sorted(set().union(*(self._channels[number] for number in looked_at)))
+        for number in looked_at:
+            self._check_partition(*self._placed[number])
+            self._check_tentative(*self._placed[number])
+        for channel in (self._layout.channels[number] for number in channels):
+            if channel.sender in self._placed and channel.receiver in self._placed:
+                self._check_channel(channel, self._placed[channel.sender], self._placed[channel.receiver])
+        self._changed, self._all_changed = set(), False
+
+    def _find_placed(self) -> dict[int, tuple[Worker, BatchedPartition]]:
+        """The partitions that live where the coordinator has them."""
         down, lives = self._coordinator.down, self._coordinator.lives
-        placed: dict[int, tuple[Worker, BatchedPartition]] = {}
-        for worker in self._workers:
-            for number, partition in worker.partitions.items():
-                if isinstance(partition, BatchedPartition) and number not in down and partition.epoch == lives[number]:
-                    placed[number] = worker, partition
-        tentative = {number for number, (_, partition) in placed.items() if partition.tentative}
-        for worker, partition in placed.values():
-            self._check_partition(worker, partition)
-            if partition.tentative:
-                orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
-                informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
-                self.tentative.check(partition, informed, down, tentative - {partition.number})
-        for channel in self._layout.channels:
-            if channel.sender in placed and channel.receiver in placed:
-                self._check_channel(channel, placed[channel.sender], placed[channel.receiver])
+        return {
+            number: (worker, partition)
+            for worker in self._workers
+            for number, partition in worker.partitions.items()
+            if isinstance(partition, BatchedPartition) and number not in down and partition.epoch == lives[number]
+        }
+
+    def _check_tentative(self, worker: Worker, partition: BatchedPartition) -> None:
+        """Who is tentative misses something."""
+        if partition.tentative:
+            orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
+            informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
+            others = {number for number, (_, each) in self._placed.items() if each.tentative} - {partition.number}
+            self.tentative.check(partition, informed, self._coordinator.down, others)
 
     def _check_partition(self, worker: Worker, partition: BatchedPartition) -> None:
         """Retained is what lies after the stable line; who fails is known to those who send to it."""

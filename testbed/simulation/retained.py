@@ -53,6 +53,8 @@ class RetainedMemory:
         """The bytes of its frames. They are only ever added, so that those that are new are counted."""
         count, size = self._counted.get(segment, (0, 0))
         frames = segment.frames or []
+        if len(frames) == count:
+            return size
         size += sum(held_bytes(frame) for frame in frames[count:])
         self._counted[segment] = len(frames), size
         return size

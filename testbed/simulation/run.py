@@ -116,7 +116,7 @@ class Simulation:
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
-        self._spoiling = self._falls_back = False
+        self._spoiling = self._ruining = self._falls_back = False
         self._fallback_epoch = 0
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
@@ -213,6 +213,7 @@ class Simulation:
         self._coordinate()
 
     def _order(self, worker: Worker) -> None:
+        self.checks.batches.all_changed()
         number, data = worker.orders.popleft()
         message = decode_message(data)
         if isinstance(message, Dismiss):
@@ -263,6 +264,7 @@ class Simulation:
             return False
         worker = self._random.choice(self.workers)
         self.workers.remove(worker)
+        self.checks.batches.all_changed()
         self.outcome.crashes += 1
         self.outcome.count(worker.partitions.values())
         if fault.suspicion:
@@ -273,6 +275,7 @@ class Simulation:
             self.network.lose_sent(worker.partitions)
             self._lost.append(worker.name)
         self._spoiling |= fault.spoils
+        self._ruining |= fault.ruins
         if fault.late:
             self._away += 1
         else:
@@ -295,6 +298,7 @@ class Simulation:
 
     def _at(self, worker: Worker, number: int, event: Callable, *arguments: object) -> None:
         """Something happens to a partition, in the way of its kind, if the worker has it."""
+        self.checks.batches.changed(number)
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
@@ -328,6 +332,7 @@ class Simulation:
                 self._at(each, sender, Partition.on_credit, grant)
 
     def _coordinate(self) -> None:
+        self.checks.batches.all_changed()
         for effect in self.coordinator.take_effects():
             match effect:
                 case Order(name, partition, message):
@@ -355,7 +360,9 @@ class Simulation:
                     self._storage.delete(filter(effect.takes, self.store.keys()))
                     if self._spoiling:
                         needed = self.coordinator.history.needed_by_stable()
-                        self._spoiling = not spoil(self.store, needed, self._random)
+                        self._spoiling = not spoil(self.store, set(self.store.keys()) - needed, self._random)
+                    if self._ruining:
+                        self._ruining = not spoil(self.store, self.coordinator.history.needed_by_stable(), self._random)
 
     # Looking around.
 

@@ -34,7 +34,8 @@ class Worker:
     def dismiss(self, number: int, life: int) -> None:
         """The copy that was made in this life, or could not be, is of no more use."""
         if number in self.partitions and self.partitions[number].epoch in (-1, life):
-            del self.partitions[number], self.ready[number]
+            del self.partitions[number]
+            self.ready.pop(number, None)  # one that could not be made has none
 
     @property
     def quiet(self) -> bool:

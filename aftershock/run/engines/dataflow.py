@@ -120,7 +120,15 @@ class DataflowEngine(Engine):
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
     """The testbed's job, from topic to topic."""
     job = _job(experiment, run_id, experiment.engine.objects_of(run_id) or str(store), handle.kafka)
-    return replace(job, domains={handle.hosts[name].address: of for name, of in _domains(experiment).items()})
+    domains = {handle.hosts[name].address: of for name, of in _domains(experiment).items()}
+    standby = tuple(handle.hosts[name].address for name in standby_hosts(experiment))
+    return replace(job, domains=domains, standby_hosts=standby)
+
+
+def standby_hosts(experiment: Experiment) -> tuple[str, ...]:
+    """The last workers, as many as have nothing but slots that stand by."""
+    count = experiment.engine.standby_run // experiment.cluster.worker_cores
+    return tuple(experiment.worker_names)[len(experiment.worker_names) - count :]
 
 
 def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:

@@ -48,6 +48,12 @@ class Batching:
         number, rest = divmod(batch + 1, self.per_checkpoint)
         return number if not rest and number > 0 and batch < LAST_BATCH else None
 
+    def next_checkpoint(self, batch: int) -> int | None:
+        """The number of the first checkpoint whose border lies behind this batch; None if none is ever due."""
+        if self.per_checkpoint is None:
+            return None
+        return 1 if batch == NO_BATCH else max(0, (batch + 1) // self.per_checkpoint) + 1
+
     def first_behind(self, number: int) -> int:
         """The first batch behind the checkpoint with this number; 0 stands for the beginning.
 

@@ -36,20 +36,23 @@ class BatchIntake(Intake):
 
     Credit for the batch that is being gathered goes back on arrival, since a batch may be longer than the credit.
     Credit for later ones goes back when the batch before them has been read, which bounds what waits here.
+
+    batch      the batch that is being run, or was last
+    finished   the last batch that was run to its border
     """
 
     def __init__(self, layout: PartitionLayout, tally: Tally, effects: list[PartitionEffect]) -> None:
         super().__init__(layout, tally, effects)
         self._borders = {channel: _Borders() for channel in sorted(self._links)}
         self._running: deque[int] = deque()
-        self.batch = NO_BATCH
+        self.batch = self.finished = NO_BATCH
 
     def restore_at(self, epoch: int, received: Mapping[int, int], batch: int) -> None:
         """Go on in this epoch behind the border of a batch."""
         super().restore(epoch, received)
         self._borders = {channel: _Borders(batch) for channel in self._borders}
         self._running.clear()
-        self.batch = batch
+        self.batch = self.finished = batch
 
     def rejoin(self, epoch: int, channels: Iterable[int]) -> None:
         """The senders of these channels begin anew in this epoch, with full credit; what is queued remains."""
@@ -89,6 +92,8 @@ class BatchIntake(Intake):
             of.queued.popleft()
             if (owed := of.following.popleft()) > 0:
                 self._effects.append(Grant(channel, self._links[channel].epoch, owed))
+            if not self._running:
+                self.finished = self.batch
 
     @property
     def at_border(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from testbed.core.by_batch.cutting import Batching, Cut
+from testbed.core.by_batch.cutting import LAST_BATCH, Batching, Cut
 from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.retained import Retained
@@ -76,7 +76,7 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
-        self._withheld, self._promoted_in = WithheldOutput(), -1
+        self._withheld, self._promoted_in, self._has_ended = WithheldOutput(), -1, False
         super().__init__(layout, partitions, schemas, protocol, limits)
 
     def take_effects(self) -> list[PartitionEffect]:
@@ -260,6 +260,8 @@ class BatchedPartition(Partition):
         self._intake.begin()
         if self._intake.tentative and not self.tentative:
             self._turn_tentative()
+        if self._intake.batch == LAST_BATCH and not self.tentative:
+            self._come_to_end()
         frame = self._intake.head(channel)
         if frame.kind is FrameKind.DATA:
             self._protocol.on_message(frame)
@@ -287,6 +289,13 @@ class BatchedPartition(Partition):
             self._publish(published)
         self._sending.end_batch(batch)
         self._protocol.on_border(self._batching.checkpoint_at(batch))
+
+    def _come_to_end(self) -> None:
+        """Nothing but the end of the input is left."""
+        if not self._has_ended:
+            self._has_ended = True
+            last = self._intake.finished if self.inputs else self._input.at.batch
+            self._protocol.on_end(self._batching.next_checkpoint(last))
 
     def _turn_tentative(self) -> None:
         self._sending.tentative = self._processing.tentative = True
@@ -318,6 +327,7 @@ class BatchedPartition(Partition):
             self._snapshots,
             self._watermarks,
             self._end_batch,
+            self._come_to_end,
         )
 
     def _restore_channels(self, message: Restore, core: Core, objects: Mapping[str, bytes]) -> None:
@@ -326,14 +336,15 @@ class BatchedPartition(Partition):
         self._kept_back.clear()
         self._withheld = WithheldOutput()
         self._processing.forget_output()
+        self._has_ended = core.last
         self._intake.restore_at(self.epoch, core.received, core.batch)
         self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number, message.muted)
         self._input.restore_at(Cut(core.batch, None, core.position, core.skipped), core.ended)
 
     def _core(self) -> Core:
-        core = super()._core()
+        core = replace(super()._core(), last=self._has_ended)
         if self.inputs:
-            return replace(core, batch=self.batch)
+            return replace(core, batch=self._intake.finished)
         at = self._input.at
         return replace(core, batch=at.batch, position=at.position, skipped=at.skipped)
 

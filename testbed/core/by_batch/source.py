@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from testbed.core.by_batch.cutting import Batching, Cut, Cutter
+from testbed.core.by_batch.cutting import LAST_BATCH, Batching, Cut, Cutter
 from testbed.core.layout import PartitionLayout
 from testbed.core.processing import Processing
 from testbed.core.progress import Watermarks
@@ -30,9 +30,10 @@ class BatchSource(SourceInput):
         snapshots: Snapshots,
         watermarks: Watermarks,
         end_batch: Callable[[int], None],
+        come_to_end: Callable[[], None],
     ) -> None:
         super().__init__(layout, processing, sending, snapshots, watermarks)
-        self._batching, self._end_batch = batching, end_batch
+        self._batching, self._end_batch, self._come_to_end = batching, end_batch, come_to_end
 
     def restore_at(self, cut: Cut, ended: bool) -> None:
         """Go on behind this border."""
@@ -47,6 +48,8 @@ class BatchSource(SourceInput):
         Raises `UnorderedSource`.
         """
         for cut in self._cutter.add(batch, position, ended):
+            if cut.batch == LAST_BATCH:
+                self._come_to_end()
             if cut.rows is not None:
                 self._sending.emit(self._processing.read(cut.rows))
             self.at = cut

@@ -22,7 +22,8 @@ from tests.unit.reproductions.checkmate_shapes import QUERIES, SHAPES, SIMULATED
 from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
-MEASURED = [id for id, found in CATALOGUE.items() if found.kind is ReproductionKind.MEASURED]
+OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
+MEASURED = [id for id, found in OF_CHECKMATE.items() if found.kind is ReproductionKind.MEASURED]
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
 
 

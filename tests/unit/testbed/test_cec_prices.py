@@ -15,6 +15,7 @@ from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.average_prices import FEW, MANY, SPECS, exact, inputs, laid_out
+from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.small_job import JOB
 from tests.unit.testbed.source_reads import reads_of
 
@@ -27,23 +28,25 @@ def faults(seed):
     return [Fault(CrashMoment.ANY, random.randrange(100, 700), late=True), Fault(CrashMoment.RESTORING, 3, late=True)]
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
 @pytest.mark.parametrize("name", list(SPECS))
 @pytest.mark.parametrize("protocol", ["coordinated", "uncoordinated", "batch-aligned"])
-def test_every_protocol_gives_what_the_definition_says_despite_crashes(name, protocol):
+def test_every_protocol_gives_what_the_definition_says_despite_crashes(name, protocol, seeds):
     spec = SPECS[name]
     given = inputs(spec, EVENTS, RATE, READ, SOURCES)
     wanted = exact(spec, given)
     assert len(wanted) >= 2
-    for seed in range(3):
+    for seed in seeds:
         options = {"faults": faults(seed), "batching": BATCHING}
         outcome = Simulation(laid_out(spec, SOURCES), PROTOCOLS[protocol], given, seed, **options).run()
         assert outcome.published == wanted, f"seed {seed}"
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(4), 2))
 @pytest.mark.parametrize("strategy", ["passive", "blocking"])
-def test_lost_partitions_alone_go_back(strategy):
+def test_lost_partitions_alone_go_back(strategy, seeds):
     given, resumed = inputs(MANY, EVENTS, RATE, READ, SOURCES), 0
-    for seed in range(4):
+    for seed in seeds:
         options = {"faults": faults(seed), "batching": BATCHING, "recovery": STRATEGIES[strategy]()}
         outcome = Simulation(laid_out(MANY, SOURCES), PROTOCOLS["batch-aligned"], given, seed, **options).run()
         assert outcome.published == exact(MANY, given), f"seed {seed}"

@@ -6,13 +6,14 @@ import pytest
 
 from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
+from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.runs import CASES, FAULT_TOLERANT, faults, oracle, simulated
 
 SHARE = 125
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8, of_each_run=2))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
 def test_a_thousand_schedules_with_crashes(protocol, part):
     crashes = resumed = 0
@@ -24,9 +25,10 @@ def test_a_thousand_schedules_with_crashes(protocol, part):
     assert resumed > SHARE / 4
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(8), 2))
 @pytest.mark.parametrize(("flow", "protocol"), CASES)
-def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, protocol):
-    for seed in range(8):
+def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, protocol, seeds):
+    for seed in seeds:
         outcome = simulated(flow, protocol, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3).run()
         assert outcome.published == oracle(flow), f"seed {seed}"
 
@@ -39,10 +41,11 @@ def test_one_record_a_message_and_one_frame_of_credit(flow, protocol):
         assert outcome.published == oracle(flow), f"seed {seed}"
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(60), 20))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
-def test_a_spoilt_checkpoint_costs_a_line_and_no_record(protocol):
+def test_a_spoilt_checkpoint_costs_a_line_and_no_record(protocol, seeds):
     fallbacks = 0
-    for seed in range(60):
+    for seed in seeds:
         spoiling = [replace(fault, spoils=True) for fault in faults("tiny", protocol, seed)]
         outcome = simulated("tiny", protocol, seed, faults=spoiling, timers=0.4).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
@@ -50,10 +53,11 @@ def test_a_spoilt_checkpoint_costs_a_line_and_no_record(protocol):
     assert fallbacks > 3
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(8), 3))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
-def test_a_plain_sink_loses_nothing_but_repeats(protocol):
+def test_a_plain_sink_loses_nothing_but_repeats(protocol, seeds):
     repeated = 0
-    for seed in range(8):
+    for seed in seeds:
         outcome = simulated("joined", protocol, seed, Delivery.PLAIN).run()
         assert outcome.written >= oracle("joined"), f"seed {seed}"
         repeated += outcome.written != oracle("joined")

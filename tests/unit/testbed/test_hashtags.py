@@ -15,6 +15,7 @@ from testbed.queries.hashtags import COUNTS, TAGS, Totals, WindowedCounts, parse
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, exact, inputs, laid_out
 from tests.unit.testbed.small_job import JOB
 from tests.unit.testbed.source_reads import reads_of
@@ -46,12 +47,13 @@ def test_fifteen_queries_share_what_they_read():
     assert FIFTEEN.depth == 4
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
 @pytest.mark.parametrize("strategy", ["global", "passive", "blocking"])
-def test_batch_by_batch_with_crashes_every_query_gives_what_the_definition_says(strategy):
+def test_batch_by_batch_with_crashes_every_query_gives_what_the_definition_says(strategy, seeds):
     given, resumed = inputs(FIFTEEN, 60, 10.0, 6), 0
     wanted = exact(FIFTEEN, given)
     assert {query for *_, query in wanted} == set(range(15))
-    for seed in range(3):
+    for seed in seeds:
         options = {"faults": faults(seed), "batching": BATCHING, "recovery": STRATEGIES[strategy]()}
         outcome = Simulation(laid_out(FIFTEEN), PROTOCOLS["batch-aligned"], given, seed, **options).run()
         assert outcome.published == wanted, f"seed {seed}"
@@ -59,10 +61,11 @@ def test_batch_by_batch_with_crashes_every_query_gives_what_the_definition_says(
     assert resumed
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(4), 2))
 @pytest.mark.parametrize("protocol", ["coordinated", "uncoordinated"])
-def test_in_any_order_of_arrival_with_crashes_the_windows_give_what_the_definition_says(protocol):
+def test_in_any_order_of_arrival_with_crashes_the_windows_give_what_the_definition_says(protocol, seeds):
     given = inputs(TWO, 90, 10.0, 6, sources=2, start_ns=1_795_173_799_675_000_000)
-    for seed in range(4):
+    for seed in seeds:
         simulation = Simulation(laid_out(TWO, 2), PROTOCOLS[protocol], given, seed, faults=faults(seed, 150, 100))
         assert simulation.run().published == exact(TWO, given), f"seed {seed}"
 

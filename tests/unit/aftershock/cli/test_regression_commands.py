@@ -8,7 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.results import synthetic
+from tests.unit.results.protection.runs import QUERY, TASK
+from tests.unit.results.protection.runs import write_run as write_protected
 from tests.unit.results.regression.past import steady, write_nights
+
+MATRIX_FILES = ("matrix.csv", "matrix.png", "matrix.svg")
 
 
 def slow_nights():
@@ -152,3 +156,30 @@ def test_compare_holds_runs_of_one_experiment_against_eq_10_together(call, home,
     found = json.loads(call(f"{words} --json")[1])["pooled"]
     assert (found["verdict"], found["seeds"], found["faults"]) == (verdict, 5, 30)
     assert (found["low"] <= found["measured"] <= found["high"]) == (verdict == "pass")
+
+
+def protected_runs() -> None:
+    for number in range(3):
+        write_protected(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,))
+        write_protected(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,))
+
+
+def test_compare_holds_protections_side_by_side(call, as_json, tmp_path):
+    protected_runs()
+    code, out, _ = call(f"results compare --matrix wordcount --out {tmp_path / 'taken'}")
+    assert code == 0
+    assert out.splitlines()[-3:] == [f"written: {tmp_path / 'taken' / name}" for name in MATRIX_FILES]
+    assert all((tmp_path / "taken" / name).is_file() for name in MATRIX_FILES)
+    found = as_json("results compare --matrix")
+    assert found["written"] == []
+    (one,) = found["matrices"]
+    assert [each["cost_s"]["value"] for each in one["protections"]] == pytest.approx([10.0, 4.0])
+    assert [each["until"] for each in one["wins"]] == pytest.approx([1 / 44, 0.1])
+
+
+def test_a_matrix_takes_no_runs_and_a_folder_only_a_matrix(call):
+    protected_runs()
+    for words in ("fast-0 --matrix", "--matrix wordcount --against fast-0", "fast-0 safe-0 --out taken", "--matrix no"):
+        code, out, err = call(f"results compare {words}")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+    assert call("results compare")[0] == 2

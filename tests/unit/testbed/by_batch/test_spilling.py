@@ -14,6 +14,7 @@ from testbed.core.effects import Discard, Fetch, Spill
 from testbed.core.frames import Frame, FrameKind, decode_log
 from testbed.core.partition import PartitionLimits
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.runs import oracle
 
@@ -121,10 +122,11 @@ def test_a_partition_waits_for_a_store_that_refuses_and_goes_on_once_it_takes():
     assert retained.read("receiver", 0, 0) is None
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(4), 2))
 @pytest.mark.parametrize(("flow", "strategy"), [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")])
-def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(flow, strategy):
+def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(flow, strategy, seeds):
     fetched = 0
-    for seed in range(4):
+    for seed in seeds:
         outcome = simulated(flow, strategy, seed, limits=LITTLE, refusals=0.2 * (seed % 2), returns=AWAY).run()
         assert outcome.published == oracle(flow), f"seed {seed}"
         fetched += outcome.fetched
@@ -132,7 +134,7 @@ def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(flow, strategy):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", parts(4))
 def test_a_thousand_schedules_with_output_that_is_spilled(part):
     spilled = fetched = 0
     for seed in range(part * 250, (part + 1) * 250):
@@ -144,6 +146,7 @@ def test_a_thousand_schedules_with_output_that_is_spilled(part):
     assert fetched > 500
 
 
+@pytest.mark.extended
 def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
     spoilt = 0
     for seed in range(25):

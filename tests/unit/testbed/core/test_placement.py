@@ -91,3 +91,19 @@ def test_a_seat_beyond_the_slots_is_given_again_once_it_is_free():
 )
 def test_two_workers_are_apart_if_nothing_that_is_known_takes_both(one, other, apart):
     assert one.is_apart_from(other) is apart
+
+
+def test_hosts_that_stand_by_take_no_slot_before_all_slots_were_taken_once():
+    placement = Placement(chain(0, 1, 0).partitions, 2, frozenset({"h2"}))
+    placement.join(Worker("late", "h2"))
+    placement.join(Worker("first", "h0"))
+    assert (placement.hosts, placement.spare) == ({0: "first"}, ["late"])
+    placement.lose("first")
+    placement.fill()
+    assert not placement.hosts
+    for name in ("again", "second"):
+        placement.join(Worker(name, "h0"))
+    assert (placement.hosts, placement.spare) == ({0: "again", 1: "second"}, ["late"])
+    placement.lose("second")
+    placement.fill()
+    assert placement.hosts == {0: "again", 1: "late"}

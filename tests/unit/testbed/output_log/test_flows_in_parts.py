@@ -17,6 +17,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed import small_flows
+from tests.unit.testbed.campaigns import quick
 from tests.unit.testbed.small_flows import COUNT, EVENTS, events
 
 
@@ -45,7 +46,7 @@ def wanted(name):
     return Simulation(lay_out(flow), PROTOCOLS["coordinated"], given, 0).run().published
 
 
-@pytest.mark.parametrize("strategy", ["global", "passive"])
+@pytest.mark.parametrize("strategy", quick(["global", "passive"], ["passive"]))
 @pytest.mark.parametrize("name", FLOWS)
 def test_crashes_cost_no_result(name, strategy):
     layout, given = laid_out(name)

@@ -135,6 +135,7 @@ def test_a_planted_error_is_noticed(monkeypatch, where, name, planted, damage):
     assert any(noticed(seed, damage) for seed in range(SEEDS))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_nothing_is_noticed_without_one(damage):
     assert not any(noticed(seed, damage) for seed in range(SEEDS))

@@ -13,7 +13,7 @@ from testbed.queries import dataflow
 from testbed.recovery import STRATEGIES as STRATEGY_CLASSES
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.average_prices import FEW, laid_out
-from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.campaigns import parts, quick
 from tests.unit.testbed.output_log.protocol_runs import POLICIES, simulated, wanted
 
 STRATEGIES = ("global", "passive", "blocking")
@@ -21,7 +21,7 @@ SHARE = 125
 OUTPUT_LOG = PROTOCOLS["output-log"]
 
 
-@pytest.mark.parametrize("policy", ["opens", "targets"])
+@pytest.mark.parametrize("policy", quick(["opens", "targets"], ["opens"]))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", ["slow", "filtered", "rare"])
 def test_crashes_and_a_store_that_refuses_cost_no_result(name, strategy, policy):
@@ -54,6 +54,7 @@ def test_one_record_a_message_and_one_frame_of_credit():
         assert simulated(name, 3, limits=limits).run().published == wanted(name), name
 
 
+@pytest.mark.extended
 def test_a_spoilt_object_costs_a_line_and_no_record():
     fallbacks = 0
     for seed in range(12):

@@ -18,6 +18,8 @@ from testbed.output_log.snapshots import LogSnapshots
 from testbed.protocols.output_logged import OutputLogged
 from tests.unit.testbed.output_log.protocol_runs import simulated, wanted
 
+pytestmark = pytest.mark.extended
+
 SEEDS = 12
 
 

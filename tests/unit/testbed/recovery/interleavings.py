@@ -89,16 +89,22 @@ class Interleavings:
             if state.faults and worker.heard:
                 yield from self._faults_of(state, at, worker)
 
-    def settled(self, state: State) -> State:
-        """The state once all has happened that changes nothing, now or later, and without workers that are void."""
+    def settled(self, state: State, before: State) -> State:
+        """The state once all has happened that changes nothing, now or later, and without workers that are void.
+
+        `before`: the settled state that this one follows: a worker that is the same there has nothing that is void.
+        """
+        is_old, unchanged = state.coordinator == before.coordinator, set(map(id, before.workers))
         for at, worker in enumerate(state.workers):
+            if is_old and id(worker) in unchanged:
+                continue
             orders, messages = worker.orders, worker.messages
-            while orders and self._is_void(worker, *orders[0]):
+            while orders and id(worker) not in unchanged and self._is_void(worker, *orders[0]):
                 orders = orders[1:]
             while messages and self.asked.ask(state.coordinator, "on_message", messages[0]) == (state.coordinator, ()):
                 messages = messages[1:]
             if len(orders) < len(worker.orders) or len(messages) < len(worker.messages):
-                state = _with(state, at, worker._replace(orders=orders, messages=messages))
+                state = _with(state, at, Worker(worker.name, worker.heard, orders, messages, worker.lives))
         if any(worker.orders for worker in state.workers):
             return state
         lives = self.asked.known[state.coordinator].lives
@@ -114,12 +120,13 @@ class Interleavings:
 
     def _of_worker(self, state, at, worker):
         if worker.messages:
-            first, *rest = worker.messages
-            heard = _with(state, at, worker._replace(messages=tuple(rest)))
+            first, rest = worker.messages[0], worker.messages[1:]
+            heard = _with(state, at, Worker(worker.name, worker.heard, worker.orders, rest, worker.lives))
             yield f"{worker.name} says {first}", self._decided(heard, "on_message", first)
         if worker.orders:
-            (number, order), *rest = worker.orders
-            yield from self._order(state, at, worker._replace(orders=tuple(rest)), number, order)
+            number, order = worker.orders[0]
+            told = Worker(worker.name, worker.heard, worker.orders[1:], worker.messages, worker.lives)
+            yield from self._order(state, at, told, number, order)
         for number, life in enumerate(worker.lives):
             due = life is not None and life.runs and life.at < self._most
             if due and all(state.sent[each] > life.at for each in self._senders[number]):
@@ -148,7 +155,7 @@ class Interleavings:
         lives = _set(worker.lives, number, life)
         yield (
             f"{worker.name} is told {order} for {number}",
-            _with(state, at, worker._replace(lives=lives, messages=says)),
+            _with(state, at, Worker(worker.name, worker.heard, worker.orders, says, lives)),
         )
 
     def _back(self, state, at, worker, number, order):
@@ -166,7 +173,7 @@ class Interleavings:
             yield f"{label} and can't read it", _with(spoilt, at, failed)
         lives = _set(worker.lives, number, restored(self.layout.partitions[number], order))
         says = (*worker.messages, ("ready", number, order.epoch))
-        yield label, _with(state, at, worker._replace(lives=lives, messages=says))
+        yield label, _with(state, at, Worker(worker.name, worker.heard, worker.orders, says, lives))
 
     def _checkpoint(self, state, at, worker, number):
         life = worker.lives[number]._replace(at=worker.lives[number].at + 1)
@@ -232,7 +239,8 @@ class Interleavings:
     def _ordered(self, state, name, number, order):
         for at, worker in enumerate(state.workers):
             if worker.name == name:
-                return _with(state, at, worker._replace(orders=(*worker.orders, (number, order))))
+                orders = (*worker.orders, (number, order))
+                return _with(state, at, Worker(name, worker.heard, orders, worker.messages, worker.lives))
         return state
 
 
@@ -241,7 +249,7 @@ def _superseded(worker, lives):
 
 
 def _with(state, at, worker):
-    return state._replace(workers=_set(state.workers, at, worker))
+    return State(state.coordinator, _set(state.workers, at, worker), *state[2:])
 
 
 def _set(values, at, value):

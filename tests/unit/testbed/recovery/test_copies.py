@@ -17,7 +17,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.campaigns import parts, quick
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.runs import FLOWS
 from tests.unit.testbed.recovery.small_layouts import chain
@@ -27,7 +27,7 @@ from tests.unit.testbed.small_flows import laid_out
 SHARE = 125
 
 
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("flow", quick(FLOWS, ["chain", "fused"]))
 def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow):
     compared = promoted = 0
     for seed in range(4):

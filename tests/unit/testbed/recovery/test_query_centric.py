@@ -278,7 +278,7 @@ def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatc
     clock, tries = Clock(), iter([None, None, None, {}])
     monkeypatch.setattr(within_limits, "monotonic", lambda: clock.now_s)
     monkeypatch.setattr(within_limits, "exact", clock.exact)
-    monkeypatch.setattr(query_centric, "seated_by_cost", lambda *_: next(tries))
+    monkeypatch.setattr(query_centric, "assigned_by_cost", lambda *_: next(tries))
     strategy = QueryCentric(planner="exact", limit_s=0.25, cores=0.8)
     strategy.measured = dict.fromkeys(range(5), 0.1)
     layout, everyone = laid_out(TWO), frozenset(range(5))

@@ -18,7 +18,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -38,9 +38,11 @@ def run(flow, strategy, seed, **options):
     return simulation.outcome.tentative.total()
 
 
-@pytest.mark.parametrize(("strategy", "flow"), [(strategy, flow) for strategy in PARTIAL for flow in GOES_ON[strategy]])
+@pytest.mark.parametrize("flow", ["tiny", "joined", "windowed", "spread"])
+@pytest.mark.parametrize("strategy", quick(PARTIAL, ["passive"]))
 def test_survivors_go_on_and_what_they_put_out_is_corrected(strategy, flow):
-    assert sum(run(flow, strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3) for seed in range(3))
+    found = sum(run(flow, strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3) for seed in range(3))
+    assert found or flow not in GOES_ON[strategy]
 
 
 def test_whoever_has_only_absent_inputs_puts_out_nothing():
@@ -80,9 +82,10 @@ def one_by_one(seed):
     }
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
 @pytest.mark.parametrize("flow", ["joined", "spread"])
-def test_hosts_that_come_back_one_by_one(flow):
-    assert sum(run(flow, "passive", seed, **one_by_one(seed)) for seed in range(3))
+def test_hosts_that_come_back_one_by_one(flow, seeds):
+    assert sum(run(flow, "passive", seed, **one_by_one(seed)) for seed in seeds)
 
 
 @pytest.mark.extended
@@ -264,6 +267,12 @@ PLANTS = {
     "a tentative sink publishes": (BatchedPartition, "_end_tentative_batch", published_as_exact, NOT_EXACT),
 }
 SEEDS = 14
+# They show only after some seeds.
+LATE = {
+    "what is tentative stays when its sender is back",
+    "who went on is not restored",
+    "missing input goes unnoticed",
+}
 
 
 def notice(seed):
@@ -278,7 +287,7 @@ def notice(seed):
     return None
 
 
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("plant", quick(PLANTS, PLANTS.keys() - LATE))
 def test_an_error_is_noticed(plant, monkeypatch):
     owner, name, wrong, expected = PLANTS[plant]
     monkeypatch.setattr(owner, name, wrong)

@@ -81,6 +81,16 @@ def test_the_job_has_the_copies_and_the_failure_domains_of_the_experiment(handle
     assert job.domains == dict(zip(addresses, [("a",), ("b",), ()], strict=True))
 
 
+def test_the_last_hosts_stand_by_as_far_as_all_of_their_slots_do(handle):
+    assert dataflow.standby_hosts(spec.load("ppa-partially-active")) == ("worker-3", "worker-4")
+    assert dataflow.standby_hosts(spec.load("ppa-partially-active", ["engine.standby=1"])) == ("worker-4",)
+    two_cores = ["cluster.worker_cores=2", "engine.standby=3"]
+    assert dataflow.standby_hosts(spec.load("ppa-partially-active", two_cores)) == ("worker-4",)
+    job = dataflow.testbed_job(spec.load("dataflow-passive"), handle, Path("store"), "run-1")
+    assert job.standby_hosts == (handle.hosts["worker-3"].address,)
+    assert dataflow.standby_hosts(spec.load("dataflow-passive", ["engine.standby=0"])) == ()
+
+
 def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run():
     copied = [*COPIES, "cluster.workers=4", "cluster.worker_cores=1"]
     engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=2"])).check()

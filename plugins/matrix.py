@@ -1,0 +1,93 @@
+"""What protects a workload side by side: what failures and protection cost, and which wins at which failure rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, Response
+
+from plugins.known_runs import known_runs, unread_in
+from plugins.rendering import render
+from results.protection.contest import compared_rates, curve
+from results.protection.matrix import Group, Matrix, groups
+from results.views.protection import COLUMNS, HOUR_S, as_csv, cell, sentences, title
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Of all matrices the runs, the one that the address names or else the first, how many runs are not read yet."""
+
+    every: list[Group]
+    shown: Matrix | None
+    unread: int
+
+
+def the_matrices(setting: str = "", failures: str = "") -> Matrices:
+    """Those of the runs that are known; `setting` is the key of one."""
+    listed = known_runs()
+    every = groups(listed)
+    wanted = [each for each in every if each.setting.key == setting and (each.failures or "") == failures]
+    shown = next(iter(wanted if setting else every), None)
+    return Matrices(every, None if shown is None else shown.matrix(), unread_in(listed))
+
+
+KnownMatrices = Annotated[Matrices, Depends(the_matrices)]
+
+
+@router.get("/matrix")
+def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
+    """The page of one setting."""
+    shown = known.shown
+    protections = [] if shown is None else shown.protections
+    cells = [[cell(column, each.estimates[column.name]) for column in COLUMNS] for each in protections]
+    return render(
+        request,
+        "matrix.html",
+        every=[(each.setting, each.failures or "", title(each), each.protections) for each in known.every],
+        shown=shown,
+        title=None if shown is None else title(shown),
+        columns=COLUMNS,
+        rows=list(zip(protections, cells, strict=True)),
+        sentences=[] if shown is None else sentences(shown),
+        per_hour=HOUR_S,
+        unread=known.unread,
+    )
+
+
+@router.get("/matrix.json")
+def matrix_chart(known: KnownMatrices) -> dict[str, Any]:
+    """What the page's chart draws: records/s over failures per hour, or what a failure costs; null for the other."""
+    shown = known.shown
+    return {"rates": None if shown is None else _rates(shown), "costs": None if shown is None else _costs(shown)}
+
+
+@router.get("/matrix.csv")
+def matrix_as_csv(known: KnownMatrices) -> Response:
+    """The table of the page with all its limits, for a spreadsheet; of no setting it is empty."""
+    name = "matrix.csv" if known.shown is None else f"matrix-{known.shown.setting.key}.csv"
+    text = as_csv([] if known.shown is None else [known.shown])
+    return Response(text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _rates(of: Matrix) -> dict[str, Any] | None:
+    if not of.wins:
+        return None
+    rates = compared_rates(of.contestants)
+    return {
+        "per_hour": (HOUR_S * rates).tolist(),
+        "names": [each.name for each in of.contestants],
+        "curves": [curve(each, rates) for each in of.contestants],
+        "changes_per_hour": [HOUR_S * win.until for win in of.wins[:-1]],
+    }
+
+
+def _costs(of: Matrix) -> dict[str, Any] | None:
+    known = [(each.label, cost_s.to_json()) for each in of.protections if (cost_s := each.estimates["cost_s"])]
+    if of.wins or not known:
+        return None
+    values = {name: [cost_s[name] for _, cost_s in known] for name in ("value", "low", "high")}
+    return {"names": [label for label, _ in known], **values}

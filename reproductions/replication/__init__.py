@@ -1,0 +1,1 @@
+"""Measured figures of `ppa`: recovery latency by technique, and what checkpoints cost."""

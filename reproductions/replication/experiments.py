@@ -1,0 +1,105 @@
+"""The experiments whose runs the measured figures of `ppa` are made of.
+
+As in the paper, section VI-A: the dataflow of its figure 6, windows of 10 and of 30 s, checkpoints every 5, 15 and
+30 s, and one load that is twice the other. Otherwise than there, two hosts have all partitions and two stand by,
+instead of 19 and 15, and the load is a sixteenth, which a machine with two cores can carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import product
+from typing import Any
+
+from experiments.parsing import parse
+from experiments.recovery_modes import RecoveryMode
+from experiments.spec import Experiment
+from experiments.window_tree import WindowTreeSpec
+from reproductions.checkmate.experiments import repeated
+
+
+class Mode(StrEnum):
+    """A technique, as the paper names it. The number is the share of partitions that have a copy."""
+
+    ALL = "PPA-1.0"
+    HALF = "PPA-0.5"
+    NONE = "PPA-0"
+    STORM = "Storm"  # what is lost is made again from the input of the dataflow
+
+
+class Failure(StrEnum):
+    """Which of the hosts that have partitions fail."""
+
+    ONE = "one host"
+    ALL = "all hosts"
+
+
+RATIOS = {Mode.ALL: 1.0, Mode.HALF: 0.5, Mode.NONE: 0.0}
+HOSTS, STANDBY = 4, 2  # those that stand by are the last ones
+WINDOW_S, KILL_AT_S, HEAL_AFTER_S = 100.0, 65.0, 5.0
+WINDOWS_S, RATES, INTERVALS_S = (10.0, 30.0), (1000.0, 2000.0), (5.0, 15.0, 30.0)
+USUAL_INTERVAL_S = 15.0  # where the figure does not compare intervals
+COST_INTERVALS_S, COST_WINDOW_S = (1.0, *INTERVALS_S), 60.0
+TARGETS = {Failure.ONE: ["worker-1"], Failure.ALL: ["worker-1", "worker-2"]}
+
+
+def one_lost(size: int) -> list[Experiment]:
+    """Every technique, window and load, one host lost."""
+    return repeated(_lost(Failure.ONE), size)
+
+
+def all_lost(size: int) -> list[Experiment]:
+    """Every technique, window and load, all hosts with partitions lost."""
+    return repeated(_lost(Failure.ALL), size)
+
+
+def all_lost_partially_active(size: int) -> list[Experiment]:
+    """Those of `all_lost` with the longer window and some share of copies."""
+    return [each for each in all_lost(size) if window_of(each) == WINDOWS_S[-1] and mode_of(each) is not Mode.STORM]
+
+
+def undisturbed(size: int) -> list[Experiment]:
+    """Checkpoints at every interval, without faults."""
+    settings = product(RATES, COST_INTERVALS_S)
+    made = (_experiment("cost", Mode.NONE, WINDOWS_S[-1], *each, window_s=COST_WINDOW_S) for each in settings)
+    return repeated(made, size)
+
+
+def mode_of(experiment: Experiment) -> Mode:
+    """The technique of one of these experiments."""
+    engine = experiment.engine
+    if engine.recovery_run is RecoveryMode.SOURCE_REPLAY:
+        return Mode.STORM
+    return next(mode for mode, ratio in RATIOS.items() if ratio == engine.replication_ratio_run)
+
+
+def window_of(experiment: Experiment) -> float:
+    """The query's window [s]."""
+    workload = experiment.workload
+    return workload.window_s if isinstance(workload, WindowTreeSpec) else 0.0
+
+
+def _lost(failure: Failure) -> Iterable[Experiment]:
+    """Passive recovery under every checkpoint interval, the other techniques under one."""
+    faults = {"events": [{"at": KILL_AT_S, "targets": TARGETS[failure], "heal_after": HEAL_AFTER_S}]}
+    purpose = failure.value.replace(" ", "-")
+    for mode, length_s, rate in product(Mode, WINDOWS_S, RATES):
+        for interval_s in INTERVALS_S if mode is Mode.NONE else (USUAL_INTERVAL_S,):
+            yield _experiment(purpose, mode, length_s, rate, interval_s, window_s=WINDOW_S, faults=faults)
+
+
+def _experiment(purpose: str, mode: Mode, length_s: float, rate: float, interval_s: float, **fields: Any) -> Experiment:
+    engine: dict[str, Any] = {"name": "dataflow", "protocol": "batch-aligned", "partitions": 16, "standby": STANDBY}
+    engine |= {"checkpoint_interval_s": interval_s, "recovery": RecoveryMode.SOURCE_REPLAY}
+    if mode in RATIOS:
+        engine |= {"recovery": RecoveryMode.PARTIALLY_ACTIVE, "replication_ratio": RATIOS[mode]}
+    settings = f"w{length_s:g}-r{rate:g}-c{interval_s:g}"
+    document: dict[str, Any] = {
+        "name": f"ppa-{purpose}-{mode.value.lower().replace('.', '')}-{settings}",
+        "cluster": {"workers": HOSTS, "worker_cores": 1},
+        "workload": {"name": "window-tree", "window_s": length_s, "slide_s": 1},
+        "engine": engine,
+        "load": {"mode": "rate", "rate": rate},
+    }
+    return parse(Experiment, document | fields, "experiment")

@@ -1,0 +1,149 @@
+"""Recoveries would read and replay no more than the targets allow, where there was time to keep to them; and no more
+or less than the model says, where windows are saved only when they open.
+
+Whether there was time follows from the reports. A partition may save windows for CI in every CP. If it spent at most
+half of that between two reports, then in at least one check period between them it stopped early, because both targets
+were met: Q and U held then, and the log has grown since by no more than between the two reports. The half leaves room
+for periods that begin late, since one begins with a frame. The same must hold of the two reports before, so that
+nothing of a replay, in which nothing is saved, is between them. No time suffices for a Q below the open windows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from experiments.cec_prices import CecPricesSpec
+from experiments.spec import Experiment
+from models.log_extent import extent
+from results.checks.check import Check, keeps_output_log
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, between
+from results.checks.subjects.output_logs import described
+
+SPENT = 0.5  # of the time for saving windows
+CHANCE = 0.001  # how often a run that follows the model is outside its limits
+COUNTED = ("records", "opens", "checks", "results", "check_s")
+
+
+def has_extent_target(experiment: Experiment) -> bool:
+    """Whether there is a Q."""
+    return keeps_output_log(experiment) and experiment.engine.log_extent is not None
+
+
+def has_replay_target(experiment: Experiment) -> bool:
+    """Whether there is a U."""
+    return keeps_output_log(experiment) and experiment.engine.log_replay is not None
+
+
+def follows_model(experiment: Experiment) -> bool:
+    """Whether windows of the workload that the model knows are saved only when they open."""
+    targets = has_extent_target(experiment) or has_replay_target(experiment)
+    workload = experiment.workload
+    return described(experiment) and not targets and isinstance(workload, CecPricesSpec) and workload.window_records > 1
+
+
+def reports(evidence: Evidence) -> pd.DataFrame:
+    """The reports that followed one with time enough: also how much of each count came between (`of_...`)."""
+    rows = evidence.rows("output_logs", "no partition has reported its log").sort_values(["partition", "at_ns"])
+    of = rows.groupby("partition", sort=False)
+    for name in (*COUNTED, "at_ns", "open_windows"):
+        rows[f"of_{name}"] = of[name].diff().astype("float64")
+    interval_s, period_s = evidence.experiment.engine.check_pace_run_s
+    periods = np.floor(rows["of_at_ns"] / 1e9 / period_s)
+    rows["spent"] = rows["of_check_s"] / (periods * interval_s).where(periods > 0)
+    # Counts begin anew when a partition is restored, and while it replays it takes no new records in.
+    rows["goes_on"] = (rows[[f"of_{name}" for name in COUNTED]] >= 0).all(axis=1) & (rows["of_records"] > 0)
+    before = rows.groupby("partition", sort=False)["goes_on"].shift(fill_value=False).astype(bool)
+    found = rows[rows["goes_on"] & before & (rows["spent"] <= SPENT)]
+    if found.empty:
+        raise NotEnough(f"between no two reports was at most {SPENT:.0%} of the time for saving windows spent")
+    return found
+
+
+def extents(evidence: Evidence) -> pd.DataFrame:
+    """Return `extent`, `allowed` and `share`, the first by the second, where there was time enough for Q."""
+    target = evidence.experiment.engine.log_extent
+    if target is None:
+        raise NotEnough("there is no target for the extent")
+    found = reports(evidence)
+    found = found[(found["open_windows"] <= target) & (found["open_windows"] - found["of_open_windows"] <= target)]
+    if found.empty:
+        raise NotEnough(f"more windows were open than the target has entries, {target:,}")
+    # A window that closes makes an entry, if none of the results does it: so many at most.
+    closed = found["of_opens"] - found["of_open_windows"]
+    grown = found["of_opens"] + found["of_checks"] + found["of_results"] + closed.clip(lower=0)
+    return _beside(found, "extent", target + grown)
+
+
+def replays(evidence: Evidence) -> pd.DataFrame:
+    """Return `replay`, `allowed` and `share`, the first by the second, where there was time enough for U."""
+    target = evidence.experiment.engine.log_replay
+    if target is None:
+        raise NotEnough("there is no target for the replay")
+    found = reports(evidence)
+    return _beside(found, "replay", target + found["of_records"])
+
+
+def _beside(found: pd.DataFrame, column: str, allowed: pd.Series) -> pd.DataFrame:
+    share = found[column] / allowed
+    return pd.DataFrame({column: found[column], "allowed": allowed, "share": share}).reset_index(drop=True)
+
+
+def modelled(evidence: Evidence) -> pd.DataFrame:
+    """Return one row for each partition, of its last report: `extent`, and it by the least and the most of the model.
+
+    Raises `NotEnough` if the oldest window may have opened before the log had settled.
+    """
+    workload = evidence.experiment.workload
+    if not isinstance(workload, CecPricesSpec):
+        raise NotEnough("the workload has no windows of so many records")
+    rows = evidence.rows("output_logs", "no partition has reported its log").sort_values("at_ns")
+    last = rows.groupby("partition").last()
+    items, size, tail = workload.items / len(last), workload.window_records, CHANCE / 2 / len(last)
+    low, high = extent(items, size, tail), extent(items, size, 1 - tail)
+    settled = high * size  # records: twice those since the oldest window opened
+    if (last["records"] < settled).any():
+        raise NotEnough(f"partitions have taken in fewer than {settled:,.0f} records: the log has not settled")
+    return pd.DataFrame({"extent": last["extent"], "of_low": last["extent"] / low, "of_high": last["extent"] / high})
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="output_logs.extent",
+        table="output_logs",
+        subject=extents,
+        rules=lambda evidence: [between("share", 0, 1)],
+        observed=lambda frame: f"{len(frame):,} reports, at most {frame['share'].max():.2f} of what is allowed",
+        expected=lambda evidence: "at most Q and what the log has grown by since the report before, in each",
+        asks="a recovery would read at most Q entries, and those since the report before, where there was time enough"
+        f" (at most {SPENT:.0%} of CI in every CP spent, Q not below the open windows)",
+        asked_of="`engine.log_extent`",
+        applies=has_extent_target,
+    ),
+    Check(
+        name="output_logs.replay",
+        table="output_logs",
+        subject=replays,
+        rules=lambda evidence: [between("share", 0, 1)],
+        observed=lambda frame: f"{len(frame):,} reports, at most {frame['share'].max():.2f} of what is allowed",
+        expected=lambda evidence: "at most U and what was taken in since the report before, in each",
+        asks="a recovery would replay at most U records, and those since the report before, where there was time enough"
+        f" (at most {SPENT:.0%} of CI in every CP spent)",
+        asked_of="`engine.log_replay`",
+        applies=has_replay_target,
+    ),
+    Check(
+        name="output_logs.modelled_extent",
+        table="output_logs",
+        subject=modelled,
+        rules=lambda evidence: [between("of_low", 1, None), between("of_high", None, 1)],
+        observed=lambda frame: ", ".join(f"{each:,}" for each in frame["extent"]),
+        expected=lambda evidence: f"what the model has for the age of the oldest window, but for {CHANCE:.1%} of runs",
+        asks="in the last report a recovery would read as many entries as the model has for windows that are saved only"
+        f" when they open; chance breaks that in {CHANCE:.1%} of runs",
+        asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent` and"
+        " `engine.log_replay`",
+        applies=follows_model,
+    ),
+)

@@ -1,0 +1,127 @@
+"""What makes runs comparable here: all that was run and where, but for what protects it and what strikes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments import spec
+from experiments.errors import AftershockError
+from experiments.faults import FaultAction
+from experiments.loads import LoadMode
+from experiments.spec import Experiment
+from results.damage import Damaged
+from results.runs import store
+from results.summary.findings import engine_and_mode
+from results.summary.index import IndexRow
+
+KEY_DIGITS = 12
+MOST_KNOWN = 5000  # experiments that are kept in memory
+EngineFields = tuple[tuple[str, Any], ...]
+HOW_OFTEN = {"rate", "law", "shape", "at", "cause"}  # a fault strikes; all else says what it does
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A workload on a cluster under a load, of one class of machine; `key` tells it from every other."""
+
+    workload: str
+    cluster: str
+    load: str
+    machine: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """A finished run by what was asked of it.
+
+    engine   the fields of the engine, all of them: what differs in any is another protection
+    label    what protects it, in words
+    failures what strikes it, apart from how often; None without faults
+    """
+
+    row: IndexRow
+    setting: Setting
+    load: LoadMode
+    in_parts: bool
+    engine: EngineFields
+    label: str
+    failures: str | None
+
+
+def described(row: IndexRow) -> Described | None:
+    """None for a run of which it is not known what or where it ran: it is of no setting."""
+    path = store.published(row.run_id).experiment_path
+    try:
+        experiment = _experiment(path, path.stat().st_mtime_ns)
+    except (AftershockError, Damaged, OSError):
+        return None
+    if row.machine is None:
+        return None
+    engine = experiment.engine.filled_in
+    fields = tuple(sorted(engine.model_dump(mode="json").items()))
+    of = experiment.load.mode, engine.recovers_in_parts, fields, _label(row, experiment), _failures(experiment)
+    return Described(row, _setting(row.machine, experiment), *of)
+
+
+@lru_cache(MOST_KNOWN)
+def _experiment(path: Path, written_ns: int) -> Experiment:
+    """Runs do not change, unless they are replaced; to validate a thousand experiments takes a page too long."""
+    return spec.validate(store.read_json(path))
+
+
+def _setting(machine: str, experiment: Experiment) -> Setting:
+    load, cluster, workload = experiment.load, experiment.cluster, experiment.workload
+    named = workload.model_dump(mode="json")
+    texts = {
+        LoadMode.SATURATING: "saturating",
+        LoadMode.RATE: f"{load.rate:,.0f} records/s",
+        LoadMode.SUSTAINABLE: f"{load.share:g} of the sustainable rate",
+    }
+    parts = [named, cluster.model_dump(mode="json"), load.model_dump(mode="json", include=set(load.used)), machine]
+    words = [named["name"], named.get("query"), f"depth {named['depth']}" if "depth" in named else None]
+    hosts = f"{cluster.workers} workers ({cluster.driver})"
+    return Setting(" ".join(filter(None, words)), hosts, texts[load.mode], machine, _digest(parts))
+
+
+def _label(row: IndexRow, experiment: Experiment) -> str:
+    """What executed it and how it comes back; of a run without tables, only what executed it."""
+    engine = experiment.engine
+    words = engine_and_mode(pd.Series(row.facts)) if row.facts else engine.name.value
+    return f"{words}, T = {engine.checkpoint_interval_s:g} s" if engine.takes_checkpoints else words
+
+
+def _failures(experiment: Experiment) -> str | None:
+    """Two runs whose failures are told alike are struck alike, at rates that may differ."""
+    faults = experiment.fault_spec
+    told = {_words(each, each.scope.value, {"scope"}) for each in faults.processes}
+    told |= {_words(each, _hosts(len(each.targets)), {"targets"}) for each in faults.events}
+    told |= {_words(each, f"a burst of {_hosts(each.hosts)}", {"hosts"}) for each in faults.bursts}
+    return ", ".join(sorted(told)) or None
+
+
+def _hosts(count: int) -> str:
+    return "host" if count == 1 else f"{count} hosts"
+
+
+def _words(fault: FaultAction, struck: str, told: set[str]) -> str:
+    """Such as "kill of host, healed after 2 s"; what else it says, and need not, follows."""
+    said = fault.model_dump(mode="json", exclude_defaults=True, exclude=HOW_OFTEN | told | {"kind"})
+    healed = said.pop("heal_after", None)
+    text = f"{fault.kind.value} of {struck}"
+    if healed is not None:
+        text += (
+            f", healed after {healed:g} s" if isinstance(healed, int | float) else f", healed by {json.dumps(healed)}"
+        )
+    return " ".join([text, *(f"{name} {value}" for name, value in sorted(said.items()))])
+
+
+def _digest(document: object) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:KEY_DIGITS]

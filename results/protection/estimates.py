@@ -1,0 +1,62 @@
+"""A mean with its interval, by a bootstrap that is made for few values.
+
+A plain percentile interval of few values is too narrow. So the distances of the drawn means from the mean of the sample
+are stretched, until their interval is as wide as Student's for values that are normally distributed (Hesterberg, What
+Teachers Should Know About the Bootstrap, 2015, section 4.3).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+DRAWS, SEED, LEVEL = 4000, 20_261_123, 0.95
+PERCENTILES = (100 * (1 - LEVEL) / 2, 100 * (1 + LEVEL) / 2)
+FEWEST = 3  # values, below which no interval is given: two differ by chance by anything
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean of values that cannot be negative, with draws of it; without draws where the values are too few."""
+
+    value: float
+    count: int
+    draws: Floats | None
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The interval that holds the true mean with 95 %; None of too few values."""
+        if self.draws is None:
+            return None
+        low, high = np.percentile(self.draws, PERCENTILES)
+        return float(low), float(high)
+
+    def to_json(self) -> dict[str, float | int | None]:
+        """`{value, low, high, count}`."""
+        low, high = self.limits or (None, None)
+        return {"value": self.value, "low": low, "high": high, "count": self.count}
+
+
+def mean(values: Sequence[float], of: str) -> Estimate | None:
+    """The mean of values; None of none. What it is `of` seeds its draws, so that those of two means are independent."""
+    if not values:
+        return None
+    sample, count = np.asarray(values, dtype=float), len(values)
+    centre = float(sample.mean())
+    if count < FEWEST:
+        return Estimate(centre, count, None)
+    generator = np.random.default_rng([SEED, zlib.crc32(of.encode())])
+    drawn = sample[generator.integers(0, count, (DRAWS, count))].mean(axis=1)
+    return Estimate(centre, count, np.maximum(centre + _stretch(count) * (drawn - centre), 0.0))
+
+
+def _stretch(count: int) -> float:
+    """How much wider Student's interval of a mean is than the one that the plain bootstrap gives."""
+    upper = (1 + LEVEL) / 2
+    return float(np.sqrt(count / (count - 1)) * stats.t.ppf(upper, count - 1) / stats.norm.ppf(upper))

@@ -1,0 +1,93 @@
+"""What one run tells of the costs of failures and of protection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from experiments.loads import LoadMode
+from results.protection.described import Described
+from results.runs import store
+from results.runs.store import ReadOnce
+from results.summary.findings import FAILURE_CLASSES, ledger_seconds, table_or_empty, took_effect
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """None where the run did not measure it, or where its load has no such figure.
+
+    rate              records/s that it does, or sustains, while nothing fails
+    checkpoint_share  of the time at work, that checkpoints take
+    fault_costs_s     what each fault that took effect cost: work undone, detection, restart and warm-up
+    window_s          of the ledger
+    p99_s, accuracy   latency, and the accuracy of tentative output
+    compared          whether its output was held against an oracle
+    """
+
+    run_id: str
+    rate: float | None
+    checkpoint_share: float | None
+    fault_costs_s: tuple[float, ...]
+    window_s: float
+    p99_s: float | None
+    accuracy: float | None
+    compared: bool
+
+
+def measured(run: Described) -> MeasuredRun:
+    """Read a run that is done. Raises `Damaged`, or `FileNotFoundError` for one that is removed meanwhile."""
+    tables = ReadOnce.of(store.published(run.row.run_id))
+    ledger, metrics = ledger_seconds(tables), run.row.metrics
+    share = None if ledger is None else _checkpoint_share(ledger)
+    return MeasuredRun(
+        run.row.run_id,
+        _rate(run, share),
+        share,
+        _fault_costs_s(run, tables),
+        0.0 if ledger is None else ledger["window"],
+        metrics.get("p99_latency_s"),
+        metrics.get("tentative_accuracy"),
+        "lost" in metrics,
+    )
+
+
+def _checkpoint_share(ledger: dict[str, float]) -> float | None:
+    at_work_s = ledger["useful"] + ledger["checkpoint"]
+    return ledger["checkpoint"] / at_work_s if at_work_s > 0 else None
+
+
+def _rate(run: Described, checkpoint_share: float | None) -> float | None:
+    """The service rate is of batches, and checkpoints come on top; a rate that was searched for has them in it."""
+    metrics = run.row.metrics
+    if run.load is LoadMode.SUSTAINABLE:
+        return metrics.get("sustainable_rate")
+    service_rate = metrics.get("service_rate")
+    if run.load is LoadMode.RATE or service_rate is None or checkpoint_share is None:
+        return None
+    return service_rate * (1 - checkpoint_share)
+
+
+def _fault_costs_s(run: Described, tables: ReadOnce) -> tuple[float, ...]:
+    """By fault. Faults of one outage share it in the ledger, so that only their mean has a meaning.
+
+    What the ledger books for no fault, or for one that took no effect, is shared by all.
+    """
+    struck = [int(fault) for fault in took_effect(table_or_empty(tables, "faults"))["fault"]]
+    if not struck:
+        return ()
+    ledger = table_or_empty(tables, "ledger")
+    failed = ledger[ledger["class"].isin(_classes(run))]
+    by_fault = {int(fault): float(sum_s) for fault, sum_s in _sums(failed).items()}
+    shared_s = float(failed["seconds"].sum()) - sum(by_fault.get(fault, 0.0) for fault in struck)
+    return tuple(by_fault.get(fault, 0.0) + shared_s / len(struck) for fault in struck)
+
+
+def _classes(run: Described) -> tuple[str, ...]:
+    """Under a saturating load there is always input: a partition that idles waits for one that is lost."""
+    waits = run.in_parts and run.load is LoadMode.SATURATING
+    return (*FAILURE_CLASSES, "idle") if waits else FAILURE_CLASSES
+
+
+def _sums(rows: pd.DataFrame) -> pd.Series:
+    return rows.dropna(subset=["fault"]).groupby("fault")["seconds"].sum()

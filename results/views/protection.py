@@ -1,0 +1,146 @@
+"""A matrix of protections as people read it: its cells, a terminal's lines, and one table for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from experiments.wording import on_one_line, significant
+from results.protection.contest import Win
+from results.protection.estimates import Estimate
+from results.protection.matrix import Group, Matrix, Protection
+
+WIDTH, NAMES, CELL = 92, 30, 19
+HOUR_S = 3600.0
+MISSING = "\N{EN DASH}"
+
+
+class Column(NamedTuple):
+    """One quantity of a protection, and how it is shown: its values times `times` have this unit."""
+
+    name: str
+    heading: str
+    unit: str
+    times: float
+    meaning: str
+
+
+COLUMNS = (
+    Column("rate", "Rate without failures", "records/s", 1.0, "what it does, or sustains, while nothing fails"),
+    Column("checkpoint_share", "Time in checkpoints", "%", 100.0, "of the time at work, without failures"),
+    Column("cost_s", "A failure costs", "s", 1.0, "work undone, detection, restart and warm-up, by fault"),
+    Column("quiet_p99_s", "p99 latency, no failures", "s", 1.0, "mean over the runs without faults"),
+    Column("struck_p99_s", "p99 latency, failures", "s", 1.0, "mean over the runs with faults"),
+    Column("accuracy", "Tentative accuracy", "%", 100.0, "share of exact results between fault and full recovery"),
+)
+
+
+class Cell(NamedTuple):
+    """A mean and its interval, to three digits; `likely` says why there is no interval."""
+
+    value: str
+    likely: str
+
+
+def cell(column: Column, estimate: Estimate | None) -> Cell:
+    """One estimate with the unit of its column."""
+    if estimate is None:
+        return Cell(MISSING, "")
+    value = f"{significant(column.times * estimate.value)} {column.unit}"
+    if estimate.limits is None:
+        return Cell(value, f"of {estimate.count} only")
+    low, high = (significant(column.times * each) for each in estimate.limits)
+    return Cell(value, f"{low} to {high}")
+
+
+def title(matrix: Matrix | Group) -> str:
+    """What the protections have in common."""
+    at = matrix.setting
+    return f"{at.workload}, {at.cluster}, load {at.load}, failures: {matrix.failures or 'none'}"
+
+
+def sentences(matrix: Matrix) -> list[str]:
+    """Who wins where, why nobody does, and which runs do not count."""
+    told = [_win(win) for win in matrix.wins]
+    told += [f"No winner: {matrix.why_no_winner}."] if matrix.why_no_winner else []
+    left_out = [f"{count} {word}" for word, count in matrix.left_out.items() if count]
+    told += [f"Left out: {', '.join(left_out)} (docs/reference/protection.md)."] if left_out else []
+    uncompared = sum(each.uncompared for each in matrix.protections)
+    told += [f"The output of {uncompared} of the runs was compared with nothing."] if uncompared else []
+    return told
+
+
+def _win(win: Win) -> str:
+    since, until = (f"{significant(HOUR_S * each)}" for each in (win.since, win.until))
+    ends = "the end of what is compared"
+    if win.until_between is not None:
+        low, high = win.until_between
+        ends = f"{significant(HOUR_S * low)} to {significant(HOUR_S * high)}"
+        ends = f"{significant(HOUR_S * low)} or never" if math.isinf(high) else ends
+    beyond = "" if win.tried else ", beyond what was run"
+    return (
+        f"From {since} to {until} failures per hour ({ends}) {win.winner} gets the most done, in {win.share:.0%} of the"
+        f" draws{beyond}."
+    )
+
+
+def shown(matrices: Sequence[Matrix]) -> str:
+    """For a terminal; settings with one protection only are counted, since there is nothing to compare."""
+    several = [each for each in matrices if len(each.protections) > 1]
+    parts = ["\n".join(_lines(each)) for each in several]
+    alone = len(matrices) - len(several)
+    if alone:
+        parts.append(f"{alone} more with fewer than two protections: --json has them")
+    return "\n\n".join(parts) or "no finished run tells what it ran"
+
+
+def _lines(matrix: Matrix) -> list[str]:
+    found = [*textwrap.wrap(on_one_line(title(matrix)), WIDTH), f"on {on_one_line(matrix.setting.machine)}"]
+    for number, each in enumerate(matrix.protections, 1):
+        struck = f"{significant(HOUR_S * each.failure_rate)} failures per hour"
+        text = f"{number:>3}  {each.label}: {len(each.runs)} runs, {each.faults} faults, {struck}"
+        found += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 5)
+    found.append(" " * NAMES + "".join(f"{number:>{CELL}}" for number in range(1, len(matrix.protections) + 1)))
+    for column in COLUMNS:
+        cells = [cell(column, each.estimates[column.name]) for each in matrix.protections]
+        if any(each.value != MISSING for each in cells):
+            found.append(f"  {column.heading:{NAMES - 2}}" + "".join(f"{each.value:>{CELL}}" for each in cells))
+            found.append(" " * NAMES + "".join(f"{each.likely:>{CELL}}" for each in cells))
+    return [*found, *(line for each in sentences(matrix) for line in textwrap.wrap(each, WIDTH))]
+
+
+def as_csv(matrices: Iterable[Matrix]) -> str:
+    """One table: a row for each protection of each setting, quantities with their limits in the units of their names.
+
+    A protection gets the most done in one span of failure rates at most.
+    """
+    written = io.StringIO()
+    rows = [_csv_row(matrix, each) for matrix in matrices for each in matrix.protections]
+    if rows:
+        writer = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return written.getvalue()
+
+
+def _csv_row(matrix: Matrix, of: Protection) -> dict[str, object]:
+    at = matrix.setting
+    row: dict[str, object] = {"workload": at.workload, "cluster": at.cluster, "load": at.load, "machine": at.machine}
+    row |= {"failures": matrix.failures, "protection": of.label, "runs": len(of.runs), "faults": of.faults}
+    row |= {"failures_per_hour": HOUR_S * of.failure_rate}
+    for column in COLUMNS:
+        known = of.estimates[column.name]
+        low, high = (None if known is None else known.limits) or (None, None)
+        values = (None if known is None else known.value, low, high)
+        row |= dict(zip((column.name, f"{column.name}_low", f"{column.name}_high"), values, strict=True))
+    win = next((each for each in matrix.wins if each.winner == of.label), None)
+    limits = (None if win is None else win.until_between) or (None, None)
+    row |= {"wins_from_per_hour": None if win is None else HOUR_S * win.since}
+    row |= {"wins_until_per_hour": None if win is None else HOUR_S * win.until}
+    row |= {"wins_until_low": None if limits[0] is None else HOUR_S * limits[0]}
+    row |= {"wins_until_high": None if limits[1] is None else HOUR_S * limits[1]}
+    return row | {"wins_share": None if win is None else win.share}

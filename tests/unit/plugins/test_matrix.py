@@ -1,0 +1,78 @@
+"""The page of protections side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.unit.plugins.test_pages import get
+from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
+
+
+def write_runs(**options) -> None:
+    for number in range(3):
+        write_run(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), **options)
+        write_run(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,), **options)
+
+
+def test_the_list_of_runs_leads_to_table_winners_chart_and_runs(browser: TestClient):
+    write_runs()
+    assert "/aftershock/matrix" in get(browser, "/aftershock/").all("href")
+    page = get(browser, "/aftershock/matrix")
+    words = " ".join(page.words.split())
+    for told in ("900 records/s (900 to 900)", "20 %", "10 s (10 to 10)", "From 0 to 81.8 failures per hour"):
+        assert told in words
+    assert page.all("data-chart") == ["rates"]
+    own = {link for link in page.all("href") + page.all("data-source") if link.startswith("/aftershock/")}
+    assert {f"/aftershock/runs/{name}-{number}" for name in ("fast", "safe") for number in range(3)} <= own
+    assert {link: browser.get(link).status_code for link in own} == dict.fromkeys(own, 200)
+
+
+def test_chart_and_csv_say_what_the_table_says(browser: TestClient):
+    write_runs()
+    page = get(browser, "/aftershock/matrix")
+    (source,) = page.all("data-source")
+    drawn = browser.get(source).json()
+    assert drawn["costs"] is None
+    assert [each["value"][0] for each in drawn["rates"]["curves"]] == pytest.approx([900.0, 800.0])
+    assert drawn["rates"]["changes_per_hour"] == pytest.approx([3600 / 44])
+    (link,) = [each for each in page.all("href") if "matrix.csv" in each]
+    answer = browser.get(link)
+    assert re.fullmatch(r'attachment; filename="matrix-[0-9a-f]{12}.csv"', answer.headers["Content-Disposition"])
+    assert [float(row["cost_s"]) for row in csv.DictReader(io.StringIO(answer.text))] == pytest.approx([10.0, 4.0])
+
+
+def test_a_set_rate_has_no_winner_and_shows_costs(browser: TestClient):
+    write_runs(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
+    page = get(browser, "/aftershock/matrix")
+    assert "No winner: a set rate leaves no rate to compare" in page.words
+    assert page.all("data-chart") == ["costs"]
+    drawn = browser.get(page.all("data-source")[0]).json()
+    assert (drawn["rates"], drawn["costs"]["value"]) == (None, pytest.approx([10.0, 4.0]))
+
+
+def test_each_setting_has_its_address_and_one_that_is_not_there_shows_none(browser: TestClient):
+    write_runs()
+    write_run(
+        "deep", engine=QUERY, useful_s=9.0, checkpoint_s=1.0, fields={"workload": {"name": "wordcount", "depth": 2}}
+    )
+    first = get(browser, "/aftershock/matrix")
+    (other,) = [
+        link for link in first.all("href") if "setting=" in link and "failures=" in link and link.endswith("failures=")
+    ]
+    words = get(browser, other).words
+    assert "wordcount depth 2" in words
+    assert "deep" in words
+    assert "fast-0" not in words
+    absent = get(browser, "/aftershock/matrix?setting=absent")
+    assert "fast-0" not in absent.words
+    assert browser.get("/aftershock/matrix.json?setting=absent").json() == {"rates": None, "costs": None}
+    assert browser.get("/aftershock/matrix.csv?setting=absent").text == ""
+
+
+def test_without_runs_the_page_says_so(browser: TestClient):
+    assert "No finished run tells what it ran" in get(browser, "/aftershock/matrix").words

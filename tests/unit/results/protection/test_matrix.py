@@ -1,0 +1,213 @@
+"""Runs side by side by what protects them: what they cost follows by hand from ledgers with round figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from results.protection import matrix
+from results.protection.matrix import LeftOut, Matrix, matrices
+from results.runs import store
+from results.summary import index
+from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
+
+IN_PARTS = {"name": "dataflow", "protocol": "batch-aligned", "recovery": "passive"}
+
+
+def fast(run_id: str, **options: Any) -> None:
+    """900 records/s without failures; a failure costs 10 s, in the mean of two."""
+    write_run(run_id, **({"engine": QUERY, "useful_s": 90.0, "checkpoint_s": 10.0, "costs_s": (8.0, 12.0)} | options))
+
+
+def safe(run_id: str, **options: Any) -> None:
+    """800 records/s without failures; a failure costs 4 s."""
+    write_run(run_id, **({"engine": TASK, "useful_s": 80.0, "checkpoint_s": 20.0, "costs_s": (4.0, 4.0)} | options))
+
+
+def both(**options: Any) -> None:
+    """Three runs of each."""
+    for number in range(3):
+        fast(f"fast-{number}", **options)
+        safe(f"safe-{number}", **options)
+
+
+def found(workload: str | None = None) -> list[Matrix]:
+    return matrices(index.rows(), workload)
+
+
+def values(of: Matrix, name: str) -> list[float | None]:
+    return [None if each.estimates[name] is None else each.estimates[name].value for each in of.protections]
+
+
+def test_rates_costs_and_who_wins_follow_from_the_ledgers():
+    both()
+    (one,) = found()
+    assert [each.label for each in one.protections] == [
+        "structured-streaming (micro-batch, recovery by query), T = 8 s",
+        "structured-streaming (micro-batch, recovery by task), T = 8 s",
+    ]
+    assert values(one, "rate") == pytest.approx([900.0, 800.0])
+    assert values(one, "checkpoint_share") == pytest.approx([0.1, 0.2])
+    assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
+    assert [each.faults for each in one.protections] == [6, 6]
+    assert [each.failure_rate for each in one.protections] == pytest.approx([0.02, 0.02])
+    assert [win.winner for win in one.wins] == [each.label for each in one.protections]
+    assert one.wins[0].until == pytest.approx(1 / 44)
+    low, high = one.wins[0].until_between
+    assert low < 1 / 44 < high
+    assert one.why_no_winner is None
+    assert one.failures == "kill of host, healed after 2 s"
+
+
+def test_at_the_failure_rate_of_its_runs_a_protection_does_what_they_did():
+    both()
+    (one,) = found()
+    for each in one.contestants:
+        (same,) = [row for row in one.protections if row.label == each.name]
+        done = sum(run.rate * (run.window_s - sum(run.fault_costs_s)) for run in same.runs)
+        assert float(each.at(same.failure_rate)) == pytest.approx(done / sum(run.window_s for run in same.runs))
+
+
+def test_what_the_ledger_books_for_no_fault_is_shared_by_all():
+    fast("one", unbooked_s=6.0)
+    (one,) = found()
+    assert one.protections[0].runs[0].fault_costs_s == pytest.approx((11.0, 15.0))
+
+
+def test_runs_without_faults_tell_a_rate_and_a_latency_and_stand_beside_every_kind_of_failure():
+    load = {"load": {"mode": "rate", "rate": 3000}}
+    pause = {"processes": [{"kind": "pause", "rate": 0.01, "heal_after": 2}]}
+    fast("quiet", costs_s=(), p99_s=1.0, fields=load)
+    fast("killed", p99_s=5.0, fields=load | {"faults": KILLS})
+    fast("paused", p99_s=3.0, fields=load | {"faults": pause})
+    kinds = {each.failures.split(" of")[0]: each for each in found()}
+    assert set(kinds) == {"kill", "pause"}
+    for kind, p99_s in (("kill", 5.0), ("pause", 3.0)):
+        assert (values(kinds[kind], "quiet_p99_s"), values(kinds[kind], "struck_p99_s")) == ([1.0], [p99_s])
+        assert len(kinds[kind].protections[0].runs) == 2
+
+
+def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
+    often = {"processes": [KILLS["processes"][0] | {"rate": 0.02}]}
+    later = {"processes": [KILLS["processes"][0] | {"heal_after": 9}]}
+    for name, faults in (("usual", KILLS), ("often", often), ("later", later)):
+        fast(name, fields={"faults": faults})
+    assert sorted(len(each.protections[0].runs) for each in found()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"machine": "another machine"},
+        {"fields": {"cluster": {"workers": 5}}},
+        {"fields": {"workload": {"name": "wordcount", "depth": 2}}},
+        {"fields": {"load": {"mode": "rate", "rate": 3000}}},
+    ],
+)
+def test_runs_of_another_setting_are_in_another_matrix(other):
+    both()
+    fast("other", **other)
+    assert [len(each.protections) for each in found()] == [2, 1]
+
+
+def test_seed_window_and_tolerances_set_no_runs_apart():
+    fast("one")
+    fast("two", fields={"seed": 9, "window_s": 100, "tolerances": {"utilization": 0.05}})
+    (one,) = found()
+    assert len(one.protections[0].runs) == 2
+
+
+def test_engines_that_differ_in_a_field_are_never_pooled_and_say_which():
+    for partitions in (3, 6):
+        fast(f"parts-{partitions}", engine=QUERY | {"partitions": partitions})
+    (one,) = found()
+    assert [each.label.rpartition(", ")[2] for each in one.protections] == ["partitions 3", "partitions 6"]
+
+
+def test_runs_that_do_not_count_are_counted_and_change_nothing():
+    both()
+    wild = {"useful_s": 10.0, "checkpoint_s": 90.0, "costs_s": (500.0,)}
+    fast("inexact", wrong=1, **wild)
+    fast("failed", state="failed", **wild)
+    fast("outdated", schema_version=1, **wild)
+    fast("damaged", **wild)
+    (store.home() / "runs" / "damaged" / "tables" / "ledger.parquet").write_text("no table")
+    (one,) = found()
+    assert values(one, "rate") == pytest.approx([900.0, 800.0])
+    assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
+    assert one.left_out == {
+        LeftOut.INEXACT: 1, LeftOut.FAILED: 1, LeftOut.OUTDATED: 1, LeftOut.UNREADABLE: 1
+    }  # fmt: skip
+
+
+def test_old_runs_give_way_to_newer_ones(monkeypatch):
+    monkeypatch.setattr(matrix, "MOST_RUNS", 2)
+    for number in range(3):
+        fast(f"run-{number}", started_ns=10**18 + number)
+    (one,) = found()
+    assert [run.run_id for run in one.protections[0].runs] == ["run-2", "run-1"]
+    assert one.left_out == {LeftOut.OLDER: 1}
+
+
+def test_a_run_of_which_nothing_is_known_but_its_tables_is_of_no_setting():
+    fast("one")
+    (store.home() / "runs" / "one" / "experiment.json").unlink()
+    assert found() == []
+
+
+def test_under_a_set_rate_costs_are_told_and_no_winner():
+    both(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
+    (one,) = found()
+    assert values(one, "rate") == [None, None]
+    assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
+    assert (one.wins, one.why_no_winner) == ([], matrix.NO_RATE)
+
+
+def test_two_runs_of_each_are_too_few_for_a_winner():
+    for number in range(2):
+        fast(f"fast-{number}")
+        safe(f"safe-{number}")
+    (one,) = found()
+    assert values(one, "rate") == pytest.approx([900.0, 800.0])
+    assert one.protections[0].estimates["rate"].limits is None
+    assert (one.wins, one.why_no_winner) == ([], matrix.TOO_FEW)
+
+
+def test_of_a_search_the_rate_that_was_found_counts():
+    write_run(
+        "searched", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, facts={"sustainable_rate": 4321.0},
+        fields={"load": {"mode": "sustainable"}},
+    )  # fmt: skip
+    (one,) = found()
+    assert values(one, "rate") == [4321.0]
+
+
+@pytest.mark.parametrize(("mode", "cost_s"), [({"mode": "saturating"}, 13.0), ({"mode": "rate", "rate": 3000}, 10.0)])
+def test_partitions_that_wait_for_lost_ones_cost_too_where_input_never_lacks(mode, cost_s):
+    bids = {"workload": {"name": "nexmark", "query": "q12"}}
+    fast("one", engine=IN_PARTS, idle_s=6.0, fields=bids | {"load": mode, "faults": KILLS})
+    (one,) = found()
+    assert values(one, "cost_s") == pytest.approx([cost_s])
+
+
+def test_what_idles_while_the_whole_query_recovers_is_no_cost():
+    fast("one", engine=QUERY, idle_s=6.0)
+    assert values(found()[0], "cost_s") == pytest.approx([10.0])
+
+
+def test_accuracy_is_of_runs_with_faults_and_a_run_without_an_oracle_is_told():
+    fast("one", facts={"tentative_accuracy": 0.25}, wrong=None)
+    fast("two", facts={"tentative_accuracy": 0.75})
+    (one,) = found()
+    assert values(one, "accuracy") == [0.5]
+    assert one.protections[0].uncompared == 1
+
+
+def test_one_workload_is_named_by_its_first_word_or_by_all():
+    fast("words")
+    fast("bids", fields={"workload": {"name": "nexmark", "query": "q12"}})
+    assert len(found()) == 2
+    assert [each.setting.workload for each in found("nexmark")] == ["nexmark q12"]
+    assert [each.setting.workload for each in found("wordcount depth 1")] == ["wordcount depth 1"]
+    assert found("nexma") == []

@@ -1,0 +1,121 @@
+"""Extent and replay against targets and model, on made-up reports with the errors that the checks must notice."""
+
+import pandas as pd
+import pytest
+
+from experiments import spec
+from models.log_extent import extent
+from results.checks.catalogue import CHECKS, checks_for
+from results.checks.evidence import Evidence
+from results.checks.judge import judge, open_context
+from results.tables.schema import TABLES
+from tests.unit.results import synthetic
+
+NONE = ["engine.log_extent=null", "engine.log_replay=null"]
+Q, U = 30_000, 200_000
+TARGETS = spec.load("cec-prices", [f"engine.log_extent={Q}", f"engine.log_replay={U}"])
+INTERVAL_S, PERIOD_S = TARGETS.engine.check_pace_run_s
+BUDGET_S = 0.5 / PERIOD_S * INTERVAL_S  # of half a second, the time between two reports
+GROWN = 250 + 250 + 250 + 100  # opens, results, windows that may have closed without one, checks
+NAMES = [f"output_logs.{name}" for name in ("extent", "replay", "modelled_extent")]
+
+
+def reports(**last):
+    """A partition's reports of four seconds; `last` puts something in the last one.
+
+    Between two of them 2,500 records come, 250 windows open and close, and a tenth of the budget is spent.
+    """
+    rows = [
+        {
+            "at_ns": 10**9 + number * 500_000_000,
+            "partition": "average.0",
+            "records": 50_000 + 2_500 * number,
+            "open_windows": 9_000,
+            "opens": 20_000 + 250 * number,
+            "checks": 100 * number,
+            "results": 5_000 + 250 * number,
+            "extent": Q,
+            "replay": U,
+            "bytes": 1,
+            "check_s": number * BUDGET_S / 10,
+        }
+        for number in range(8)
+    ]
+    rows[-1] |= last
+    return rows
+
+
+def judged(root, name, rows, experiment=TARGETS):
+    run = synthetic.make_run(root, changes={})
+    synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
+    named = next(each for each in CHECKS if each.name == f"output_logs.{name}")
+    return judge(open_context(root / "data_docs"), named, Evidence(run, experiment))[0]["verdict"]
+
+
+@pytest.mark.parametrize(("name", "target", "grown"), [("extent", Q, GROWN), ("replay", U, 2_500)])
+def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
+    assert judged(tmp_path / "a", name, reports(**{name: target + grown})) == "pass"
+    assert judged(tmp_path / "b", name, reports(**{name: target + grown + 1})) == "fail"
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        {"check_s": 7 * BUDGET_S / 10 + 0.5 * BUDGET_S},  # most of the time was spent
+        {"opens": 0, "check_s": 0.0},  # restored since
+        {"records": 50_000 + 2_500 * 6},  # it replays
+        {"open_windows": Q + 1},  # no time would suffice
+    ],
+    ids=["spent", "restored", "replaying", "unattainable"],
+)
+def test_who_had_no_time_is_not_blamed(tmp_path, excuse):
+    assert judged(tmp_path / "a", "extent", reports(extent=Q + 10_000, **excuse)) == "pass"
+    assert judged(tmp_path / "b", "extent", reports(extent=Q + 10_000)) == "fail"
+
+
+def test_after_a_replay_one_more_report_is_left_out(tmp_path):
+    rows = reports(extent=Q + 10_000)
+    rows[-2]["records"] = rows[-3]["records"]
+    assert judged(tmp_path, "extent", rows) == "pass"
+
+
+@pytest.mark.parametrize("name", ["extent", "replay"])
+def test_without_time_nothing_is_known(tmp_path, name):
+    busy = [each | {"check_s": number * BUDGET_S} for number, each in enumerate(reports())]
+    assert judged(tmp_path / "a", name, busy) == "unknown"
+    assert judged(tmp_path / "b", name, []) == "unknown"
+
+
+def test_the_extent_is_the_model_s(tmp_path):
+    alone = spec.load("cec-prices", NONE)
+    workload = alone.workload
+    usual = int(extent(workload.items / 2, workload.window_records, 0.5))
+    long = usual * workload.window_records * 3
+
+    def verdict(name, found, records=long):
+        rows = [
+            each | {"partition": f"average.{number}", "extent": found, "records": records}
+            for number in range(2)
+            for each in reports()
+        ]
+        return judged(tmp_path / name, "modelled_extent", rows, alone)
+
+    assert verdict("a", usual) == "pass"
+    assert verdict("b", 2 * usual) == "fail"
+    assert verdict("c", usual // 2) == "fail"
+    assert verdict("d", usual, records=usual) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "asked"),
+    [
+        ([], [True, False, False]),
+        ([*NONE], [False, False, True]),
+        ([*NONE, "engine.log_replay=1000"], [False, True, False]),
+        ([*NONE, "workload.window_records=1"], [False, False, False]),
+        ([*NONE, "workload.items=4000"], [False, False, False]),
+    ],
+)
+def test_who_is_asked(overrides, asked):
+    names = [each.name for each in checks_for(spec.load("cec-prices", overrides))]
+    assert [name in names for name in NAMES] == asked

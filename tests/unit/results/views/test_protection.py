@@ -1,0 +1,93 @@
+"""A matrix of protections as text, as a table, and as a plot."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from results.protection.estimates import mean
+from results.protection.matrix import Matrix, matrices
+from results.summary import index
+from results.views.protection import COLUMNS, as_csv, cell, sentences, shown
+from results.views.protection_plot import plot, write
+from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def written(**options) -> list[Matrix]:
+    for number in range(3):
+        write_run(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), **options)
+        write_run(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,), **options)
+    return matrices(index.rows())
+
+
+def test_cells_have_three_digits_and_a_unit_and_say_why_there_is_no_interval():
+    by_name = {column.name: column for column in COLUMNS}
+    assert cell(by_name["cost_s"], mean([1.23456] * 3, "a")) == ("1.23 s", "1.23 to 1.23")
+    assert cell(by_name["rate"], mean([4409.6, 4409.6], "a")) == ("4,410 records/s", "of 2 only")
+    assert cell(by_name["checkpoint_share"], mean([0.1239], "a")) == ("12.4 %", "of 1 only")
+    assert cell(by_name["accuracy"], None).value == "\N{EN DASH}"
+
+
+def test_the_text_names_the_setting_the_figures_and_the_winners():
+    lines = shown(written()).splitlines()
+    assert lines[0] == "wordcount depth 1, 3 workers (local), load saturating, failures: kill of host, healed after"
+    assert lines[1] == "2 s"
+    assert lines[2] == "on a machine, 2 cores"
+    (rates,) = [line for line in lines if line.startswith("  Rate without failures")]
+    assert rates.split()[3:] == ["900", "records/s", "800", "records/s"]
+    text = " ".join(" ".join(lines).split())
+    assert (
+        "From 0 to 81.8 failures per hour (81.8 to 81.8) structured-streaming (micro-batch, recovery by query)" in text
+    )
+    assert "From 81.8 to 360 failures per hour (the end of what is compared) structured-streaming" in text
+    assert max(map(len, lines)) <= 92
+
+
+def test_what_is_left_out_is_told():
+    write_run("bad", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), wrong=3)
+    (one,) = written()
+    assert "Left out: 1 inexact (docs/reference/protection.md)." in sentences(one)
+
+
+def test_a_single_protection_is_counted_and_not_compared():
+    write_run("alone", engine=QUERY, useful_s=90.0, checkpoint_s=10.0)
+    assert shown(matrices(index.rows())) == "1 more with fewer than two protections: --json has them"
+    assert shown([]) == "no finished run tells what it ran"
+
+
+def test_the_table_has_a_row_for_each_protection_with_plain_numbers():
+    rows = list(csv.DictReader(io.StringIO(as_csv(written()))))
+    assert [float(row["rate"]) for row in rows] == pytest.approx([900.0, 800.0])
+    assert [float(row["cost_s_high"]) for row in rows] == pytest.approx([10.0, 4.0])
+    assert [float(row["wins_until_per_hour"]) for row in rows] == pytest.approx([3600 / 44, 360.0])
+    assert [row["wins_share"] for row in rows] == ["1.0", "1.0"]
+    assert [row["wins_until_low"] for row in rows][1] == ""
+    assert as_csv([]) == ""
+
+
+def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes():
+    (axes,) = plot(written()).axes
+    ends = {line.get_label(): line.get_ydata()[[0, -1]] for line in axes.lines if "recovery" in line.get_label()}
+    assert [pytest.approx(each) for each in ends.values()] == [[900.0, 450.0], [800.0, 800 / 1.4]]
+    (change,) = [line for line in axes.lines if "recovery" not in line.get_label()]
+    assert change.get_xdata()[0] == pytest.approx(3600 / 44)
+
+
+def test_the_plot_of_a_set_rate_has_the_costs():
+    (axes,) = plot(written(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})).axes
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D"] == pytest.approx([10.0, 4.0])
+
+
+def test_table_and_plot_are_written_and_nothing_is_drawn_of_nothing(tmp_path):
+    names = [path.name for path in write(tmp_path / "out", written())]
+    assert names == ["matrix.csv", "matrix.png", "matrix.svg"]
+    assert (tmp_path / "out" / "matrix.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in write(tmp_path / "empty", [])] == ["matrix.csv"]

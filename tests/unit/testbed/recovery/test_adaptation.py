@@ -1,0 +1,157 @@
+"""Copies that follow the load: which plan holds, and that changing it on the way has no effect on the output."""
+
+from random import Random
+
+import pytest
+
+from experiments.errors import AftershockError, BadInput
+from experiments.window_tree import WindowTreeSpec
+from models.fidelity import score
+from testbed.core.copying import Copying
+from testbed.core.layout import lay_out
+from testbed.operators import Delivery
+from testbed.queries import dataflow
+from testbed.recovery.adaptation import Adaptation
+from testbed.simulation import Simulation
+from testbed.topology import topology_of
+from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.recovery.copied_runs import copied
+from tests.unit.testbed.runs import oracle
+
+LAYOUT = lay_out(dataflow(WindowTreeSpec(), 16, Delivery.EXACTLY_ONCE))
+BUDGET, SHARE = 10, 40
+MOST_CHANGES = 12  # of a run: copies that are made again and again would keep it going
+
+
+def rates(weights):
+    """Of all partitions, if each source emits as many records as its weight says and everything is passed on."""
+    found = [0.0] * len(LAYOUT.partitions)
+    for each in LAYOUT.partitions:
+        if not each.inputs:
+            found[each.number] = weights[each.index]
+        for route in each.routes:
+            for channel in route.channels:
+                found[channel.receiver] += found[each.number] / len(route.channels)
+    return {each.name: found[each.number] for each in LAYOUT.partitions}
+
+
+def skewed(hot, others=1.0):
+    """Four neighbouring sources have most of the load."""
+    return [8.0 if hot <= index < hot + 4 else others for index in range(16)]
+
+
+def fidelity(plan, weights):
+    topology = topology_of(LAYOUT, rates(weights))
+    names = {LAYOUT.partitions[number].name for number in plan}
+    return score(topology, topology.mask(n for n in topology.tasks if n not in names)).output_fidelity
+
+
+def adaptation(**options):
+    first = Adaptation(LAYOUT, "structure-aware", BUDGET, frozenset(), 0.0).next(rates(skewed(0)))
+    return Adaptation(LAYOUT, "structure-aware", BUDGET, first, **options)
+
+
+def test_a_load_whose_skew_moves_takes_its_copies_along():
+    made = adaptation()
+    before = made.present
+    after = made.next(rates(skewed(12)))
+    assert after != before
+    assert fidelity(after, skewed(12)) > fidelity(before, skewed(12)) + 0.3
+    assert len(after) <= BUDGET
+
+
+def plans_under_noise(made):
+    random = Random(7)
+    found = {made.present}
+    for _ in range(40):
+        found.add(made.next(rates([random.uniform(0.95, 1.05) for _ in range(16)])))
+    return found
+
+
+def test_rates_that_fluctuate_change_nothing_but_would_without_hysteresis():
+    even = Adaptation(LAYOUT, "structure-aware", BUDGET, frozenset(), 0.0).next(rates([1.0] * 16))
+    assert plans_under_noise(Adaptation(LAYOUT, "structure-aware", BUDGET, even)) == {even}
+    assert len(plans_under_noise(Adaptation(LAYOUT, "structure-aware", BUDGET, even, least_gain=0.0))) > 3
+
+
+@pytest.mark.parametrize(
+    ("given", "field"), [({"least_gain": 1.0}, "least_gain"), ({"least_gain": -0.1}, "least_gain")]
+)
+def test_what_is_no_gain_is_refused(given, field):
+    with pytest.raises(BadInput, match=field):
+        adaptation(**given)
+
+
+def test_an_unknown_planner_is_refused():
+    with pytest.raises(BadInput, match="replication_planner"):
+        Adaptation(LAYOUT, "best", BUDGET, frozenset())
+
+
+class Adapted(Simulation):
+    """A run in which other partitions get copies, again and again, at any moment."""
+
+    changes = 0
+
+    def _possible(self):
+        events = super()._possible()
+        is_due = events and self.changes < MOST_CHANGES and self._random.random() < 0.03
+        return [(self._adapt,)] if is_due else events
+
+    def _adapt(self):
+        everyone = range(len(self.layout.partitions))
+        wanted = frozenset(number for number in everyone if self._random.random() < 0.5)
+        self.changes += wanted != self.coordinator.copies.wanted
+        self.coordinator.adapt(wanted)
+        self._coordinate()
+
+
+def adapted(flow, seed, **options):
+    return copied(flow, seed, (1.0, 0.5)[seed % 2], kind=Adapted, **options)
+
+
+def run_through(flow, seeds):
+    """How often plans changed, and how many copies were promoted and held against their primaries."""
+    changes = promoted = compared = 0
+    for seed in seeds:
+        run = adapted(flow, seed)
+        outcome = run.run()
+        assert outcome.published == oracle(flow), f"seed {seed}"
+        changes, promoted = changes + run.changes, promoted + outcome.promoted
+        compared += run.checks.copies.compared
+    return changes, promoted, compared
+
+
+def test_plans_that_change_at_any_moment_have_no_effect_on_output():
+    changes, promoted, compared = run_through("tiny", range(20))
+    assert changes > 40
+    assert promoted > 3
+    assert compared > 40
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("flow", ["tiny", "joined", "windowed"])
+@pytest.mark.parametrize("part", parts(6))
+def test_hundreds_of_schedules_in_which_plans_change(flow, part):
+    changes, promoted, _ = run_through(flow, range(part * SHARE, (part + 1) * SHARE))
+    assert changes > SHARE
+    assert promoted
+
+
+def test_without_faults_nobody_is_restored_for_a_new_plan():
+    for seed in range(6):
+        run = adapted("tiny", seed, faults=[], slots=2, standby=2)
+        assert run.run().restored == 0
+        assert run.changes
+
+
+def test_copies_whose_senders_do_not_hear_of_their_end_are_noticed(monkeypatch):
+    """Planted: a copy is closed down without a word, and its worker still has it when it is to have it again."""
+    monkeypatch.setattr(Copying, "drop", lambda self, numbers: [self.copies.of.pop(each, None) for each in numbers])
+    runs = [adapted("tiny", seed, faults=[], slots=2, standby=2) for seed in range(6)]
+    broken = []
+    for run in runs:
+        try:
+            run.run(4000)
+        except (AftershockError, KeyError) as error:
+            broken.append(str(error))
+    assert broken
