@@ -10,7 +10,7 @@ import pytest
 
 from results.checks import validate
 from results.runs.store import Run, write_json
-from results.summary.findings import the_run
+from results.summary.findings import LAW_MODEL, REPLAY_MODEL, the_run
 from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES
 from results.views.document import document
 from results.views.report import write_report
@@ -32,6 +32,14 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
     assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy", "tentative_fidelity"}
     json.dumps(found, allow_nan=False)
+
+
+def test_the_predicted_utilization_of_the_document_is_the_replays_and_eq_10_stands_beside_it(good_run: Run) -> None:
+    found, rows = document(good_run)["utilization"], good_run.table("predictions").set_index("model")
+    for name in ("predicted", "low", "high"):
+        assert found[name] == pytest.approx(rows.loc[REPLAY_MODEL, name])
+        assert found[name] != pytest.approx(rows.loc[LAW_MODEL, name])
+    assert found["expected"] == pytest.approx(rows.loc[LAW_MODEL, "predicted"])
 
 
 def test_the_document_counts_in_seconds_from_the_window_start(good_run: Run) -> None:
