@@ -28,6 +28,7 @@ COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
 MEASURED_ROWS = {
     *(f"checkmate/table-{number}" for number in (2, 3, 4)),
     *(f"checkmate/fig-{number:02}" for number in range(7, 14)),
+    *(f"ppa/fig-{number:02}" for number in range(7, 11)),
 }
 TABLES = sorted(COMPUTED_ROWS)
 

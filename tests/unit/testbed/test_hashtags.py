@@ -27,7 +27,7 @@ BATCHING = Batching(S, 1)
 JOB_OF_TWEETS = replace(JOB, workload=TWO, parallelism=2)
 
 
-def faults(seed, first=2200, within=500):
+def faults(seed, first, within):
     random = Random(seed)
     return [
         Fault(CrashMoment.ANY, first + random.randrange(within), late=True),
@@ -54,7 +54,7 @@ def test_batch_by_batch_with_crashes_every_query_gives_what_the_definition_says(
     wanted = exact(FIFTEEN, given)
     assert {query for *_, query in wanted} == set(range(15))
     for seed in seeds:
-        options = {"faults": faults(seed), "batching": BATCHING, "recovery": STRATEGIES[strategy]()}
+        options = {"faults": faults(seed, 2170, 40), "batching": BATCHING, "recovery": STRATEGIES[strategy]()}
         outcome = Simulation(laid_out(FIFTEEN), PROTOCOLS["batch-aligned"], given, seed, **options).run()
         assert outcome.published == wanted, f"seed {seed}"
         resumed += outcome.resumed

@@ -51,7 +51,7 @@ def test_what_has_a_copy_goes_on_and_the_rest_is_corrected(flow, ratio):
 def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
     promoted = 0
     for seed in range(6):
-        loss = [Fault(CrashMoment.ANY, 250 + 20 * seed, late=True)]
+        loss = [Fault(CrashMoment.ANY, 180 + 20 * seed, late=True)]
         outcome = run("tiny", seed, ratio=1.0, faults=loss, standby=2)
         assert (outcome.restored, outcome.tentative.total()) == (0, 0), f"seed {seed}"
         promoted += outcome.promoted

@@ -94,7 +94,7 @@ def everyone_restored(strategy, world):
 PLANTS = {
     "a border is counted twice": (BatchIntake, "_has_arrived", border_twice, "ChannelGap"),
     "output is trimmed a checkpoint too far": (Retained, "trim", trimmed_too_far, "retains what is after"),
-    "output is sent again from a frame too late": (Retained, "since", sent_again_too_late, "ChannelGap"),
+    "output is sent again from a frame too late": (Retained, "since", sent_again_too_late, "ChannelGap|ContentChanged"),
     "a channel is not held until Go": (BatchSending, "rejoin", channel_not_held, "of a credit of 32"),
     "a receiver that survives keeps the old epoch": (BatchIntake, "rejoin", receiver_keeps_epoch, "sent in epoch"),
     "a sender that survives keeps the old epoch": (BatchSending, "rejoin", sender_keeps_epoch, "sent in epoch"),

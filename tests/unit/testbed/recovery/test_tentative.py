@@ -238,7 +238,7 @@ def published_as_exact(partition, batch):
 
 
 NOT_EXACT = "put out and not expected|ContentChanged|other output"
-AMISS = f"{NOT_EXACT}|nothing that it depends on is missing|Stuck"
+AMISS = f"{NOT_EXACT}|nothing that it depends on is missing|received or sent something else|Stuck"
 PLANTS = {
     "tentative state is in a checkpoint": (
         BatchedPartition,
