@@ -68,8 +68,8 @@ class EngineSpec(Spec):
     recovery: Annotated[
         RecoveryMode | None,
         Field(
-            description="what the loss of a host leads to: a restart of the query (the default), or a retry of its"
-            " tasks; dataflow: which partitions go back, and when; global"
+            description="what the loss of a host leads to: `query`, a restart of the query (the default), or `task`,"
+            " a retry of its tasks; dataflow: which partitions go back, and when; `global` is the default"
         ),
     ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH

@@ -13,7 +13,7 @@ output; everything else goes to standard error. Times are in seconds, rates per 
 abbreviated."""
 EXITS = (
     ("0", "done, and every verdict passed"),
-    ("1", "a verdict failed or is unknown"),
+    ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
     ("2", "bad input: one line names the field, its value and what is allowed"),
     ("3", "the environment failed"),
     ("130", "interrupted"),

@@ -96,6 +96,13 @@ def test_the_nightly_matrix_has_replicates_and_controls():
     }
 
 
+def test_protections_are_held_side_by_side_with_and_without_faults_under_three_seeds():
+    found = matrix.load("protections")
+    protections = {(cell.engine.protocol, cell.engine.recovery_run) for cell in found}
+    cells = {(cell.engine.protocol, cell.faults.can_fail, cell.seed) for cell in found}
+    assert len(protections) * 2 * 3 == len(cells) == len(found)
+
+
 def test_a_small_matrix_cannot_ask_for_a_million_million_combinations(tmp_path):
     axis = "{" + ", ".join(f"a{i}: {{}}" for i in range(1000)) + "}"
     path = tmp_path / "matrix.yaml"
