@@ -10,9 +10,9 @@ from experiments.spec import Experiment
 
 Schema = dict[str, Any]
 TEXT = """An experiment is a YAML file. `experiments/` has examples, and `aftershock benchmark --set FIELD=VALUE`
-sets a single field. Every field can be left out unless its default is "required". Times are in seconds, rates per
-second. The default of a field without one here depends on the engine: its meaning ends with it. An unknown field is refused. Some combinations of fields are refused as well; the message names the field, its
-value and what is allowed."""
+sets a single field. Every field can be left out unless its default is "required". Where no default is shown, it depends
+on the engine, and the meaning ends with it. Times are in seconds, rates per second. An unknown field is refused. Some
+combinations of fields are refused as well; the message names the field, its value and what is allowed."""
 SECTIONS = (  # title, path, definition
     ("Experiment", "", ""),
     ("Cluster", "cluster", "ClusterSpec"),

@@ -15,7 +15,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("aftershock", "chaos", "dags", "experiments", "infra", "journal", "models", "plugins", "reproductions")
 PACKAGES += ("results", "spark_jobs", "testbed", "workloads")
 
-LISTENS = {"bind", "create_server", "start_server", "start_unix_server", "HTTPServer", "TCPServer", "UDPServer"}
+LISTENS = {
+    "bind",
+    "create_server",
+    "start_server",
+    "start_unix_server",
+    "create_unix_server",
+    "create_datagram_endpoint",
+}
+SERVERS = {"http.server", "socketserver", "wsgiref.simple_server", "xmlrpc.server", "multiprocessing.connection"}
 UNPICKLES = {"pickle", "_pickle", "shelve", "marshal", "dill", "cloudpickle", "joblib"}
 SHARED = {"gettempdir", "mkstemp", "mktemp"}
 SHARED_FOLDERS = {"/tmp", "/var/tmp", "/dev/shm"}
@@ -41,14 +49,23 @@ WHO_USES_SHARED_FOLDERS = {
 
 
 def listens(tree: ast.AST) -> bool:
-    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(getattr(each, "attr", getattr(each, "id", "")) in LISTENS for each in calls)
+    """By any mention of a function that does, since it may be called under another name, or of a module of servers."""
+    named = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
+    return bool((named | _imported(tree)) & (LISTENS | SERVERS))
 
 
 def unpickles(tree: ast.AST) -> bool:
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    return any(name.partition(".")[0] in UNPICKLES for name in modules) or _allows_pickles(tree)
+    return any(name.partition(".")[0] in UNPICKLES for name in _imported(tree)) or _allows_pickles(tree)
+
+
+def _imported(tree: ast.AST) -> set[str]:
+    """The modules, and what is taken of them: by its own name, and with that of its module before it."""
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module, names = node.module or "", {alias.name for alias in node.names}
+            found |= {module} | names | {f"{module}.{name}" for name in names}
+    return found
 
 
 def _allows_pickles(tree: ast.AST) -> bool:
@@ -77,6 +94,12 @@ PLANTED = {
         "def f(door): door.bind('\\0name')",
         "import asyncio\nasync def f(): await asyncio.start_server(print, port=1)",
         "import http.server\nhttp.server.HTTPServer(('', 1), None)",
+        "from http.server import ThreadingHTTPServer as Server\nclass Mine(Server): pass",
+        "from http import server",
+        "import socketserver as s\nclass Mine(s.ThreadingTCPServer): pass",
+        "from multiprocessing.connection import Listener\nListener()",
+        "async def f(loop): await loop.create_datagram_endpoint(print)",
+        "from asyncio import start_unix_server as begin\nbegin",
     ],
     "unpickles": [
         "import pickle",

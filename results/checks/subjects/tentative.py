@@ -112,8 +112,8 @@ CHECKS: tuple[Check, ...] = (
             f"at most {frame['apart'].max():.3f} apart, {frame['windows'].sum():,} windows"
         ),
         expected=lambda evidence: f"at most {MOST_APART:g} apart in every window, or in those of few results together",
-        asks="in windows that missed the same input throughout, accuracy is the output fidelity that is predicted; windows "
-        f"of fewer than {MANY} results that missed the same are judged together, if they have {TELLING} results",
+        asks="in windows that missed the same input throughout, accuracy is the output fidelity that is predicted; "
+        f"those of fewer than {MANY} results that missed the same are judged together, if they have {TELLING} results",
         asked_of="`engine.tentative`, with a query each result of which comes from one path through the dataflow",
         applies=fidelity_describes,
     ),
