@@ -26,6 +26,8 @@ from results.regression import records
 from results.runs import store
 from results.summary.findings import REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION, TABLES
+from tests.unit.results.protection import runs as protected_runs
+from tests.unit.results.protection.runs import QUERY, TASK
 from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
@@ -92,13 +94,29 @@ def write_run(run_id: str, started_ns: int = START_NS, dag_run: str | None = DAG
     return run
 
 
+MORE_S = (-0.5, 0.1, 0.4)  # by how much runs of one protection differ
+UNJUDGED = 2 * len(MORE_S)
+
+
 def write_everything() -> None:
-    """Put runs with a history, a comparison, a reproduction and a live run below $AFTERSHOCK_HOME."""
+    """Put runs with a history, a comparison, protections, a reproduction and a live run below $AFTERSHOCK_HOME."""
     for number, level in enumerate(LEVELS):
         write_night(number, level)
     write_regression()
+    write_protections()
     write_reproduction()
     write_live_run()
+
+
+def write_protections() -> None:
+    """Two protections of a workload in three runs each: one is faster, the other loses less with each fault."""
+    for number, more_s in enumerate(MORE_S):
+        started_ns = START_NS - (100 + number) * 86_400 * 10**9
+        seen = {"service_rate": 1000.0 + 20 * more_s, "started_ns": started_ns}
+        fast = {"engine": QUERY, "useful_s": 90.0, "checkpoint_s": 10.0, "costs_s": (10.0 + more_s, 9.0)}
+        safe = {"engine": TASK, "useful_s": 80.0, "checkpoint_s": 20.0, "costs_s": (4.0 + more_s, 4.2)}
+        protected_runs.write_run(f"fast-{number}", **fast, **seen)
+        protected_runs.write_run(f"safe-{number}", **safe, **seen)
 
 
 def write_night(number: int, utilization: float) -> store.Run:

@@ -24,6 +24,7 @@ from tests.e2e.example_run import (
     LIVE,
     REGRESSION,
     START_NS,
+    UNJUDGED,
     addresses,
     write_everything,
     write_failed_run,
@@ -90,12 +91,12 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
     page.goto(server)
     plugin_link(page).click()
     frame = pages_frame(page)
-    expect(frame.get_by_role("row")).to_have_count(3 + len(LEVELS))
+    expect(frame.get_by_role("row")).to_have_count(3 + len(LEVELS) + UNJUDGED)
     expect(frame.get_by_role("row").nth(1)).to_contain_text("wordcount-one")
     screenshot(page, "runs")
     frame.get_by_label("Verdict").select_option("unknown")
     frame.get_by_role("button", name="Show").click()
-    expect(frame.get_by_role("row")).to_have_count(2)
+    expect(frame.get_by_role("row")).to_have_count(2 + UNJUDGED)
     frame.get_by_role("link", name="Show all").click()
     frame.get_by_role("link", name="wordcount-one", exact=True).click()
     expect(frame.get_by_role("heading", level=1)).to_contain_text("wordcount-one")
@@ -168,6 +169,7 @@ PAGES = {
     "run": "runs/wordcount-one",
     "run-failed": "runs/wordcount-two",
     "compare": "compare?run=night-00&run=night-15",
+    "matrix": "matrix",
     "history": "history",
     "regressions": "regressions",
     "regression": f"regressions/{REGRESSION}",
