@@ -43,14 +43,15 @@ def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
     """The page of one setting."""
     shown = known.shown
     protections = [] if shown is None else shown.protections
-    cells = [[cell(column, each.estimates[column.name]) for column in COLUMNS] for each in protections]
+    columns = [column for column in COLUMNS if any(each.estimates[column.name] for each in protections)]
+    cells = [[cell(column, each.estimates[column.name]) for column in columns] for each in protections]
     return render(
         request,
         "matrix.html",
         every=[(each.setting, each.failures or "", title(each), each.protections) for each in known.every],
         shown=shown,
         title=None if shown is None else title(shown),
-        columns=COLUMNS,
+        columns=columns,
         rows=list(zip(protections, cells, strict=True)),
         sentences=[] if shown is None else sentences(shown),
         per_hour=HOUR_S,
