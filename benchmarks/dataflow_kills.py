@@ -60,14 +60,7 @@ class Case:
 
 
 class Amiss(Exception):
-    """An episode did not come to its end, or its output is not exact; its files are kept, and the message says where.
-
-    kills   that it had, as far as that is known
-    """
-
-    def __init__(self, message: str, kills: int = 0) -> None:
-        super().__init__(message)
-        self.kills = kills
+    """An episode did not come to its end, or its output is not exact; the message says where its files are."""
 
 
 def main() -> None:
@@ -146,7 +139,7 @@ def run_episode(case: Case, seed: int, rig_of: MakeRig = as_processes) -> Episod
     finally:
         rig.close()
     if not episode.verdict.exact:
-        raise Amiss(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}", kills_of(episode))
+        raise Amiss(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
     shutil.rmtree(root)
     return episode
 

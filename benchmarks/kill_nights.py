@@ -2,7 +2,7 @@
 
 `.venv/bin/python -m benchmarks.kill_nights --ledger kills.jsonl [--strategies passive ...] [--kills 200] [--hours 8]`
 runs episodes as `dataflow_kills` does, with protocol `batch-aligned`, until each strategy has had so many kills, or for
-so long. Next comes the strategy with the fewest kills so far. Its queries take turns.
+so long. Next comes the strategy with the fewest episodes so far. Its queries take turns.
 
 The ledger gets one line for each episode when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. An episode that is amiss counts no kills; its line names its files. Prints kills by
@@ -75,13 +75,14 @@ class Ledger:
     def next(self, strategies: Sequence[str], most: int) -> tuple[str, str, int] | None:
         """Strategy, query and seed of the next episode; None if all strategies have had so many kills.
 
-        An episode that is amiss is not tried again: the next one has another seed.
+        An episode that is amiss is not tried again: the next one has another seed, and the others have their turns.
         """
         left = [each for each in strategies if self.kills(each) < most]
         if not left:
             return None
-        strategy = min(left, key=self.kills)
-        before = sum(line.strategy == strategy for line in self.lines)
+        episodes = Counter(line.strategy for line in self.lines)  # not kills: those of episodes amiss do not count
+        strategy = min(left, key=lambda each: episodes[each])
+        before = episodes[strategy]
         return strategy, NIGHT_QUERIES[before % len(NIGHT_QUERIES)], before
 
     def table(self, strategies: Iterable[str]) -> str:

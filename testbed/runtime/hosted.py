@@ -19,29 +19,24 @@ At: TypeAlias = Callable[..., None]
 
 
 class Timed(Partition):
-    """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`.
+    """Of a partition: reports how long each of its checkpoints took to `on_checkpoint` [s], and its CPU time [s].
 
-    turns_s       CPU time of its turns [s]
-    checkpoint_s  part of that for taking checkpoints [s]
+    processing_s  CPU time of its turns, without that of any checkpoint that was taken meanwhile [s]
+    checkpoint_s  CPU time for taking checkpoints, in its turns and between them [s]
     input_bytes   of a copy: size of the messages that have come for it
     """
 
-    on_checkpoint_time: Callable[[float], None]
-    turns_s = checkpoint_s = 0.0
+    on_checkpoint: Callable[[float, float], None]
+    processing_s = checkpoint_s = 0.0
     input_bytes = 0
-
-    def charge(self, since_s: float) -> float:
-        """Its turn began at this CPU time of the thread [s] and ends now; returns the CPU time at which it ends."""
-        now_s = time.thread_time()
-        self.turns_s += now_s - since_s
-        return now_s
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
         """Take a checkpoint, as the partition does, and report how long that took."""
-        begun_s, cpu_s = time.perf_counter(), time.thread_time()
+        begun_s, begun_cpu_s = time.perf_counter(), time.thread_time()
         super().checkpoint(number, forced)
-        self.on_checkpoint_time(time.perf_counter() - begun_s)
-        self.checkpoint_s += time.thread_time() - cpu_s
+        cpu_s = time.thread_time() - begun_cpu_s
+        self.checkpoint_s += cpu_s
+        self.on_checkpoint(time.perf_counter() - begun_s, cpu_s)
 
     @property
     def retained_bytes(self) -> int:
@@ -85,7 +80,8 @@ class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
 class Hosted:
     """The partitions of one session. A partition that is woken gets a turn.
 
-    checkpoint_s   time that partitions have spent in taking checkpoints [s]
+    checkpoint_s      time that partitions have spent in taking checkpoints [s]
+    checkpoint_cpu_s  CPU time of that [s]
     """
 
     def __init__(self, job: Job, layout: Layout) -> None:
@@ -93,7 +89,7 @@ class Hosted:
         self._job = job
         self._partitions: dict[int, Timed] = {}
         self._awake: dict[int, None] = {}
-        self.checkpoint_s = 0.0
+        self.checkpoint_s = self.checkpoint_cpu_s = 0.0
 
     def __contains__(self, number: int) -> bool:
         return number in self._partitions
@@ -116,7 +112,7 @@ class Hosted:
             partition = TimedBatchedPartition(*common, job.batching)
         else:
             partition = TimedPartition(*common)
-        partition.on_checkpoint_time = self._add_checkpoint_time
+        partition.on_checkpoint = self._add_checkpoint
         self._partitions[number] = partition
         return partition
 
@@ -149,9 +145,18 @@ class Hosted:
             del self._awake[number]
             yield self._partitions[number]
 
+    @property
+    def working_s(self) -> float:
+        """CPU time of this thread without that for checkpoints [s]. Its differences are what turns take.
+
+        A checkpoint that is taken between two turns is then in neither.
+        """
+        return time.thread_time() - self.checkpoint_cpu_s
+
     def clear(self) -> None:
         """Forget all partitions: the session is over."""
         self._partitions, self._awake = {}, {}
 
-    def _add_checkpoint_time(self, seconds: float) -> None:
+    def _add_checkpoint(self, seconds: float, cpu_s: float) -> None:
         self.checkpoint_s += seconds
+        self.checkpoint_cpu_s += cpu_s

@@ -108,10 +108,12 @@ class Hosting:
     def work(self, until_s: float) -> bool:
         """Let partitions take what has come until the monotonic clock says so; returns whether any could go on."""
         while self._hosted.awake and time.monotonic() < until_s:
-            cpu_s = time.thread_time()
+            begun_s = self._hosted.working_s
             for partition in self._hosted.turn():
                 self._serve(partition)
-                cpu_s = partition.charge(cpu_s)
+                ended_s = self._hosted.working_s
+                partition.processing_s += ended_s - begun_s
+                begun_s = ended_s
             self._exchange.give_credit()
         return self._hosted.awake
 

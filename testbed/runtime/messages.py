@@ -122,7 +122,7 @@ class Cost:
     """What a partition has taken since the slot has it.
 
     muted           whether it is a copy
-    processing_s    CPU time of its turns but for checkpoints [s]
+    processing_s    CPU time of its turns, without checkpoints [s]
     checkpoint_s    CPU time for taking and writing its checkpoints [s]
     records         that it has processed; of a source, that it has emitted
     input_bytes     of a copy: size of the messages that have come for it; none come for that of a source

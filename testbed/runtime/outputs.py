@@ -25,6 +25,10 @@ from testbed.runtime.sinks import Files, Nowhere, Outlet
 T = TypeVar("T")
 MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
 MOST_BATCHES = 16  # under way, of a sink that publishes each batch by itself
+MOST_TOGETHER = (
+    MOST_BATCHES  # numbers of one publication: a sink's copy brings all that it withheld when it is promoted,
+)
+# which may be too much for the time that a transaction has
 
 
 class Outputs:
@@ -115,7 +119,8 @@ class SinkOutput:
 
     `on_published` is called with the last number that is out, after each publication; `on_written` when there is room.
     Only one thing is written or published at a time; what gathers meanwhile is written or published together, since a
-    transaction takes about as long with several batches as with one.
+    transaction takes about as long with several batches as with one. A publication has at most `MOST_TOGETHER` numbers,
+    the lowest first.
     """
 
     def __init__(
@@ -171,7 +176,7 @@ class SinkOutput:
             self._publish_all()
 
     def _publish_all(self) -> None:
-        outputs, self._unpublished = self._unpublished, {}
+        outputs = {number: self._unpublished.pop(number) for number in sorted(self._unpublished)[:MOST_TOGETHER]}
         self._under_way += 1
         outlet = self._outlet
         self._background.submit(

@@ -68,9 +68,8 @@ class Reporting:
 
     def _cost(self, of: Timed) -> Cost:
         checkpoint_s = of.checkpoint_s + self._storing.written_of.get(of.number, 0.0)
-        processing_s = max(0.0, of.turns_s - of.checkpoint_s)
         records = of.tally.records_out if isinstance(of.layout.element, Source) else of.tally.records_in
-        return Cost(is_muted(of), processing_s, checkpoint_s, records, of.input_bytes, of.retained_bytes)
+        return Cost(is_muted(of), of.processing_s, checkpoint_s, records, of.input_bytes, of.retained_bytes)
 
     def _counts(self, here: Sequence[Partition]) -> Counts:
         sent, processed = (sum(numbers) for numbers in zip((0, 0), *(each.counts for each in here), strict=True))

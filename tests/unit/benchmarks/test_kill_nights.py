@@ -16,14 +16,22 @@ def line(strategy, kills, seed=0, amiss=""):
     return LedgerLine(strategy, "q12", seed, {"running": kills} if kills else {}, amiss=amiss)
 
 
-def test_the_strategy_with_the_fewest_kills_comes_next_with_another_query_and_seed(tmp_path):
+def test_the_strategy_with_the_fewest_episodes_comes_next_with_another_query_and_seed(tmp_path):
     ledger = Ledger(tmp_path / "kills.jsonl")
-    for each in (line("global", 11), line("passive", 5)):
+    for each in (line("global", 5), line("passive", 11), line("global", 4, 1)):
         ledger.add(each)
     assert ledger.next(["global", "passive"], 20) == ("passive", NIGHT_QUERIES[1], 1)
     ledger.add(line("passive", 7, 1))
-    assert ledger.next(["global", "passive"], 20) == ("global", NIGHT_QUERIES[1], 1)
-    assert ledger.next(["global", "passive"], 11) is None
+    assert ledger.next(["global", "passive"], 18) == ("global", NIGHT_QUERIES[2], 2)
+    assert ledger.next(["global", "passive"], 9) is None
+
+
+def test_a_strategy_whose_episodes_are_all_amiss_leaves_the_others_their_turns(tmp_path):
+    ledger = Ledger(tmp_path / "kills.jsonl")
+    for _ in range(6):
+        strategy, _, seed = ledger.next(["global", "passive", "upstream"], 100)
+        ledger.add(line(strategy, 0, seed, "lost") if strategy == "global" else line(strategy, 10, seed))
+    assert [each.strategy for each in ledger.lines] == ["global", "passive", "upstream"] * 2
 
 
 def test_another_start_goes_on_behind_the_last_episode(tmp_path):

@@ -109,6 +109,86 @@ def test_a_publication_that_fails_ends_the_slot(outlets):
         background.go_on()
 
 
+LEFT = 3  # in the last publication of a backlog
+BACKLOG = range(1, 2 * outputs.MOST_TOGETHER + LEFT + 1)
+
+
+def publish_backlog(sink):
+    """As a copy that is promoted: it asks what is out, and has what it withheld ready before it gets the answer."""
+    sink.publish(0, [])
+    for number in BACKLOG:
+        sink.publish(number, [rows(number)])
+
+
+def test_a_backlog_is_published_in_order_by_as_many_numbers_as_a_publication_may_have(outlets):
+    background, told, most = Later(), [], outputs.MOST_TOGETHER
+    sink = sink_of("batch-aligned", background, told)
+    publish_backlog(sink)
+    for _ in range(4):
+        assert not sink.empty
+        background.go_on()
+    assert numbers(outlets[0]) == [[0], [*BACKLOG[:most]], [*BACKLOG[most : 2 * most]], [*BACKLOG[-LEFT:]]]
+    assert all(out == {n: [[{"number": n}]] for n in out} for out in outlets[0].calls[1:])
+    assert (told, sink.empty) == ([0, most, 2 * most, BACKLOG[-1]], True)
+
+
+class Breaking(Files):
+    """Fails when `fails_at` is among what it is to publish."""
+
+    fails_at = None
+
+    def publish(self, given):
+        if self.fails_at in given:
+            raise Superseded("broken")
+        return super().publish(given)
+
+
+@pytest.fixture
+def shared_folder(tmp_path, monkeypatch):
+    """Every outlet writes the files of one sink there."""
+    monkeypatch.setattr(outputs, "outlet_of", lambda *_: Breaking(tmp_path))
+    return tmp_path
+
+
+def files(folder):
+    return [each.to_pylist() for each in published(folder)]
+
+
+def whole(several):
+    return [[{"number": number}] for number in several]
+
+
+def test_a_backlog_whose_second_publication_fails_comes_again_and_each_number_is_out_once(shared_folder):
+    background, told = Later(), []
+    first = sink_of("batch-aligned", background, told)
+    first._outlet.fails_at = BACKLOG[-1 - LEFT]
+    publish_backlog(first)
+    for _ in range(2):
+        background.go_on()
+    with pytest.raises(Superseded):
+        background.go_on()
+    assert files(shared_folder) == whole(BACKLOG[: outputs.MOST_TOGETHER])
+    successor = sink_of("batch-aligned", background, told)
+    publish_backlog(successor)
+    for _ in range(4):
+        background.go_on()
+    assert (files(shared_folder), successor.empty) == (whole(BACKLOG), True)
+
+
+def test_a_backlog_that_another_epoch_interrupts_comes_again_and_each_number_is_out_once(shared_folder):
+    background = Later()
+    sink = sink_of("batch-aligned", background)
+    publish_backlog(sink)
+    for _ in range(2):
+        background.go_on()
+    sink.reopen()
+    assert files(shared_folder) == whole(BACKLOG[: outputs.MOST_TOGETHER])
+    publish_backlog(sink)
+    for _ in range(5):
+        background.go_on()
+    assert (files(shared_folder), sink.empty) == (whole(BACKLOG), True)
+
+
 @pytest.mark.parametrize(("protocol", "most"), [("coordinated", 2), ("batch-aligned", 16)])
 def test_a_sink_takes_no_more_than_its_bound(outlets, protocol, most):
     background = Later()
