@@ -14,7 +14,8 @@ from experiments.engines import EngineName
 from experiments.errors import AftershockError
 from experiments.locks import locked
 from experiments.spec import Experiment, LoadMode
-from results.runs import store
+from results.runs.home import home
+from results.runs.json_files import read_json, write_json
 
 # Every step of a run, and what it does.
 STEPS = {
@@ -54,7 +55,7 @@ def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     with locked(_path().with_suffix(".lock"), "the times of steps"):
         past = _read()
         kind = _kind(experiment)
-        store.write_json(_path(), past | {kind: past.get(kind, {}) | took})
+        write_json(_path(), past | {kind: past.get(kind, {}) | took})
 
 
 def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
@@ -86,7 +87,7 @@ def _kind(experiment: Experiment) -> str:
 
 def _read() -> dict[str, dict[str, float]]:
     try:
-        found = store.read_json(_path())
+        found = read_json(_path())
     except (OSError, AftershockError):
         return {}
     kinds = found.items() if isinstance(found, dict) else ()
@@ -98,4 +99,4 @@ def _numbers(times: dict[str, object]) -> dict[str, float]:
 
 
 def _path() -> Path:
-    return store.home() / "step-times.json"
+    return home() / "step-times.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.findings import table_or_empty
 
@@ -21,10 +22,13 @@ class CopyRow(NamedTuple):
 
 
 def copies_of(run: Run) -> list[CopyRow]:
-    """The copies by partition; none of a run without copies."""
-    table = table_or_empty(run, "copies")
+    """The copies by partition that were reported for some time; none of a run without copies, or with a damaged table."""
+    try:
+        table = table_or_empty(run, "copies")
+    except Damaged:
+        return []
     found = []
-    for (partition, host), rows in table.groupby(["partition", "host"], sort=True):
+    for (partition, host), rows in table[table["seconds"] > 0].groupby(["partition", "host"], sort=True):
         seconds = float(rows["seconds"].sum())
         both = rows.dropna(subset=["primary_cpu_s"])
         primary = float(both["primary_cpu_s"].sum() / both["seconds"].sum()) if len(both) else None

@@ -75,6 +75,12 @@ def test_a_page_has_means_by_copy(tmp_path):
     assert row.input_rate_bytes == 9000
 
 
+def test_a_damaged_table_shows_no_copies(tmp_path):
+    run = run_with(tmp_path, [JOINED, *map(second, range(10, 20))])
+    (run.tables / "copies.parquet").write_bytes(b"no table")
+    assert copies_of(run) == []
+
+
 def run_with(root, journal):
     run = synthetic.make_run(root, changes={})
     run.write_table("copies", RUN_TABLES["copies"].of(rows_of(journal)))
