@@ -47,8 +47,8 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
     axes = figure.subplots()
     for rate, rows in table.groupby("rate"):
-        means = rows.groupby("interval_s")["share"].median()
-        axes.plot(means.index, means, marker="o", color=COLORS[float(str(rate))], label=f"{rate:g} records/s")
+        medians = rows.groupby("interval_s")["share"].median()
+        axes.plot(medians.index, medians, marker="o", color=COLORS[float(str(rate))], label=f"{rate:g} records/s")
     axes.set(xlabel="checkpoint interval [s]", ylabel="CPU of checkpoints / of processing", ylim=(0, None))
     axes.legend()
     return figure

@@ -59,7 +59,8 @@ def latencies(cell: Cell) -> Iterator[Row]:
     found = cell.table("partition_recoveries")
     if found.empty:
         return
-    lost = found[found["fault"].notna() & found["how"].isin([RecoveredHow.RESTORED, RecoveredHow.PROMOTED, "lost"])]
+    struck = [RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST]
+    lost = found[found["fault"].notna() & found["how"].isin(struck)]
     if lost.empty or lost["reached_ns"].isna().any():
         return
     took_s = (lost["reached_ns"] - lost["notice_ns"]).astype(float) / 1e9

@@ -15,6 +15,8 @@ from models.replay.task_batches import Stages, Strike, TaskBatches
 from models.replay.work import Array
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, StruckFault, Unreplayable
 
+COLD, AWAY = "the first task on a host that had come back", "how long a task takes while hosts are away"
+
 
 def task_batches(
     struck: MeasuredProcess,
@@ -51,32 +53,39 @@ def _stages(process: MeasuredProcess) -> Stages:
 
 
 def _strikes(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator, runs: int) -> list[Strike]:
-    excesses_s, paces = _excesses_s(source), _paces(source)
+    measured = {COLD: _excesses_s(source), AWAY: _paces(source)}
     names = sorted({host for each in struck.strikes for host in each.targets})
-    weights, found = rng.exponential(size=(runs, len(source.strikes))), []
+    found, faults = list[Strike](), [each.fault for each in source.strikes]
+    weights = pd.DataFrame(rng.exponential(size=(runs, len(faults))), columns=faults)
     for strike in struck.strikes:
         whole, own = struck.stops_all(strike), [strike.fault] if source is struck else []
         hosts = np.isin(range(struck.experiment.cluster.workers), [names.index(host) for host in strike.targets])
         back_s = np.full(runs, 0.0 if whole else _until_s(struck, strike))
-        cold_s, pace = (_drawn(known.drop(index=own, errors="ignore"), weights, rng) for known in (excesses_s, paces))
+        others = {what: table.drop(index=own, errors="ignore") for what, table in measured.items()}
+        cold_s, pace = (_drawn(known, what, weights, rng) for what, known in others.items())
         found.append(Strike(None if whole else hosts, back_s, cold_s, pace))
     return found
 
 
-def _drawn(known: pd.DataFrame, weights: Array, rng: np.random.Generator) -> Array:
-    """For each stage one of the values that are known of it, in each run, (runs, stages)."""
-    given = [known[stage].dropna().to_numpy(dtype=float) for stage in known]
-    return np.stack([each[draw(rng, weights[:, : len(each)])] for each in given], axis=1)
+def _drawn(known: pd.DataFrame, what: str, weights: pd.DataFrame, rng: np.random.Generator) -> Array:
+    """For each stage one of the values that are known of it, in each run, (runs, stages).
 
-
-def _known(measured: dict[int, pd.Series], stages: list[int], what: str) -> pd.DataFrame:
-    """What was measured, by fault and by stage; nan where it was not. Raises `Unreplayable` if there is too little."""
-    table = pd.DataFrame(measured.values(), index=list(measured), columns=stages, dtype=float)
-    for stage, seen in table.notna().sum().items():
-        if seen < FEWEST_RECOVERIES:
-            told = f"{what} of stage {stage} was measured after {seen} faults"
+    A fault has the same weight for every stage, strike and quantity of a run: a column of `weights` is a fault.
+    Raises `Unreplayable` if too few values are known.
+    """
+    drawn = []
+    for stage in known:
+        given = known[stage].dropna()
+        if len(given) < FEWEST_RECOVERIES:
+            told = f"{what} of stage {stage} was measured after {len(given)} other faults"
             raise Unreplayable(f"{told}; at least {FEWEST_RECOVERIES} are needed")
-    return table
+        drawn.append(given.to_numpy(dtype=float)[draw(rng, weights[given.index].to_numpy())])
+    return np.stack(drawn, axis=1)
+
+
+def _known(measured: dict[int, pd.Series], stages: list[int]) -> pd.DataFrame:
+    """What was measured, by fault and by stage; nan where it was not."""
+    return pd.DataFrame(measured.values(), index=list(measured), columns=stages, dtype=float)
 
 
 def _paces(process: MeasuredProcess) -> pd.DataFrame:
@@ -93,7 +102,7 @@ def _paces(process: MeasuredProcess) -> pd.DataFrame:
             by_fault[strike.fault], away = warm[now].groupby("stage")["by_record_s"].mean(), away | now
     usual_s = warm[~away].groupby("stage")["by_record_s"].mean()
     relative = {fault: found_s / usual_s for fault, found_s in by_fault.items()}
-    return _known(relative, sorted(done["stage"].unique()), "how long a task takes while hosts are away")
+    return _known(relative, sorted(done["stage"].unique()))
 
 
 def _done(process: MeasuredProcess) -> pd.DataFrame:
@@ -126,7 +135,7 @@ def _excesses_s(process: MeasuredProcess) -> pd.DataFrame:
     came_s = process.tasks.groupby(["host", "executor"])["launched_s"].min()
     partial = [strike for strike in process.strikes if not process.stops_all(strike)]
     rows = {strike.fault: _of_fault(process, strike, firsts, came_s) for strike in partial}
-    return _known(rows, sorted(done["stage"].unique()), "the first task on a host that had come back")
+    return _known(rows, sorted(done["stage"].unique()))
 
 
 def _of_fault(process: MeasuredProcess, strike: StruckFault, firsts: pd.DataFrame, came_s: pd.Series) -> pd.Series:

@@ -84,7 +84,7 @@ def furthest(contestants: Sequence[Contestant]) -> float:
 
 
 def wins(contestants: Sequence[Contestant]) -> list[Win]:
-    """Who gets the most done, from no failures on up; empty of fewer than two."""
+    """Who gets the most done, from no failures on up; empty only of fewer than two."""
     if len(contestants) < 2:
         return []
     spans = _spans(contestants, furthest(contestants))
@@ -133,13 +133,13 @@ def compared_rates(contestants: Sequence[Contestant]) -> Floats:
 
 def _spans(contestants: Sequence[Contestant], end: float) -> list[tuple[float, float, int]]:
     """Since, until and the number of the best, by the means; neighbours that share the best are one."""
-    meetings = {0.0, end}
+    meetings = set[float]()
     for one, other in combinations(contestants, 2):
         for first, second in ((one, other), (other, one)):
             at = float(_ahead(first, second))
             meetings |= {at} if 0 < at < end else set()
     spans: list[tuple[float, float, int]] = []
-    for since, until in pairwise(sorted(meetings)):
+    for since, until in pairwise([0.0, *sorted(meetings), end]):
         best = int(np.argmax([each.at((since + until) / 2) for each in contestants]))
         if spans and spans[-1][2] == best:
             since = spans.pop()[0]

@@ -120,7 +120,7 @@ class Matrix:
         """Why nobody wins; None if somebody does."""
         if self.load is LoadMode.RATE:
             return NO_RATE
-        return None if self.wins else TOO_FEW
+        return TOO_FEW if len(self.contestants) < 2 else None
 
     def to_json(self) -> dict[str, Any]:
         """Failure rates are per second of the time that is not lost to failures."""

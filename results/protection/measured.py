@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from experiments.loads import LoadMode
+from results.damage import Damaged
 from results.protection.described import Described
 from results.runs import store
 from results.runs.store import ReadOnce
@@ -36,7 +37,11 @@ class MeasuredRun:
 
 
 def measured(run: Described) -> MeasuredRun:
-    """Read a run that is done. Raises `Damaged`, or `FileNotFoundError` for one that is removed meanwhile."""
+    """Read a run that is done.
+
+    Raises `Damaged`, also where faults took effect and no ledger tells what they cost, which is not that they cost
+    nothing. Raises `FileNotFoundError` for a run that is removed meanwhile.
+    """
     tables = ReadOnce.of(store.published(run.row.run_id))
     ledger, metrics = ledger_seconds(tables), run.row.metrics
     share = None if ledger is None else _checkpoint_share(ledger)
@@ -44,7 +49,7 @@ def measured(run: Described) -> MeasuredRun:
         run.row.run_id,
         _rate(run, share),
         share,
-        _fault_costs_s(run, tables),
+        _fault_costs_s(run, tables, ledger),
         0.0 if ledger is None else ledger["window"],
         metrics.get("p99_latency_s"),
         metrics.get("tentative_accuracy"),
@@ -68,7 +73,7 @@ def _rate(run: Described, checkpoint_share: float | None) -> float | None:
     return service_rate * (1 - checkpoint_share)
 
 
-def _fault_costs_s(run: Described, tables: ReadOnce) -> tuple[float, ...]:
+def _fault_costs_s(run: Described, tables: ReadOnce, ledger_s: dict[str, float] | None) -> tuple[float, ...]:
     """By fault. Faults of one outage share it in the ledger, so that only their mean has a meaning.
 
     What the ledger books for no fault, or for one that took no effect, is shared by all.
@@ -76,6 +81,9 @@ def _fault_costs_s(run: Described, tables: ReadOnce) -> tuple[float, ...]:
     struck = [int(fault) for fault in took_effect(table_or_empty(tables, "faults"))["fault"]]
     if not struck:
         return ()
+    if ledger_s is None:
+        why = f"it does not tell what {len(struck)} faults cost: it has no rows, or the window of the run is not known"
+        raise Damaged(run.row.run_id, "the ledger", why)
     ledger = table_or_empty(tables, "ledger")
     failed = ledger[ledger["class"].isin(_classes(run))]
     by_fault = {int(fault): float(sum_s) for fault, sum_s in _sums(failed).items()}

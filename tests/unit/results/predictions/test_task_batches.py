@@ -244,6 +244,56 @@ def test_the_cold_executor_of_a_fault_is_that_of_others(monkeypatch):
     assert (other == 100.0).any()
 
 
+class OneFaultDraws:
+    """A generator for which only one of the faults has any weight."""
+
+    def __init__(self, column: int) -> None:
+        self._column = column
+
+    def exponential(self, size):
+        weights = np.zeros(size)
+        weights[:, self._column] = 1.0
+        return weights
+
+    def uniform(self, size):
+        return np.full(size, 0.5)
+
+
+def test_a_run_resamples_the_same_faults_for_each_strike_each_stage_and_both_costs(monkeypatch):
+    """Though the own fault is dropped for one strike, and another one was not seen in one stage."""
+    run = MeasuredProcess(simulated(0), EXPERIMENT)
+    faults = [strike.fault for strike in run.strikes]
+    numbered = pd.DataFrame({stage: [float(fault) for fault in faults] for stage in (0, 1)}, index=faults)
+    monkeypatch.setattr(task_batches, "_paces", lambda source: numbered)
+    monkeypatch.setattr(task_batches, "_excesses_s", lambda source: numbered.mask(_first_of_stage_1(numbered)))
+    drawn = task_batches._strikes(run, run, OneFaultDraws(5), 3)
+    for strike, given in zip(run.strikes, drawn, strict=True):
+        if strike.fault != faults[5]:
+            assert (given.cold_s == faults[5]).all()
+            assert (given.pace == faults[5]).all()
+
+
+def _first_of_stage_1(table):
+    hidden = pd.DataFrame(data=False, index=table.index, columns=table.columns)
+    hidden.iloc[0, 1] = True
+    return hidden
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_so_many_faults_must_be_known_besides_a_fault_itself(monkeypatch, others):
+    run = MeasuredProcess(simulated(0), EXPERIMENT)
+    known = task_batches._excesses_s(run)
+    known.iloc[1 + others :] = np.nan
+    known.iloc[: 1 + others] = 1.0
+    monkeypatch.setattr(task_batches, "_excesses_s", lambda source: known)
+    rng = np.random.default_rng(1)
+    if others < 2:
+        with pytest.raises(Unreplayable, match="of stage 0 was measured after 1 other faults; at least 2 are needed"):
+            task_batches._strikes(run, run, rng, 5)
+    else:
+        assert (task_batches._strikes(run, run, rng, 5)[0].cold_s == 1.0).all()
+
+
 def test_a_run_whose_faults_all_stop_the_query_needs_no_tasks():
     """A kill of the driver does, in mode task, too."""
     run = without(simulated(0), "faults", kind="driver-kill")

@@ -109,6 +109,11 @@ def test_failures_without_costs_are_compared_as_far_as_they_were_tried():
     assert furthest([contestant("a", 900.0, 0.0, 0.01), contestant("b", 800.0, 0.0, 0.03)]) == 0.03
 
 
+def test_if_neither_costs_nor_a_failure_rate_are_known_the_best_without_failures_wins():
+    (win,) = wins([contestant("a", 800.0, 0.0, 0.0), contestant("b", 900.0, 0.0, 0.0)])
+    assert (win.winner, win.since, win.until, win.tried) == ("b", 0.0, 0.0, False)
+
+
 def test_an_estimate_without_draws_is_refused():
     few = mean([1.0, 2.0], "few")
     with pytest.raises(ValueError, match="too few"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from results.protection import matrix
@@ -141,6 +142,40 @@ def test_runs_that_do_not_count_are_counted_and_change_nothing():
     assert one.left_out == {
         LeftOut.INEXACT: 1, LeftOut.FAILED: 1, LeftOut.OUTDATED: 1, LeftOut.UNREADABLE: 1
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", ["rows", "file", "window"])
+def test_a_run_whose_ledger_tells_no_costs_is_unreadable_and_not_one_whose_faults_were_free(empty):
+    both()
+    fast("without")
+    tables = store.home() / "runs" / "without" / "tables"
+    if empty == "file":
+        (tables / "ledger.parquet").unlink()
+    else:
+        name, change = {"rows": ("ledger", lambda rows: rows[:0]), "window": ("runs", _without_window)}[empty]
+        path = tables / f"{name}.parquet"
+        change(pd.read_parquet(path, dtype_backend="pyarrow")).to_parquet(path)
+    (one,) = found()
+    assert one.left_out == {LeftOut.UNREADABLE: 1}
+    assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
+
+
+def _without_window(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs.assign(window_end_ns=runs["window_start_ns"])
+
+
+def test_a_run_that_nothing_struck_needs_no_ledger():
+    fast("quiet", costs_s=(), p99_s=1.0, fields={"load": {"mode": "rate", "rate": 3000}})
+    (store.home() / "runs" / "quiet" / "tables" / "ledger.parquet").unlink()
+    (one,) = found()
+    assert (values(one, "quiet_p99_s"), one.left_out) == ([1.0], {})
+
+
+def test_of_faults_that_cost_nothing_the_higher_rate_wins():
+    both(costs_s=(0.0, 0.0))
+    (one,) = found()
+    assert [win.winner for win in one.wins] == [one.protections[0].label]
+    assert one.why_no_winner is None
 
 
 def test_old_runs_give_way_to_newer_ones(monkeypatch):
