@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_until
 from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import Job
@@ -35,7 +37,12 @@ CASES = (
     ("batch-aligned", Delivery.EXACTLY_ONCE),
 )
 QUERY, SLOTS, INTERVAL_S, BATCH_S, MS = "q1", 2, 2.0, 0.25, 1e6
-WARM_S, LEFT_OUT_S, LOOK_S = 5.0, 6.0, 0.05  # output is out at the latest three intervals after it was due
+START_S, WARM_S, LEFT_OUT_S, LOOK_S = (
+    60.0,
+    5.0,
+    6.0,
+    0.05,
+)  # output is out at the latest three intervals after it was due
 
 
 def main() -> None:
@@ -44,7 +51,8 @@ def main() -> None:
     print("protocol       delivery      records  p50 ms  p99 ms  highest  load", flush=True)
     for records in given.records:
         for protocol, delivery in CASES:
-            found = np.concatenate(list(_latencies(protocol, delivery, records, given.rate, given.seconds)))
+            files = _latencies(protocol, delivery, records, given.rate, given.seconds)
+            found = np.concatenate([np.empty(0), *files])
             p50, p99, highest = np.quantile(found, [0.5, 0.99, 1.0]) / MS if found.size else [np.nan] * 3
             figures = f"{records:7} {p50:7.0f} {p99:7.0f} {highest:8.0f} {os.getloadavg()[0]:5.0f}"
             print(f"{protocol:14} {delivery.value:13} {figures}", flush=True)
@@ -68,9 +76,8 @@ def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, sec
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:
-        while watch.stage is not Stage.RUNNING:
-            time.sleep(LOOK_S)
-            watch.follow()
+        if not poll_until(lambda: _is_running(watch), interval_s=LOOK_S, limit_s=START_S):
+            raise EnvironmentFailure(f"the slots do not run after {START_S:g} s", f"look at {rig.journal}")
         time.sleep(WARM_S)
         begin_ns = time.time_ns()
         time.sleep(seconds + LEFT_OUT_S)
@@ -79,7 +86,12 @@ def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, sec
         watch.close()
         rig.close()
     yield from _in_files(job, begin_ns, end_ns)
-    shutil.rmtree(root)
+    shutil.rmtree(root)  # kept where something failed
+
+
+def _is_running(watch: Watch) -> bool:
+    watch.follow()
+    return watch.stage is Stage.RUNNING
 
 
 def _in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:

@@ -2,8 +2,10 @@
 
 Records are spread evenly over many items, so those of one item are a Poisson process, and a window of W records stays
 open until W - 1 others have come: for a time with a gamma distribution. One record in W opens a window and one closes
-it, so the windows older than a are Poisson, with mean N(a) = (1 / W) times the integral of P(duration > s) from a on.
-The oldest is not older than a with probability exp(-N(a)), and the log has 2 / W entries for each record since then.
+it, so N(a) = (1 / W) times the integral of P(duration > s) from a on is the mean number of windows older than a. Each
+item has one window at most. For many items, of which few have so old a window, that number is nearly Poisson: the
+oldest is not older than a with probability exp(-N(a)). The log has 2 / W entries for each record since then, on
+average.
 
 The derivation is ours. The paper has only a measured value: about 500,000 entries for 100,000 items and W = 10.
 """
@@ -32,6 +34,8 @@ def oldest_window(items: float, size: int, probability: float) -> float:
         items: how many there are, at least 1.
         size: records of a window, at least 2.
         probability: between 0 and 1, both excluded; at least that no window is open.
+
+    Raises `BadInput`.
     """
     for name, value, fits, allowed in (
         ("items", items, items >= 1, "1 or more"),
@@ -43,7 +47,9 @@ def oldest_window(items: float, size: int, probability: float) -> float:
     older = -math.log(probability)
     if windows_older_than(items, size, 0) <= older:
         return 0.0
-    longest = float(stats.gamma(size, scale=items).isf(1e-12)) * (1 + math.log(items))
+    longest = size * items
+    while windows_older_than(items, size, longest) > older:
+        longest *= 2
     return float(optimize.brentq(lambda records: windows_older_than(items, size, records) - older, 0, longest))
 
 

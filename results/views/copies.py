@@ -22,7 +22,7 @@ class CopyRow(NamedTuple):
 
 
 def copies_of(run: Run) -> list[CopyRow]:
-    """The copies by partition that were reported for some time; none of a run without copies, or with a damaged table."""
+    """By partition what was reported of copies for some time; nothing without copies, or of a damaged table."""
     try:
         table = table_or_empty(run, "copies")
     except Damaged:
