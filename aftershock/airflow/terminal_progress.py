@@ -31,6 +31,7 @@ class TerminalProgress:
         self._run = LiveRun(run_id)
         self._began_s = self._looked_s = time.monotonic()
         self._told_s, self._told = -LINE_EVERY_S, ""
+        self._has_begun = False
         console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
@@ -69,6 +70,9 @@ class TerminalProgress:
         return progress if progress and progress.steps[0].took_s is not None else None
 
     def _show(self, progress: RunProgress | None) -> None:
+        if self._has_begun and progress is None:
+            return  # the run is over, and only Airflow has yet to say so
+        self._has_begun = progress is not None
         since_s = time.monotonic() - self._began_s
         title, waiting = (described(progress), awaited(progress)) if progress else (starting(since_s), None)
         if self._live:

@@ -1,6 +1,7 @@
 """What a terminal, and what a file, is told of the progress of a run."""
 
 import io
+import shutil
 
 import pytest
 
@@ -79,7 +80,20 @@ def test_a_terminal_shows_the_last_look_below_the_lines_and_leaves_only_those(se
     assert "\x1b[2K" in terminal.getvalue(), "what was shown is erased"
 
 
-def test_a_run_that_is_over_is_no_failure_of_its_display(tmp_path, monkeypatch, clock, capsys):
+def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):
+    with TerminalProgress(LIVE) as progress:
+        step_notes.begin(LIVE, "provision")
+        clock[0] += 10
+        progress.look()
+        shutil.rmtree(LiveRun(LIVE).root)
+        clock[0] += 60
+        progress.look()
+    starting, provision = capsys.readouterr().err.splitlines()
+    assert starting.startswith("Airflow starts: ")
+    assert provision.startswith("step 1 of 12, provision: ")
+
+
+def test_a_run_that_never_began_is_no_failure_of_its_display(tmp_path, monkeypatch, clock, capsys):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     with TerminalProgress("never-began") as progress:
         clock[0] += 60
