@@ -10,6 +10,7 @@ from aftershock.airflow.terminal_progress import TerminalProgress, awaited, desc
 from aftershock.run import step_notes
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import RunProgress, StepProgress, StepState
+from results.runs import store
 from tests.e2e.example_run import LIVE, write_live_run
 
 
@@ -85,7 +86,7 @@ def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):
         step_notes.begin(LIVE, "provision")
         clock[0] += 10
         progress.look()
-        shutil.rmtree(LiveRun(LIVE).root)
+        shutil.rmtree(store.live_directory(LIVE))
         clock[0] += 60
         progress.look()
     starting, provision = capsys.readouterr().err.splitlines()
