@@ -6,6 +6,9 @@ ID ?= all
 INPUTS ?= 1000000
 BIN := .venv/bin
 FAST := not extended and not slow
+# Each process begins with a half of the files and takes over tests of the other in the end, so that what a file makes
+# for its tests is made once.
+IN_ORDER := -n auto --dist worksteal
 # In the order of tests/conftest.py: the longest files first.
 BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -36,7 +39,7 @@ test: lint unit  ## linters, types, unit tests, and one of each kind of integrat
 	@$(BIN)/pytest $(BY_FILE) -m "$(FAST)" tests/e2e tests/integration
 
 test-all: test  ## what `make test` leaves out, too: every driver, kill campaigns, all examples of property tests
-	@$(BIN)/pytest -n 2 --hypothesis-profile thorough -m "(extended or hypothesis) and not slow" tests/unit
+	@$(BIN)/pytest $(IN_ORDER) --hypothesis-profile thorough -m "(extended or hypothesis) and not slow" tests/unit
 	@$(BIN)/pytest $(BY_FILE) -m "extended and not slow" tests/e2e tests/integration
 
 lint: setup  ## style, types and import rules
@@ -46,7 +49,7 @@ lint: setup  ## style, types and import rules
 	@$(BIN)/lint-imports
 
 unit: setup  ## unit tests only (2 minutes)
-	@$(BIN)/pytest -n auto -m "$(FAST)" tests/unit
+	@$(BIN)/pytest $(IN_ORDER) -m "$(FAST)" tests/unit
 
 fuzz: setup  ## feed fuzzers for a night (INPUTS=1000000)
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)

@@ -1,9 +1,11 @@
-"""For how long a checkpoint keeps a partition from its work, by what it holds: a copy of what changed, or all of it.
+"""For how long a checkpoint keeps a partition from its work.
 
-`.venv/bin/python -m benchmarks.dataflow_pause [--keys 1000000] [--changed 100000] [--repeats 2]`: a state with so many
-keys is updated by small batches without end, as a slot does, while a thread writes its checkpoints to a folder below
-the temporary one, every tenth a full copy. Prints the median and the longest of: taking the copy, in the slot's own
-thread; the longest time that two batches were apart while it was written; and writing it.
+`.venv/bin/python -m benchmarks.dataflow_pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
+[--repeats 2]`: a state with so many keys is updated by small batches without end, as a slot does, while a thread writes
+its checkpoints to a folder below the temporary one. Prints the median and the longest of: taking the checkpoint, in the
+slot's own thread and of its CPU time; the longest time that two batches were apart while it was written; and writing
+it. Then it prints how long making the state again takes. The state is the groups of an aggregate, the rows of one side
+of a join, or values of any kind by key.
 """
 
 from __future__ import annotations
@@ -11,62 +13,124 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.test_dataflow_core_speed import counted
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
 from testbed.core.effects import Store
 from testbed.core.snapshots import Snapshots
-from testbed.operators import Operator
-from testbed.operators.state import KeyedState
+from testbed.operators import Aggregate, Aggregation, Join, Operator
+from testbed.operators.keyed_state import KeyedState
+from testbed.operators.state import State
+from testbed.runtime.storing import letting_others_go_on
 from testbed.stores.store import DirectoryStore
 
-BATCH, DRAWN, PER_FULL, EPOCH = 256, 10_000, 10, 1
+BATCH, DRAWN, PER_FULL, EPOCH, FILLED = 256, 4_000, 10, 1, 1 << 14
+BIDS = pa.schema([("bidder", pa.int64()), ("price", pa.int64())])
+
+
+def bids(keys: np.ndarray) -> pa.RecordBatch:
+    """A bid of each of these bidders."""
+    return pa.RecordBatch.from_arrays([pa.array(keys), pa.array(keys)], schema=BIDS)
+
+
+class Groups:
+    """An aggregate's count and sum by key."""
+
+    def __init__(self) -> None:
+        self.operator = Aggregate("bidder", (Aggregation("bids", "count"), Aggregation("sum", "sum", "price")))
+        self.operator.schema(BIDS)
+        self.operator.open()
+
+    @property
+    def states(self) -> dict[str, State]:
+        """The state by name."""
+        return self.operator.states()
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Take a batch in."""
+        self.operator.process(0, batch)
+
+
+class Rows(Groups):
+    """What a join remembers of one side."""
+
+    def __init__(self) -> None:
+        self.operator = Join("bidder", "bidder")
+        self.operator.schema(BIDS, BIDS)
+        self.operator.open()
+
+
+class Values:
+    """A count by key, as any object."""
+
+    def __init__(self) -> None:
+        self.values: KeyedState[int, int, tuple[int]] = KeyedState()
+
+    @property
+    def states(self) -> dict[str, State]:
+        """The state by name."""
+        return {"values": self.values}
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Count each of its keys."""
+        keys = batch.column(0).to_pylist()
+        self.values.put_all(0, keys, [((known or (0,))[0] + 1,) for known in self.values.get_all(0, keys)])
+
+
+KINDS: dict[str, Callable[[], Groups | Values]] = {"groups": Groups, "rows": Rows, "values": Values}
 
 
 class CheckpointedState:
     """One partition's state, its checkpoints, and the thread that writes them."""
 
-    def __init__(self, keys: int, store: DirectoryStore) -> None:
+    def __init__(self, kind: str, keys: int, store: DirectoryStore) -> None:
         layout = counted()
         partition = next(each for each in layout.partitions if isinstance(each.element, Operator))
         begin = Restore(EPOCH, initial_line(layout)[partition.number], (), 0)
-        self._snapshots, self._groups = Snapshots(partition, PER_FULL - 1), KeyedState()
-        self._core = self._snapshots.fill(begin, self._states, {})
+        self._snapshots, self._state = Snapshots(partition, PER_FULL), KINDS[kind]()
+        self._core = self._snapshots.fill(begin, self._state.states, {})
         self._snapshots.restore(begin)
-        self._store, self._writer = store, ThreadPoolExecutor(1)
-        drawn = np.random.default_rng(1).integers(0, keys, (DRAWN, BATCH)).tolist()
-        self._batches, self._taken = cycle(drawn), 0
-        self._groups.put_all(0, range(keys), [(0,)] * keys)
-
-    @property
-    def _states(self) -> dict:
-        return {"groups": self._groups}
+        self._kind, self._store, self._writer = kind, store, ThreadPoolExecutor(1)
+        drawn = np.random.default_rng(1).integers(0, keys, (DRAWN, BATCH))
+        self._batches, self._taken = cycle([bids(each) for each in drawn]), 0
+        for start in range(0, keys, FILLED):
+            self._state.update(bids(np.arange(start, min(start + FILLED, keys))))
 
     def update(self) -> None:
-        """Count one batch of records into the state."""
-        keys = next(self._batches)
-        self._groups.put_all(0, keys, [(count + 1,) for (count,) in self._groups.get_all(0, keys)])
+        """Take one batch of records in."""
+        self._state.update(next(self._batches))
 
     def checkpoint(self) -> tuple[bool, tuple[float, float, float]]:
-        """Whether it was a full copy, and what it took [s]: the copy, the longest pause after it, and writing it."""
+        """Whether it was whole, and what it took [s]: taking it, the longest pause after it, and writing it."""
         self._taken += 1
-        begun_s = time.perf_counter()
-        effect = self._snapshots.take(self._core, self._states, EPOCH, self._taken, forced=False)
-        at_s = time.perf_counter()
-        copied_s, pause_s, written = at_s - begun_s, 0.0, self._writer.submit(self._write, effect)
+        begun_s = time.thread_time()
+        effect = self._snapshots.take(self._core, self._state.states, EPOCH, self._taken, forced=False)
+        taken_s, at_s, self._last = time.thread_time() - begun_s, time.perf_counter(), effect.checkpoint
+        pause_s, written = 0.0, self._writer.submit(self._write, effect)
         while not written.done():
             self.update()
             now_s = time.perf_counter()
             pause_s, at_s = max(pause_s, now_s - at_s), now_s
         self._snapshots.on_stored(EPOCH, self._taken)
-        return len(effect.checkpoint.state_keys) == 1, (copied_s, pause_s, written.result())
+        return len(effect.checkpoint.state_keys) == 1, (taken_s, pause_s, written.result())
+
+    def restore(self) -> str:
+        """Make the state of the last checkpoint again; returns how long that took."""
+        checkpoint, again = self._last, KINDS[self._kind]()
+        objects = {key: self._store.get(key) for key in checkpoint.state_keys}
+        begun_s = time.thread_time()
+        self._snapshots.fill(Restore(EPOCH, checkpoint, (), 0), again.states, objects)
+        took_s, size = time.thread_time() - begun_s, sum(map(len, objects.values()))
+        return f"restored in {took_s:.2f} s of CPU time from {len(objects)} objects with {size / 1e6:.1f} MB"
 
     def close(self) -> None:
         """End the thread that writes checkpoints."""
@@ -75,32 +139,35 @@ class CheckpointedState:
     def _write(self, effect: Store) -> float:
         begun_s = time.perf_counter()
         for key, content in effect.objects.items():
-            self._store.put(key, content())
+            self._store.put(key, letting_others_go_on(content()))
         return time.perf_counter() - begun_s
 
 
 def main() -> None:
-    """Take checkpoints, and print how long each copy, pause and write took."""
+    """Take checkpoints, and print how long taking, pause and write took."""
     given = _arguments()
     found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:
-        state = CheckpointedState(given.keys, DirectoryStore(Path(folder)))
-        state.checkpoint()
+        state = CheckpointedState(given.state, given.keys, DirectoryStore(Path(folder)))
+        found[True].append(state.checkpoint()[1])
         for _ in range(PER_FULL * given.repeats):
             for _ in range(given.changed // BATCH):
                 state.update()
             full, times = state.checkpoint()
             found[full].append(times)
+        restored = state.restore()
         state.close()
     print(f"{given.keys:,} keys, {given.changed:,} updates before each; median and longest of each [ms]\n")
-    print("            copy                pause               write")
-    for full, times in found.items():
+    print("            taking              pause               write")
+    for full, times in sorted(found.items()):
         columns = [f"{1e3 * median(each):8.1f} {1e3 * max(each):8.1f}   " for each in zip(*times, strict=True)]
-        print(f"{'everything' if full else 'changes':10}", *columns, sep="")
+        print(f"{'the whole' if full else 'changes':10}", *columns, sep="")
+    print(f"\n{restored}")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--state", choices=list(KINDS), default="groups")
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=2)

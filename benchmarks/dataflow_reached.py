@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from benchmarks.by_kill import print_by_kill
 from testbed.core.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
@@ -46,13 +46,7 @@ class Outage:
 def main() -> None:
     given = _arguments()
     outages = [_outage(given, given.seed * 1000 + number) for number in range(given.kills)]
-    names = [each.name for each in fields(Outage)]
-    print(" | ".join(["kill", *names]))
-    for number, each in enumerate(outages):
-        print(" | ".join([str(number), *(f"{getattr(each, name):.0f}" for name in names)]))
-    for name in names:
-        found = [getattr(each, name) for each in outages]
-        print(f"{name}: median {statistics.median(found):.0f}, {min(found):.0f} to {max(found):.0f}")
+    print_by_kill(outages)
 
 
 def _arguments() -> argparse.Namespace:

@@ -19,12 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from benchmarks.dataflow_throughput import comparison, job_of
+from benchmarks.dataflow_throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
 from testbed.core.coordinator import Coordinator
 from testbed.core.effects import Delete, Order
 from testbed.progress import events_read
-from testbed.queries import QUERIES
 from testbed.runtime.job import Job
 from testbed.runtime.sources import Generated
 from tests.unit.testbed.lone_slot import LoneSlot
@@ -76,7 +75,7 @@ class OneSlot(LoneSlot):
 def main() -> None:
     """Measure every protocol by turns, and print a line for each query and protocol."""
     given = _arguments()
-    print("query protocol              records  events/CPU s  share  us/event  checkpoints  load", flush=True)
+    print("query    protocol              records  events/CPU s  share  us/event  checkpoints  load", flush=True)
     for query in given.queries:
         found: dict[str, list[tuple[float, float]]] = {protocol: [] for protocol in given.protocols}
         for _ in range(given.repeats):
@@ -85,12 +84,12 @@ def main() -> None:
         base = median(rate for rate, _ in found[given.protocols[0]])
         for protocol, rates in found.items():
             rate, share = median(rate for rate, _ in rates), median(share for _, share in rates)
-            line = f"{query:5} {protocol:22} {given.records:7} {rate:13,.0f} {rate / base:6.0%} {1e6 / rate:9.3f}"
+            line = f"{query:8} {protocol:22} {given.records:7} {rate:13,.0f} {rate / base:6.0%} {1e6 / rate:9.3f}"
             print(f"{line} {share:12.1%} {os.getloadavg()[0]:5.0f}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = comparison(__doc__, [each.value for each in QUERIES], repeats=3)
+    parser = comparison(__doc__, list(WORKLOADS), repeats=3)
     parser.add_argument("--cpu", type=float, default=8.0, help="CPU seconds that are measured")
     return parser.parse_args()
 

@@ -5,9 +5,9 @@
 one driver program after another on it, the protocols by turns. Events are made inside the sources and results are
 forgotten, so that the figure is the runtime's own; the generator's cost is in it. Prints the channels between
 partitions, events per second of wall clock and of CPU time of the slots over the window, the latter also as time for
-one event, each as a share of that of the first protocol, and the bytes of protocols per byte that was sent between
-slots: of each run, and the medians of several. Wall clock means little where there is other work: the load is printed,
-too.
+one event, each as a share of that of the first protocol, and the bytes of protocols per byte of data, as if each
+message travelled by itself: of each run, and the medians of several. Wall clock means little where there is other
+work: the load is printed, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
@@ -34,13 +35,18 @@ from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
-from testbed.queries import QUERIES
+from testbed.queries import QUERIES, TestbedWorkload
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sources import Generated
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5
 EVENT_RATE = 100_000.0  # only dates the events: they are all overdue
+WORKLOADS: dict[str, TestbedWorkload] = {each.value: NexmarkSpec(query=NexmarkQuery(each.value)) for each in QUERIES}
+WORKLOADS |= {  # those of figure 5 of `cec`
+    "cec-fast": CecPricesSpec(items=2, window_records=1),
+    "cec-slow": CecPricesSpec(items=2, window_records=1000),
+}
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
 HEAD = "workers query protocol              channels   events/s  share  events/CPU s  share  us/event  protocol  load"
 
@@ -72,7 +78,7 @@ class BenchmarkCluster:
 
 
 class Figures(NamedTuple):
-    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte that was sent."""
+    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte of data."""
 
     wall: float
     cpu: float
@@ -98,7 +104,7 @@ def job_of(
     """A slot for each worker, a partition of every operator for each slot; but two for one worker."""
     return Job(
         run_id=name,
-        workload=NexmarkSpec(query=NexmarkQuery(query)),
+        workload=WORKLOADS[query],
         protocol=protocol,
         slots=workers,
         parallelism=max(2, workers),
@@ -160,7 +166,7 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
 def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
     """The arguments of whatever compares protocols, with these defaults."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--queries", nargs="+", choices=[each.value for each in QUERIES], default=queries)
+    parser.add_argument("--queries", nargs="+", choices=list(WORKLOADS), default=queries)
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=OF_ANY_STATE)
     parser.add_argument("--records", type=int, default=1024, help="records per message")
     parser.add_argument("--repeats", type=int, default=repeats, help="runs of each")
@@ -193,8 +199,10 @@ def _figures(job: Job, progress: list[dict]) -> Figures:
     blocks = events_read(last["positions"]) - events_read(first["positions"])
     events = blocks * Generated.block_events(job.input.rate)
     seconds, cpu_s = (last["at_ns"] - first["at_ns"]) / 1e9, last["cpu_s"] - first["cpu_s"]
-    protocol_bytes = sum(tally["protocol_bytes"] for tally in last["tallies"].values())
-    overhead = protocol_bytes / last["sent_bytes"] if last["sent_bytes"] else 0.0
+    protocol_bytes, data_bytes = (
+        sum(tally[name] for tally in last["tallies"].values()) for name in ("protocol_bytes", "data_bytes")
+    )
+    overhead = protocol_bytes / data_bytes if data_bytes else 0.0
     return Figures(events / seconds, events / cpu_s, overhead)
 
 

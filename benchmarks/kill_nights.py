@@ -12,8 +12,6 @@ strategy and moment. Ends with 1 if any episode in the ledger is amiss.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import signal
 import sys
 import time
@@ -23,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.dataflow_kills import Amiss, Case, run_episode
+from benchmarks.json_ledger import add_line, as_markdown, whole_lines
 from testbed.recovery import STRATEGIES
 from tests.integration.spark_jobs.kills.campaign import Episode, Means
 from tests.integration.spark_jobs.kills.jobs import TREE
@@ -58,15 +57,12 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.lines = [LedgerLine(**each) for each in _whole_lines(path)]
+        self.lines = [LedgerLine(**each) for each in whole_lines(path)]
 
     def add(self, line: LedgerLine) -> None:
         """Another episode is over."""
         self.lines.append(line)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(line)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        add_line(self._path, asdict(line))
 
     def kills(self, strategy: str) -> int:
         """How many kills a strategy has had."""
@@ -89,7 +85,6 @@ class Ledger:
         """As Markdown: kills by strategy and moment, and what was amiss."""
         names = [moment.value for moment in Moment]
         rows = [["strategy", "kills", *names, "pauses", "records", "episodes", "amiss"]]
-        rows.append(["---"] * len(rows[0]))
         for strategy in strategies:
             lines = [line for line in self.lines if line.strategy == strategy]
             moments = sum((Counter(line.moments) for line in lines), Counter())
@@ -97,18 +92,7 @@ class Ledger:
             found = [moments.total(), *(moments[name] for name in names), sum(line.pauses for line in lines)]
             counts = [*found, sum(line.records for line in lines), len(lines), amiss]
             rows.append([strategy, *(f"{each:,}" for each in counts)])
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _whole_lines(path: Path) -> list[dict]:
-    """The lines that are complete; what follows the last of them is cut off the file."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
-    return [json.loads(line) for line in whole.splitlines()]
+        return as_markdown(rows)
 
 
 def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Episode] = run_episode) -> LedgerLine:

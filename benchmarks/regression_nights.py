@@ -35,6 +35,7 @@ NOISE = {
     "checkpoint_s": (0.28, 0.05),
     "p99_latency_s": (9.0, 0.08),
 }
+WORK = {"checkpoint_s": 1, "restore_s": 1, "p99_latency_s": 1, "service_rate": -1}  # exponents of a slowdown
 SLOW_START = 0.3  # nights whose median restart is one of the slow ones
 FOLLOWED = (*NOISE, "restart_s", "lost", "wrong", "duplicated", "model_error")
 
@@ -57,10 +58,9 @@ def nights(generator: np.random.Generator, count: int) -> Nights:
 
 def slower(calm: Nights, since: int, times: float = SLOWER) -> Nights:
     """The same nights, with everything that is work taking `times` as long from night `since` on."""
-    factors = {"checkpoint_s": times, "restore_s": times, "p99_latency_s": times, "service_rate": 1 / times}
     changed = {name: values.copy() for name, values in calm.items()}
-    for name, factor in factors.items():
-        changed[name][since:] *= factor
+    for name, exponent in WORK.items():
+        changed[name][since:] *= times**exponent
     return changed
 
 

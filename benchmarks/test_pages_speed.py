@@ -20,7 +20,7 @@ from playwright.sync_api import BrowserContext, Page
 
 from results.runs import store
 from results.summary import index
-from tests.e2e.airflow_server import api_server
+from tests.e2e.airflow_server import api_server, home_of_its_own
 from tests.e2e.browser import logged_in_browser, needs_chromium
 from tests.e2e.example_run import START_NS, write_run, write_table
 
@@ -40,10 +40,7 @@ new MutationObserver(() => {
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store with a run of ten minutes, and a thousand runs of four, which share the files of their tables."""
     home = tmp_path_factory.mktemp("speed")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
-            patch.delenv(name)
-        patch.setenv("AFTERSHOCK_HOME", str(home))
+    with home_of_its_own(home):
         first = write_run("run-000")
         for number in range(1, RUNS):
             copy = store.Run(f"run-{number:03d}", first.root.with_name(f"run-{number:03d}"))

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from experiments.fault_kinds import Effect, FaultKind
+from experiments.fault_kinds import STRENGTH, Effect, FaultKind
 
-STRENGTH = {Effect.DOWN: 3, Effect.FROZEN: 2, Effect.SLOW: 1}  # of the effects on the processes of a host
 TimeT = TypeVar("TimeT", int, float)
 
 

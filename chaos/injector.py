@@ -28,10 +28,10 @@ from chaos.injection.planned_strike import PlannedStrike, planned_strikes
 from chaos.injection.preparation import Preparation
 from chaos.injection.target_queues import TargetQueues
 from experiments.waiting import poll_until
+from infra import arrivals
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.processes import take_precedence
-from infra.services import startup
 from infra.strikes.strike import Strike
 from journal.events.common import Failed
 from journal.events.injector import (
@@ -61,7 +61,7 @@ class Injector:
     is late. Proofs and heals run on one thread for each host or service (its target), so those of one target never
     overlap.
 
-    `arrival` is `infra.services.startup.arrival`. `aborted` tells whether a request to stop is an abort.
+    `arrival` is `infra.arrivals.arrival`. `aborted` tells whether a request to stop is an abort.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Injector:
         handle: Handle,
         journal: Journal,
         plan: FaultPlan,
-        arrival: Arrival = startup.arrival,
+        arrival: Arrival = arrivals.arrival,
         aborted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.driver, self.handle, self.journal, self.aborted = driver, handle, journal, aborted

@@ -7,10 +7,11 @@ Choose an id and press *Trigger*. What comes of it (a table, a plot, a verdict f
 | step | what happens |
 |---|---|
 | missing, run | of what is measured: the runs that are not there yet, each by the DAG `benchmark`, one at a time |
-| missing_then, run_then | runs that could not be told before those: at a share of the load that the first have found |
+| missing_then, run_then | runs that could not be told before those: at a load or interval that the first have found |
 | reproduce | table, plot and verdicts are made; fails unless every check passed, naming those that did not |
 
-What is computed needs no runs. A run that fails stops no other; what it would have shown is unknown. All wait in the
+What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
+A run that fails stops no other; what it would have shown is unknown. All wait in the
 pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after an interruption, trigger it again.
 """
 

@@ -33,6 +33,23 @@ class DocumentKind(Enum):
         "a fault spec, as its `trace`",
     )
     INVENTORY = ("an inventory of machines", frozenset({"hosts"}), "an experiment, as its `cluster.inventory`")
+    EXTERNAL_CLUSTER = (
+        "a cluster that is already there",
+        frozenset(
+            {
+                "master",
+                "address",
+                "brokers",
+                "broker_login",
+                "checkpoints",
+                "spark_conf",
+                "list_hosts",
+                "faults",
+                "limit_s",
+            }
+        ),
+        "an experiment with driver external, as its `cluster.inventory`",
+    )
     TOPOLOGY = (
         "a topology",
         frozenset({"operators", "streams"}),
@@ -49,8 +66,13 @@ class DocumentKind(Enum):
         return len(self.fields & document.keys())
 
 
+def kind_of(document: Mapping[Any, Any]) -> DocumentKind:
+    """The kind that a document has the most fields of."""
+    return max(DocumentKind, key=lambda kind: kind.fits(document))
+
+
 def require(wanted: DocumentKind, document: Mapping[Any, Any], field: str, source: str) -> None:
     """Raise `BadInput` about `field` for a document that is plainly of another kind than the one wanted."""
-    likeliest = max(DocumentKind, key=lambda kind: kind.fits(document))
+    likeliest = kind_of(document)
     if likeliest.fits(document) > wanted.fits(document):
         raise BadInput(field, source, f"{wanted.title}; this is {likeliest.title}, for {likeliest.taker}")

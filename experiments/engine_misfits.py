@@ -24,12 +24,14 @@ from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec,
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 ONLY_UNDER = {
     RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
-    RecoveryMode.PARTIALLY_ACTIVE: ("replication_ratio", "replication_planner"),
+    RecoveryMode.PARTIALLY_ACTIVE: ("replication_ratio", "replication_planner", "trim_every_s", "adapt_every_s"),
 }
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "spare_lines"),
-    *("planner", "planner_limit_s", "capacity", "cpu_limit", "replication_ratio", "replication_planner"),
-    *("log_extent", "log_replay", "check_interval_s", "check_period_s", "store", "store_endpoint"),
+    *("planner", "planner_limit_s", "capacity", "cpu_limit"),
+    *("replication_ratio", "replication_planner", "trim_every_s", "adapt_every_s"),
+    *("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"),
+    *("store", "store_endpoint"),
 )
 ACYCLIC_ONLY = (ProtocolName.COORDINATED, *BY_BATCH)
 IN_PARTS = frozenset({NexmarkQuery.Q8, NexmarkQuery.Q12})  # queries whose state has parts
@@ -76,8 +78,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
-    if FaultKind.DRIVER_KILL in kinds:
-        allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
+    if FaultKind.DRIVER_KILL in kinds and engine.recovers_in_parts:
+        reason = "a second driver does not know how far each partition was, so no recovery could be measured"
+        allowed = f"any other kind unless engine.recovery is {RecoveryMode.GLOBAL.value}: {reason}"
         raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
 
 
@@ -128,7 +131,7 @@ def _check_batches(engine: EngineSpec) -> None:
 
 def _check_output_log(engine: EngineSpec, workload: WorkloadSpec) -> None:
     if engine.protocol_run is not ProtocolName.OUTPUT_LOG:
-        for name in ("log_extent", "log_replay", "check_interval_s", "check_period_s"):
+        for name in ("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"):
             if (value := getattr(engine, name)) is not None:
                 raise Misfit(f"engine.{name}", value, "left out unless engine.protocol is output-log")
         return
@@ -142,6 +145,9 @@ def _check_output_log(engine: EngineSpec, workload: WorkloadSpec) -> None:
     if engine.tentative_run:
         allowed = "left out with protocol output-log: nobody has tried it"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    if engine.log_failure_rate is not None and (engine.log_extent, engine.log_replay) != (None, None):
+        allowed = "left out with engine.log_extent or engine.log_replay: costs or targets decide"
+        raise Misfit("engine.log_failure_rate", engine.log_failure_rate, allowed)
     interval_s, period_s = engine.check_pace_run_s
     if interval_s >= period_s:
         raise Misfit("engine.check_interval_s", interval_s, f"below the check period, {period_s:g} s (CI below CP)")

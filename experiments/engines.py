@@ -22,6 +22,7 @@ RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 REPLICATION_RATIO = 0.5
 SPARE_LINES = 1
+TRIM_EVERY_S = 1.0
 CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
@@ -76,23 +77,23 @@ class EngineSpec(Spec):
     partitions: Annotated[
         int,
         Field(
-            ge=1, le=1000, description="of the input topic, and of each operator unless workload.parallelism says it"
+            ge=1, le=1000, description="of the input topic, and of each operator; workload.parallelism goes before it"
         ),
     ] = 6
     protocol: Annotated[ProtocolName | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
+        int | None, Field(ge=1, le=1_000_000, description="dataflow: the most records that a message has; 1024")
     ] = None
     batch_length_s: Annotated[
         Positive | None,
         Field(description="dataflow, protocol batch-aligned: the time that a batch covers; 0.25"),
     ] = None
     chaining: Annotated[
-        bool | None, Field(description="dataflow: whether sources do what maps and filters behind them would; true")
+        bool | None, Field(description="dataflow: whether sources run the maps and filters behind them; true")
     ] = None
     standby: Annotated[
         int | None,
-        Field(ge=0, le=1000, description="dataflow: so many of the slots stand by to take the place of lost ones; 0"),
+        Field(ge=0, le=1000, description="dataflow: number of slots that stand by to take the place of lost ones; 0"),
     ] = None
     tentative: Annotated[
         bool | None,
@@ -123,7 +124,21 @@ class EngineSpec(Spec):
     ] = None
     replication_planner: Annotated[
         ReplicationPlanner | None,
-        Field(description="dataflow, recovery partially-active: what decides which have one; structure-aware"),
+        Field(description="dataflow, recovery partially-active: planner that chooses the copies; structure-aware"),
+    ] = None
+    trim_every_s: Annotated[
+        Positive | None,
+        Field(
+            description="dataflow, recovery partially-active: how often a sink's copy drops output that its primary has"
+            " published [s]; 1"
+        ),
+    ] = None
+    adapt_every_s: Annotated[
+        Positive | None,
+        Field(
+            description="dataflow, recovery partially-active: how often the coordinator chooses anew which partitions"
+            " have a copy, by measured rates [s]; never"
+        ),
     ] = None
     log_extent: Annotated[
         int | None,
@@ -141,15 +156,23 @@ class EngineSpec(Spec):
             " replay more records (U of cec); no target",
         ),
     ] = None
+    log_failure_rate: Annotated[
+        Positive | None,
+        Field(
+            description="dataflow, protocol output-log: expected failures of a partition per second; instead of"
+            " following a target, the partition then saves windows while that costs less time than it is expected to"
+            " save in recoveries, both as measured"
+        ),
+    ] = None
     check_interval_s: Annotated[
         Positive | None,
         Field(
-            description="dataflow, protocol output-log: so long in every check period a partition saves windows (CI"
-            " of cec); 0.005"
+            description="dataflow, protocol output-log: how long a partition saves windows in every check period [s]"
+            " (CI of cec); 0.005"
         ),
     ] = None
     check_period_s: Annotated[
-        Positive | None, Field(description="dataflow, protocol output-log: the check period (CP of cec); 0.1")
+        Positive | None, Field(description="dataflow, protocol output-log: the check period [s] (CP of cec); 0.1")
     ] = None
     cpu_limit: Annotated[
         float | None,
@@ -165,8 +188,8 @@ class EngineSpec(Spec):
         Field(
             ge=0,
             le=10,
-            description="dataflow, protocol coordinated: so many older lines are kept, in case objects of newer ones"
-            " can't be read; output waits until as many lines follow; 1",
+            description="dataflow, protocol coordinated: number of older recovery lines to keep, in case objects of"
+            " newer ones can't be read; output waits until as many lines follow; 1",
         ),
     ] = None
     store: Annotated[
@@ -174,7 +197,8 @@ class EngineSpec(Spec):
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
     ] = None
     store_endpoint: Annotated[
-        Annotated[str, ENDPOINT] | None, Field(description="dataflow: of S3, unless it is that of AWS")
+        Annotated[str, ENDPOINT] | None,
+        Field(description="dataflow: address of the S3 service; by default that of AWS"),
     ] = None
 
     @model_validator(mode="before")
@@ -229,6 +253,11 @@ class EngineSpec(Spec):
     def replication_planner_run(self) -> ReplicationPlanner:
         """What decides which partitions have a copy, given or by default."""
         return self.replication_planner or ReplicationPlanner.STRUCTURE_AWARE
+
+    @property
+    def trim_every_run_s(self) -> float:
+        """How often a sink's copy drops output that its primary has published [s], given or by default."""
+        return self.trim_every_s or TRIM_EVERY_S
 
     @property
     def protocol_run(self) -> ProtocolName:

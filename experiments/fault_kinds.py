@@ -23,6 +23,10 @@ class Effect(StrEnum):
     NO_MASTER = "no master"
 
 
+# Of the effects on the processes of a host: a stronger one takes the place of a weaker one.
+STRENGTH = {Effect.DOWN: 3, Effect.FROZEN: 2, Effect.SLOW: 1}
+
+
 class FaultKind(StrEnum):
     """What a fault does; docs/reference/fault-kinds.md has strike, proof and heal of each."""
 
@@ -99,16 +103,17 @@ SERVICES = {
 PROCESSES = frozenset({ClusterDriver.LOCAL, ClusterDriver.NETNS, ClusterDriver.DOCKER, ClusterDriver.SSH})
 OWN_NETWORK = frozenset({ClusterDriver.NETNS, ClusterDriver.DOCKER, ClusterDriver.SSH})
 POWER_SWITCH = OWN_DISK = frozenset({ClusterDriver.NETNS, ClusterDriver.DOCKER})
+COMMANDS = frozenset({ClusterDriver.EXTERNAL})  # a host's name is all that the user's commands are told
 DRIVERS = {
-    FaultKind.KILL: PROCESSES,
-    FaultKind.TERMINATE: PROCESSES,
-    FaultKind.POWER_OFF: POWER_SWITCH,
-    FaultKind.PAUSE: PROCESSES,
+    FaultKind.KILL: PROCESSES | COMMANDS,
+    FaultKind.TERMINATE: PROCESSES | COMMANDS,
+    FaultKind.POWER_OFF: POWER_SWITCH | COMMANDS,
+    FaultKind.PAUSE: PROCESSES | COMMANDS,
     FaultKind.SLOW: PROCESSES,
     FaultKind.PARTITION: OWN_NETWORK,
     FaultKind.DISK_FULL: OWN_DISK,
     FaultKind.BROKER_KILL: PROCESSES,
-    FaultKind.DRIVER_KILL: PROCESSES,
+    FaultKind.DRIVER_KILL: PROCESSES | COMMANDS,  # the query driver is on this machine whatever the driver
     FaultKind.MASTER_KILL: PROCESSES,
 }
 

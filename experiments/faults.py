@@ -158,7 +158,9 @@ class HostBurst(FaultAction):
     hosts: Annotated[int, Field(ge=1, description="how many hosts are struck")]
     domains: Annotated[
         int | None,
-        Field(ge=1, description="of how many failure domains they are, each of one at least; by default any"),
+        Field(
+            ge=1, description="number of failure domains that they are from, at least one host of each; by default any"
+        ),
     ] = None
     spread: Annotated[NonNegative, Field(description="seconds over which they are struck")] = 0.0
     arrivals: Annotated[Arrivals, Field(description="whether they return one by one, or all with the first")] = (

@@ -48,7 +48,8 @@ class HashtagsSpec(Windowed):
     slide_s: Slide = 1.0
     hashtags: Annotated[int, Field(ge=2, le=2**31, description="hashtags: how many different ones there are")] = 10_000
     priorities: Annotated[
-        tuple[Priority, ...], Field(description="hashtags: of query after query, 1 to 10; by default 1 each")
+        tuple[Priority, ...],
+        Field(description="hashtags: priorities of the queries in their order, 1 to 10; by default 1 each"),
     ] = ()
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="hashtags: seed of the tweets")] = 1
 

@@ -12,6 +12,7 @@ class ClusterDriver(StrEnum):
     NETNS = "netns"  # network namespaces, over SSH; needs root
     DOCKER = "docker"  # containers; needs a Docker daemon
     SSH = "ssh"  # machines that exist, by their inventory
+    EXTERNAL = "external"  # a cluster that is already there, by its user's commands
 
 
 class Role(StrEnum):

@@ -34,13 +34,15 @@ class LoadSpec(Spec):
         float, Field(gt=0, le=1e7, description="records per second (mode rate; in mode sustainable the first probe's)")
     ] = 5000.0
     share: Annotated[
-        float, Field(gt=0, le=1, description="mode sustainable: of the sustainable rate, the load in the window")
+        float, Field(gt=0, le=1, description="mode sustainable: the window's share of the sustainable rate")
     ] = 0.8
     precision: Annotated[
         float,
         Field(ge=0.001, le=1, description="mode sustainable: by how much a rate that failed may exceed the one found"),
     ] = 0.05
-    probes: Annotated[int, Field(ge=2, le=100, description="mode sustainable: at most so many rates are tried")] = 15
+    probes: Annotated[
+        int, Field(ge=2, le=100, description="mode sustainable: the most rates that the search tries")
+    ] = 15
     probe_s: Annotated[
         Positive | None,
         Field(description="mode sustainable: how long lag is watched at a rate; 8 checkpoint intervals, at least 10"),

@@ -65,8 +65,15 @@ def user_path(text: str) -> Path:
 
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
     """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
-    with _readable(field, source, "YAML", alternative), in_file(source):
-        document = plain_yaml.load(gate.read_text(path, gate.YAML))
+    with _readable(field, source, "YAML", alternative):
+        text = gate.read_text(path, gate.YAML)
+    return parse_mapping(text, field, source)
+
+
+def parse_mapping(text: str, field: str, source: str) -> dict[str, Any]:
+    """The YAML mapping in the text of a file, as `read_mapping` reads it."""
+    with _readable(field, source, "YAML"), in_file(source):
+        document = plain_yaml.load(text)
         gate.require_plain(document, field)
     if document is None:
         return {}

@@ -22,9 +22,10 @@ from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.field_types import Spelling
 from experiments.gate import MOST_DEPTH
+from experiments.hashtags import HashtagsSpec
 from experiments.hosts import ClusterDriver
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
-from experiments.parsing import Misfit, Positive, Spec, parse, parse_value, read_mapping, user_path
+from experiments.parsing import Misfit, Positive, Spec, parse, parse_mapping, parse_value, read_mapping, user_path
 from experiments.recovery_modes import RecoveryMode
 from experiments.trace import with_trace
 from experiments.workload_base import LONGEST_S
@@ -35,6 +36,7 @@ EXAMPLES = Path(__file__).parent
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
+LATENESS_BY_COMMAND_S = 1.0  # of faults by a user's command, which has a program to start and may ask others
 
 
 class ClusterSpec(Spec):
@@ -53,7 +55,12 @@ class ClusterSpec(Spec):
         ),
     ] = 512
     inventory: Annotated[
-        str, Field(min_length=1, description="driver ssh: JSON file of the machines (docs/reference/inventory.md)")
+        str,
+        Field(
+            min_length=1,
+            description="driver ssh: JSON file of the machines (docs/reference/inventory.md); driver external: of the"
+            " cluster (docs/reference/external-cluster.md)",
+        ),
     ] = "inventory.json"
 
 
@@ -61,10 +68,11 @@ class ToleranceSpec(Spec):
     """How far a measurement may lie from what it is compared with."""
 
     lateness_s: Annotated[
-        Positive | None, Field(description="of faults, at p99; by default 0.01 on driver local, 0.025 on the others")
+        Positive | None,
+        Field(description="lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"),
     ] = None
     utilization: Annotated[
-        Positive, Field(description="measured against replayed, from 20 faults on; twice that with fewer")
+        Positive, Field(description="measured against replayed utilization, from 20 faults on; twice that with fewer")
     ] = 0.01
     estimates: Annotated[
         Positive, Field(description="between the two measured estimates of utilization, by time and by records")
@@ -75,16 +83,16 @@ class ToleranceSpec(Spec):
 class Experiment(Spec):
     """One experiment. The measurement window of `window_s` starts once the query runs steadily; it holds all faults."""
 
-    name: Annotated[Annotated[str, RUN_NAME], Field(description="of the experiment; its runs are named by it")] = (
-        "wordcount"
-    )
+    name: Annotated[
+        Annotated[str, RUN_NAME], Field(description="name of the experiment, with which its run ids begin")
+    ] = "wordcount"
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec = WordCountSpec()
     engine: EngineSpec = EngineSpec()
     load: LoadSpec = LoadSpec()
     faults: FaultSpec = FaultSpec()
     window_s: Annotated[float, Field(gt=0, le=LONGEST_S, description="length of the measurement window")] = 240.0
-    seed: Annotated[int, Field(ge=0, lt=2**63, description="of the fault plan")] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the fault plan")] = 1
     tolerances: ToleranceSpec = ToleranceSpec()
 
     @property
@@ -93,10 +101,15 @@ class Experiment(Spec):
         return self.cluster.workers * self.cluster.worker_cores
 
     @property
+    def names_queries(self) -> bool:
+        """Whether each result on the testbed tells which query it is of."""
+        return self.engine.name is EngineName.DATAFLOW and isinstance(self.workload, HashtagsSpec)
+
+    @property
     def lateness_limit_s(self) -> float:
         """How far from its planned moment a fault may strike, at p99 [s]."""
-        by_driver = LATENESS_S if self.cluster.driver is ClusterDriver.LOCAL else LATENESS_AFAR_S
-        return self.tolerances.lateness_s or by_driver
+        by_driver = {ClusterDriver.LOCAL: LATENESS_S, ClusterDriver.EXTERNAL: LATENESS_BY_COMMAND_S}
+        return self.tolerances.lateness_s or by_driver.get(self.cluster.driver, LATENESS_AFAR_S)
 
     @property
     def probe_s(self) -> float:
@@ -123,6 +136,13 @@ class Experiment(Spec):
             raise Misfit("faults.duration", self.faults.duration, f"at most window_s, {self.window_s:g} s")
         for misfit in misfits(self.fault_spec):
             raise Misfit(f"faults.{misfit.field}", misfit.value, str(misfit))
+        return self
+
+    @model_validator(mode="after")
+    def _the_testbed_needs_the_checkout_on_every_host(self) -> Experiment:
+        if self.cluster.driver is ClusterDriver.EXTERNAL and self.engine.name is EngineName.DATAFLOW:
+            allowed = "structured-streaming with driver external: nothing of this project is installed on its hosts"
+            raise Misfit("engine.name", self.engine.name.value, allowed)
         return self
 
     @model_validator(mode="after")
@@ -183,10 +203,19 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
+    return _of_file(document, source, overrides or [])
+
+
+def in_text(text: str, source: str) -> Experiment:
+    """The experiment in the text of the YAML file `source`, which has been read; raises as `load` does."""
+    return _of_file(parse_mapping(text, "experiment", source), source, [])
+
+
+def _of_file(document: dict[str, Any], source: str, overrides: list[str]) -> Experiment:
     documents.require(DocumentKind.EXPERIMENT, document, "experiment", source)
-    for override in overrides or []:
+    for override in overrides:
         _apply(document, override)
-    with in_file(source, set_elsewhere=[override.partition("=")[0] for override in overrides or []]):
+    with in_file(source, set_elsewhere=[override.partition("=")[0] for override in overrides]):
         return validate(document)
 
 
@@ -202,17 +231,18 @@ def validate(document: dict[str, Any]) -> Experiment:
 
 
 def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
-    """With driver ssh: the path of the inventory made absolute, its domains the faults' where hosts have none given.
+    """The path of the inventory made absolute. With driver ssh, its domains are the faults' where hosts have none.
 
-    As with a trace, a run's experiment is whole from then on, whatever becomes of the file.
+    As with a trace, a run's experiment is whole from then on, whatever becomes of the file. Of driver external, whose
+    hosts a command of the user's lists, nothing is asked here.
     """
     cluster = parse(Experiment, {**document, "faults": {}}, "experiment").cluster
-    if cluster.driver is not ClusterDriver.SSH:
+    if cluster.driver not in (ClusterDriver.SSH, ClusterDriver.EXTERNAL):
         return document
     path = user_path(cluster.inventory).absolute()
     document = {**document, "cluster": cluster.model_copy(update={"inventory": str(path)}).model_dump()}
     faults = document.get("faults", {})
-    if not isinstance(faults, dict) or faults.get("hosts"):
+    if cluster.driver is ClusterDriver.EXTERNAL or not isinstance(faults, dict) or faults.get("hosts"):
         return document
     from experiments import inventory
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from experiments.layered import WIDTHS, LayeredSpec, Width
+from experiments.parsing import Misfit
 from experiments.workload_base import Slide, WindowLength, WorkloadName
 
 
@@ -25,9 +26,23 @@ class WindowTreeSpec(LayeredSpec):
     selectivity: Annotated[
         float, Field(ge=0.01, le=1, description="window-tree: share of its input that each operator passes on")
     ] = 0.5
+    moves_every: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="window-tree: number of tuples after which the load moves to the next quarter of the sources; a"
+            " quarter has most of the tuples that get past the first operator. By default all sources are alike",
+        ),
+    ] = None
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="window-tree: seed of the events")] = 1
 
     @property
     def depth(self) -> int:
         """Stateful operators in a row: all but the source."""
         return len(self.parallelism) - 1
+
+    @model_validator(mode="after")
+    def _can_stop_tuples(self) -> WindowTreeSpec:
+        if self.moves_every is not None and self.selectivity == 1:
+            raise Misfit("moves_every", self.moves_every, "left out with selectivity 1, which lets all tuples pass")
+        return self

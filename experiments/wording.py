@@ -9,6 +9,7 @@ from typing import TypeGuard
 LONGEST_SHOWN = 200  # characters of a value
 LONGEST_MESSAGE = 2000
 MOST_SHOWN = 200  # values in a mapping or list that is shown whole
+SMALLEST_PLAIN = 1e-6  # of a figure: smaller ones have an exponent
 CONTAINERS = (Mapping, AbstractSet, list, tuple)
 
 
@@ -56,6 +57,21 @@ def is_large(value: object) -> TypeGuard[Sized]:
 
 
 def significant(value: float) -> str:
-    """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
+    """A figure to three significant digits; one of a thousand and more to the last digit before the point.
+
+    Only one below a millionth has an exponent.
+    """
     rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
+    if "e-0" in rounded and abs(value) >= SMALLEST_PLAIN:
+        return f"{float(rounded):.8f}".rstrip("0")
     return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, to three significant digits."""
+    return f"{significant(100 * share)} %"
+
+
+def signed(change: float) -> str:
+    """A change to three significant digits, with its sign."""
+    return significant(change) if change < 0 else f"+{significant(change)}"

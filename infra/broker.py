@@ -15,7 +15,8 @@ LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker: HOST:PORT, and the file with the credentials of its clients (None if it asks for none).
+    """A broker: HOST:PORT, of several with commas between, and the file with its clients' credentials (None: it asks
+    for none).
 
     The file is read when a client is made, so a `Broker` can be kept and passed on as JSON without a secret in it.
     """

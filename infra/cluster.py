@@ -24,6 +24,7 @@ from infra.processes import Usage
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
+HEALING_LIMIT_S = 60.0
 STORE, JOB = "store", "job"  # folders of a cluster's root: checkpoints, an own job
 
 
@@ -57,6 +58,8 @@ class Handle(TypedJson):
     """All that is needed to use, inspect and destroy a cluster; passes between tasks as JSON.
 
     The fields' limits are checked by `from_json`, through which every handle comes that another process wrote.
+
+    checkpoints  where the query keeps its checkpoints, if that is not in the cluster's root
     """
 
     run_id: Name
@@ -66,6 +69,7 @@ class Handle(TypedJson):
     hosts: Mapping[str, Host] = field(default_factory=dict)
     broker: str = ""
     master: str = ""
+    checkpoints: str = ""
 
     @property
     def workers(self) -> list[Host]:
@@ -78,9 +82,24 @@ class Handle(TypedJson):
         return next(host for host in self.hosts.values() if host.role is Role.GATEWAY)
 
     @property
+    def is_borrowed(self) -> bool:
+        """Whether the cluster is somebody else's, who had it before the run and keeps it."""
+        return self.driver == ClusterDriver.EXTERNAL
+
+    @property
+    def owners_services(self) -> frozenset[str]:
+        """The services that a gateway runs otherwise, and that are the owner's affair on a borrowed cluster."""
+        return frozenset({"broker", "spark-master"}) if self.is_borrowed else frozenset()
+
+    @property
     def kafka(self) -> Broker:
         """The broker, with the credentials of its clients."""
         return Broker(self.broker, str(credentials.kafka_file(self.root)))
+
+    @property
+    def store_key(self) -> Path:
+        """The file with the key of the testbed's checkpoints."""
+        return credentials.store_key_file(self.root)
 
     def directory(self, host: str) -> Path:
         """The folder of a host in the cluster's root."""
@@ -202,6 +221,10 @@ class Driver(RunsServices, Protocol):
         a partition, joining the cluster by itself.
         """
         ...
+
+    def healing_limit_s(self, handle: Handle) -> float:
+        """How long the injector may take to heal everything once it is asked to end [s]."""
+        return HEALING_LIMIT_S
 
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the handle's token, whatever state it is in."""

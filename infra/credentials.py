@@ -1,9 +1,10 @@
-"""The secrets of one run: what its Spark processes and the clients of its broker show each other.
+"""The secrets of one run: what its Spark processes and the clients of its broker show each other, and a key.
 
 They are made with the cluster, known to nobody but the user who started the run, and gone with the cluster's root.
 
     ROOT/secrets/spark-defaults.conf   what every Spark process of the run reads (its SPARK_CONF_DIR)
     ROOT/secrets/kafka.properties      what a client of the broker says (`infra.broker`)
+    ROOT/secrets/store.key             what the testbed seals its checkpoints with, in every driver of the run
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from infra.broker import client_properties
 from infra.launch import DAEMON
 
 FOLDER = "secrets"
-SPARK_FILE, KAFKA_FILE = "spark-defaults.conf", "kafka.properties"
+SPARK_FILE, KAFKA_FILE, STORE_KEY_FILE = "spark-defaults.conf", "kafka.properties", "store.key"
 KEY_BYTES = 32
 PAGE_FILTER = "org.apache.spark.ui.JWSFilter"  # answers 403 to whoever shows no token signed with its key
 # Executors prove themselves with the same secret, which Spark hands them in their environment. Nobody can submit a
@@ -42,19 +43,34 @@ def kafka_file(root: str | Path) -> Path:
     return folder(root) / KAFKA_FILE
 
 
+def store_key_file(root: str | Path) -> Path:
+    """The key of the testbed's checkpoints, in hexadecimal digits."""
+    return folder(root) / STORE_KEY_FILE
+
+
 def make(root: str | Path) -> None:
     """Make the secrets of a cluster, unless it has them."""
+    own = {
+        "spark.authenticate.secret": secrets.token_hex(KEY_BYTES),
+        f"spark.{PAGE_FILTER}.param.secretKey": base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode(),
+    }
+    settings = "".join(f"{name} {value}\n" for name, value in (SPARK | own).items())
+    adopt(root, spark=settings, kafka=client_properties(secrets.token_hex(KEY_BYTES)))
+
+
+def adopt(root: str | Path, *, spark: str, kafka: str) -> None:
+    """Have a cluster show what is in these texts, unless it has secrets already: Spark's settings, the broker's login.
+
+    Both may be empty, for a cluster that asks nobody. The key of the checkpoints is the run's own.
+    """
     place = folder(root)
     if place.exists():
         return
     scratch = place.with_name(f".{FOLDER}")
     scratch.mkdir(mode=0o700, exist_ok=True)
-    own = {
-        "spark.authenticate.secret": secrets.token_hex(KEY_BYTES),
-        f"spark.{PAGE_FILTER}.param.secretKey": base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode(),
-    }
-    write_private(scratch / SPARK_FILE, "".join(f"{name} {value}\n" for name, value in (SPARK | own).items()))
-    write_private(scratch / KAFKA_FILE, client_properties(secrets.token_hex(KEY_BYTES)))
+    write_private(scratch / SPARK_FILE, spark)
+    write_private(scratch / KAFKA_FILE, kafka)
+    write_private(scratch / STORE_KEY_FILE, secrets.token_hex(KEY_BYTES))
     scratch.rename(place)
 
 

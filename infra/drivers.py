@@ -36,6 +36,10 @@ def driver_of(name: ClusterDriver | str) -> Driver:
             from infra.ssh.driver import SshDriver
 
             return SshDriver()
+        case ClusterDriver.EXTERNAL:
+            from infra.external.driver import ExternalDriver
+
+            return ExternalDriver()
 
 
 def driver_for(handle: Handle) -> Driver:

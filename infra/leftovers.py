@@ -20,7 +20,8 @@ from infra.processes import owners
 from infra.removal import ROOT_USER
 
 IN_DOCKER = tokens.LETTERS["docker"]
-HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker")}  # those whose hosts are on this machine
+# Of drivers whose hosts are on this machine, and of the one whose gateway is.
+HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker", "external")}
 Cluster = tuple[str, int]  # its label and its user
 
 

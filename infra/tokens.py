@@ -10,10 +10,10 @@ import hashlib
 import re
 import secrets
 
-PATTERN = r"[sndm][0-9]{1,3}-[0-9a-f]{16}"  # the driver's letter, the number of its subnet, 64 random bits
+PATTERN = r"[sndmx][0-9]{1,3}-[0-9a-f]{16}"  # the driver's letter, the number of its subnet, 64 random bits
 TOKEN = re.compile(PATTERN)  # a label looks the same
 LABEL_DIGITS = 16
-LETTERS = {"local": "s", "netns": "n", "docker": "d", "ssh": "m"}  # of the drivers' tokens
+LETTERS = {"local": "s", "netns": "n", "docker": "d", "ssh": "m", "external": "x"}  # of the drivers' tokens
 
 
 def new(letter: str, subnet: int) -> str:

@@ -22,11 +22,11 @@ router = APIRouter()
 
 
 def the_runs(run: Annotated[list[str] | None, Query()] = None) -> list[store.Run]:
-    """The finished runs that the address names, each once, in its order; raises `BadInput` for one that is not."""
+    """The finished or published runs that the address names, each once, in its order; raises `BadInput` for others."""
     names = list(dict.fromkeys(run or []))
     if not 1 < len(names) <= MOST_COMPARED:
         raise HTTPException(400, f"Mark 2 to {MOST_COMPARED} runs in the list of runs to compare them.")
-    return [store.ReadOnce.of(store.finished(name)) for name in names]
+    return [store.ReadOnce.of(store.readable(name)) for name in names]
 
 
 ComparedRuns = Annotated[list[store.Run], Depends(the_runs)]
@@ -41,7 +41,7 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         "compare.html",
         rows=rows,
         differences={
-            present.detail_label(name): [present.cell("", value).text for value in values]
+            present.detail_label(name): [present.detail_text(name, value) for value in values]
             for name, values in side_by_side.differences(rows, present.DETAILS).items()
         },
         table=side_by_side.metric_table(rows),

@@ -11,9 +11,12 @@ READING_S = 0.3  # that a page waits for runs which nobody has listed before
 READER = "aftershock-index"  # the thread that reads what a page did not wait for
 
 
-def known_runs() -> list[index.IndexRow]:
-    """The row of every finished run, newest first; those that are not read yet are read by a thread meanwhile."""
-    every = index.rows(READING_S)
+def known_runs(*, with_published: bool = False) -> list[index.IndexRow]:
+    """The row of every finished run, newest first; those that are not read yet are read by a thread meanwhile.
+
+    Published ones only if asked for: they are to look at, and no part of this installation's history.
+    """
+    every = index.rows(READING_S, with_published=with_published)
     if unread_in(every):
         threading.Thread(target=index.complete, name=READER, daemon=True).start()
     return every

@@ -14,9 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
 from experiments.errors import AftershockError, BadInput
+from experiments.wording import percent
 from plugins import present
 from plugins.access import BENCHMARK_DAG
 from plugins.files import ECHARTS, STATIC_VERSION
+from results.views import cells
 
 SECTIONS = {
     "": "Runs",
@@ -34,11 +36,12 @@ templates = Environment(
     lstrip_blocks=True,
 )
 templates.globals.update(
-    column=present.head,
-    number=present.number_text,
+    column=cells.head,
+    whole=present.whole_text,
     figure=present.figure_text,
-    time=present.time_text,
-    missing=present.MISSING,
+    percent=percent,
+    time=cells.time_text,
+    missing=cells.MISSING,
     sections=SECTIONS,
     echarts=ECHARTS,
 )

@@ -46,8 +46,8 @@ router = APIRouter()
 
 
 def the_run(run_id: str) -> store.Run:
-    """The finished run that the address names; raises `BadInput` if there is none."""
-    return store.ReadOnce.of(store.finished(run_id))
+    """The finished or published run that the address names; raises `BadInput` if there is none."""
+    return store.ReadOnce.of(store.readable(run_id))
 
 
 FinishedRun = Annotated[store.Run, Depends(the_run)]
@@ -79,7 +79,8 @@ def list_runs(
     page: int = 1,
 ) -> HTMLResponse:
     """The page that lists the finished runs, `RUNS_PER_PAGE` at a time."""
-    every = known_runs()
+    every = known_runs(with_published=True)
+    own = sum(not row.is_published for row in every)
     found = select(every, wanted, sort)
     last = max(1, -(-len(found) // RUNS_PER_PAGE))
     page = min(max(page, 1), last)
@@ -91,7 +92,8 @@ def list_runs(
         count=len(found),
         total=len(every),
         unread=unread_in(every),
-        live=[] if every else store.all_live(),
+        own=own,
+        live=[] if own else store.all_live(),
         page=page,
         last=last,
         sort=sort,
@@ -113,12 +115,14 @@ def show_run(
     """
     row = index.row_of(run)
     readable = row.state != RunState.UNREADABLE
+    refused = run.is_published and not readable  # of a version that this one does not read
     plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
     judged = present.verdicts(run) if readable else []
     return render(
         request,
         "run.html",
         run=row,
+        publication=run.publication() if readable else None,
         around=present.rows_around(run, table, second) if table in TABLES and run.has(table) else None,
         second=second,
         causes=present.causes(run, judged),
@@ -131,8 +135,8 @@ def show_run(
         copies=copies_of(run) if readable else [],
         drawn=readable and bool(row.facts),
         recovered_by_query=readable and charts.tells_queries(run),
-        plots={name: present.plot_title(name) for name in plots},
-        tables=present.tables(run),
+        plots={} if refused else {name: present.plot_title(name) for name in plots},
+        tables=[] if refused else present.tables(run),
         report=report_file(run),
         data_docs=data_docs_index(run),
     )

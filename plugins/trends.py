@@ -9,16 +9,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 
-from plugins import present
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.regression import records, wording
 from results.regression.change import Change
 from results.regression.history import Series, series_of
+from results.regression.records import ComparedExperiment
 from results.regression.regress import changes
 from results.runs import store
 from results.summary.metrics import METRICS, Metric
 from results.views.causes import Cause, parts_from_baseline
+from results.views.cells import time_text
 
 router = APIRouter()
 
@@ -83,7 +84,7 @@ def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
             "metric": metric.name,
             "unit": metric.unit,
             "names": [run.run_id for run in runs],
-            "started": [present.time_text(run.started_ns)[:16] for run in runs],
+            "started": [time_text(run.started_ns)[:16] for run in runs],
             "values": values,
             "changes": changes(series, metric),
         }
@@ -103,7 +104,7 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     found = records.recorded(regression_id)
     document = found.document()
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
-    causes = {(each["experiment_digest"], each["machine"]): _causes(each, rows) for each in document["experiments"]}
+    causes = {(each.experiment_digest, each.machine): _causes(each, rows) for each in document.experiments}
     changed = found.rows("change_points")
     return render(request, "regression.html", document=document, rows=rows, changes=changed, causes=causes)
 
@@ -116,13 +117,12 @@ class RunCause:
     cause: Cause
 
 
-def _causes(entry: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, RunCause]:
+def _causes(entry: ComparedExperiment, rows: list[dict[str, Any]]) -> dict[str, RunCause]:
     """By metric that became worse: the newest judged run for which a cause is found. Runs may be gone meanwhile."""
-    kept = {name: store.finished(name) for part in ("candidates", "baseline") for name in entry[part] if _kept(name)}
-    baseline = [store.ReadOnce.of(kept[name]) for name in entry["baseline"] if name in kept]
-    judged = sorted((kept[name] for name in entry["candidates"] if name in kept), key=_started, reverse=True)
-    own = [row for row in rows if all(row[name] == entry[name] for name in ("experiment_digest", "machine"))]
-    worse = [row["metric"] for row in own if row["verdict"] == Change.WORSE]
+    kept = {name: store.finished(name) for name in (*entry.candidates, *entry.baseline) if _kept(name)}
+    baseline = [store.ReadOnce.of(kept[name]) for name in entry.baseline if name in kept]
+    judged = sorted((kept[name] for name in entry.candidates if name in kept), key=_started, reverse=True)
+    worse = [row["metric"] for row in rows if entry.has(row) and row["verdict"] == Change.WORSE]
     found: dict[str, RunCause] = {}
     for run, metric in product(judged if worse else [], worse):
         cause = None if metric in found else parts_from_baseline(run, baseline, metric)

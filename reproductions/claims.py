@@ -12,15 +12,15 @@ from scipy import stats
 
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
+from reproductions.runs_needed import CONFIDENCE, Scatter, would_decide
 from results.checks.rules import NotEnough, between
-
-CONFIDENCE = 0.95
 
 
 class Ratio(NamedTuple):
     """A ratio with the limits within which it lies at 95 % confidence, and between what it is.
 
     `of_one_run`: the limits come from within single runs, and know nothing of how runs differ.
+    `scatter`: what the limits come from, if that is known of more than one run.
     """
 
     what: str
@@ -28,6 +28,7 @@ class Ratio(NamedTuple):
     low: float
     high: float
     of_one_run: bool = False
+    scatter: Scatter | None = None
 
 
 class Mean(NamedTuple):
@@ -76,7 +77,9 @@ def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
     degrees = over.runs + under.runs - 2
     likely = stats.t(degrees) if degrees else stats.norm()
     ratio = _limits(what, math.log(over.mean / under.mean), float(likely.ppf((1 + CONFIDENCE) / 2)) * relative)
-    return ratio._replace(of_one_run=min(over.runs, under.runs) == 1)
+    if (runs := min(over.runs, under.runs)) == 1:
+        return ratio._replace(of_one_run=True)
+    return ratio._replace(scatter=Scatter(relative, runs, in_pairs=False))
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
@@ -84,8 +87,8 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
     logs = np.log([over / under for over, under in pairs])
     if len(logs) < 2:
         raise NotEnough(f"{what}: one pair is too little to tell")
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
-    return _limits(what, float(logs.mean()), float(half))
+    scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs), in_pairs=True)
+    return _limits(what, float(logs.mean()), scatter.half_width(len(logs)))._replace(scatter=scatter)
 
 
 def _limits(what: str, log: float, half: float) -> Ratio:
@@ -105,7 +108,8 @@ def at_least(
         refuted = [each for each in found if each.high < limit]
         open_ = [each for each in found if each.low < limit <= each.high]
         if open_ and not refuted:
-            raise NotEnough(f"too uncertain to tell whether {limit:g} or more: {_told(open_)}; more runs would tell")
+            enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in open_])
+            raise NotEnough(f"too uncertain to tell whether {limit:g} or more: {_told(open_)}; {enough}")
         if _by_one_run(refuted, found):
             raise NotEnough(f"one run does not tell how runs differ, --size 3 would; by it alone {_told(found)}")
         return pd.DataFrame(found, columns=Ratio._fields)

@@ -3,6 +3,7 @@
 MODULES = {  # module: what it reproduces, in the order of the list
     "utilization": ("utilization/fig-04", "utilization/fig-10", "utilization/fig-11", "utilization/fig-14"),
     "utilization_simulated": ("utilization/fig-05", "utilization/fig-12"),
+    "utilization_table": ("utilization/table-1",),
     "utilization_gains": ("utilization/systems", "utilization/fig-13", "utilization/fig-15", "utilization/fig-16"),
     "checkmate.features": ("checkmate/table-1",),
     "checkmate.rollback": ("checkmate/fig-04", "checkmate/fig-05"),
@@ -15,7 +16,16 @@ MODULES = {  # module: what it reproduces, in the order of the list
     "ppa": ("ppa/examples", "ppa/fig-14a", "ppa/fig-14b", "ppa/fig-14c", "ppa/fig-14d"),
     "replication.recoveries": ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10"),
     "replication.checkpoint_cost": ("ppa/fig-09",),
+    "replication.tentative_output": ("ppa/fig-12", "ppa/fig-13"),
+    "output_log.baseline": ("cec/fig-05",),
+    "output_log.recovery_time": ("cec/fig-06", "cec/fig-07"),
+    "output_log.checkpoint_period": ("cec/fig-08", "cec/fig-09"),
     "incremental": ("incremental/fig-02", "incremental/fig-16a", "incremental/fig-16b", "incremental/fig-16c"),
+    "recovery.provisioning": ("incremental/fig-07",),
+    "recovery.replays": ("incremental/fig-10", "incremental/fig-11"),
+    "recovery.availability": ("incremental/fig-12",),
+    "recovery.relative_latency": ("incremental/fig-13", "incremental/fig-14", "incremental/fig-15"),
+    "recovery.order": ("incremental/fig-18", "incremental/fig-19", "incremental/fig-20"),
 }
 MODULE_OF = {id: f"reproductions.{module}" for module, ids in MODULES.items() for id in ids}
 IDS = tuple(MODULE_OF)

@@ -15,11 +15,14 @@ import pandas as pd
 
 from experiments.errors import BadInput
 from models.inputs import require_count
+from reproductions.beside_published import beside_published
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
+from results.runs.machine import machine_class
 from results.runs.store import home, write_json
+from results.runs.versions import versions
 from results.verdict import Verdict, worst
 from results.views.style import write_figure
 
@@ -37,12 +40,15 @@ class Reproduced:
     verdicts  one row a check: check, verdict, observed, expected, detail (None or text each), and the planted error
               that it notices
     files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts
+    published  this table beside the one that came with the repository: verdict, observed, expected and detail; None
+               where none was published. It is about this installation, not about the paper: `verdict` leaves it out
     """
 
     reproduction: Reproduction
     size: int | None
     verdicts: list[dict[str, str | None]]
     files: dict[str, Path]
+    published: dict[str, str | None] | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -53,7 +59,16 @@ class Reproduced:
         """The result as a JSON document."""
         about = {"id": self.reproduction.id, "what": self.reproduction.what, "kind": self.reproduction.kind.value}
         files = {kind: str(path) for kind, path in self.files.items()}
-        return about | {"size": self.size, "verdict": self.verdict.value, "verdicts": self.verdicts, "files": files}
+        judged = {"size": self.size, "verdict": self.verdict.value, "verdicts": self.verdicts}
+        made = {"command": self.command, "machine": machine_class(), "versions": versions()}
+        return about | judged | made | {"published": self.published, "files": files}
+
+    @property
+    def command(self) -> str:
+        """What makes it again."""
+        default = self.reproduction.size and self.reproduction.size.default
+        size = "" if self.size == default else f" --size {self.size}"
+        return f"aftershock reproduce {self.reproduction.id}{size}"
 
 
 def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Reproduced:
@@ -70,7 +85,8 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
         verdicts = [_row(check, evidence) for check in reproduction.checks]
-        result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names))
+        beside = beside_published(reproduction, chosen, Path(scratch))
+        result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names), beside)
         write_json(Path(scratch) / result.files["verdicts"].name, result.document())
         _publish(Path(scratch), folder, reproduction)
     return result
@@ -105,6 +121,18 @@ def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
     from reproductions import measured  # brings the whole spec of experiments, which what is computed does without
 
     return measured.missing(reproduction.needs(chosen or 1))
+
+
+def measure_missing(id: str, size: int | None = None, out: Path | None = None) -> None:
+    """Measure what a table or figure lacks of what is measured in this process, which may take minutes.
+
+    Nothing is to be done for what is computed, or measured in runs. Raises `BadInput` as `reproduce` does.
+    """
+    reproduction = find(id)
+    chosen = _size(reproduction, size)
+    if reproduction.bench:
+        folder_of(id, out)  # before it takes minutes
+        reproduction.bench.measure_missing(chosen or 1, teller(id))
 
 
 def _size(reproduction: Reproduction, size: int | None) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]  # (points done, points in all)
 
 
 class ReproductionKind(StrEnum):
-    """How a reproduction comes about: from formulas and simulations here, or from runs on a cluster."""
+    """How a reproduction comes about: from formulas and simulations, or from runs on a cluster or of an operator."""
 
     COMPUTED = "C"
     MEASURED = "M"
@@ -34,6 +34,13 @@ class Size(NamedTuple):
     default: int
     paper: int
     least: int = 1
+
+
+class Measuring(Protocol):
+    """Measures in this process, and keeps what it has found."""
+
+    def measure_missing(self, size: int, tell: Progress) -> None:
+        """Measure what a table of this size lacks."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class Reproduction:
     checks    each of them can fail
     size      None where everything is computed in full in any case
     needs     size -> the experiments whose runs it is measured in; asked again once those have run, it may name more,
-              which could not be told before; None where it is computed
+              which could not be told before; None where it needs none
+    bench     what is measured in this process instead of in runs
     """
 
     id: str
@@ -83,11 +91,12 @@ class Reproduction:
     checks: tuple[ReproductionCheck, ...]
     size: Size | None = None
     needs: Callable[[int], Sequence[Experiment]] | None = None
+    bench: Measuring | None = None
 
     @property
     def kind(self) -> ReproductionKind:
-        """Measured if it needs runs, else computed."""
-        return ReproductionKind.COMPUTED if self.needs is None else ReproductionKind.MEASURED
+        """Measured if it needs runs or a bench, else computed."""
+        return ReproductionKind.MEASURED if self.needs or self.bench else ReproductionKind.COMPUTED
 
     @property
     def paper(self) -> str:

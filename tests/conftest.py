@@ -4,9 +4,11 @@ Airflow makes its folder when it is first imported, so it is told here, before t
 with the test run.
 """
 
+import gc
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,9 @@ from hypothesis import settings
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 os.environ["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] = "false"
+
+# What the repository has published is in no list of a test that does not ask for it.
+os.environ["AFTERSHOCK_PUBLISHED"] = os.devnull
 
 AIRFLOW_HOME = tempfile.TemporaryDirectory(prefix="aftershock-airflow-")
 os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
@@ -32,6 +37,18 @@ WHOLE_RUNS = (
 settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collection imports and makes stays to the end. The garbage collector looks for nothing in it: neither now,
+    nor ever again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

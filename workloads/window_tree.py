@@ -13,24 +13,27 @@ from collections.abc import Callable
 from enum import IntEnum, auto
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from experiments.window_tree import WindowTreeSpec
 from workloads import by_position
 from workloads.json_records import PLACE
-from workloads.nexmark.counters import below, bits
+from workloads.nexmark.counters import below, bits, chosen
 from workloads.schedule import Integers, Schedule
 
 TUPLE, TUPLES = "tuple", pa.schema([(name, pa.int64()) for name in (PLACE, "at_ns", "mark", "value")])
 # The next mark is FACTOR x mark mod MARKS: a full sequence of 1 to MARKS - 1 (Park, Miller and Stockmeyer, CACM 1993).
 MARKS, FACTOR = 2**31 - 1, 48_271
 VALUES = 1_000_000
+QUARTERS = 4
+STOPPED = 7 / 8  # share of the tuples of a source outside the quarter that has the load: they get nowhere
 
 
 class TreeDraw(IntEnum):
     """What a random number is for."""
 
-    MARK, VALUE = auto(), auto()
+    MARK, VALUE, STOPPED = auto(), auto(), auto()
 
 
 def limit(spec: WindowTreeSpec) -> int:
@@ -54,5 +57,16 @@ def records(spec: WindowTreeSpec, _schedule: Schedule) -> Callable[[int, int], l
 
 
 def _drawn(spec: WindowTreeSpec, positions: Integers) -> dict[str, Integers]:
-    mark, value = (bits(spec.stream_seed, draw, positions) for draw in TreeDraw)
-    return {"mark": 1 + below(mark, MARKS - 1), "value": below(value, VALUES)}
+    marks, values, stopped = (bits(spec.stream_seed, draw, positions) for draw in TreeDraw)
+    mark = 1 + below(marks, MARKS - 1)
+    if spec.moves_every is not None:
+        bar = limit(spec)
+        elsewhere = _quarter(spec, positions) != positions // spec.moves_every % QUARTERS
+        mark = np.where(elsewhere & chosen(stopped, STOPPED), bar + below(marks, MARKS - bar), mark)
+    return {"mark": mark, "value": below(values, VALUES)}
+
+
+def _quarter(spec: WindowTreeSpec, positions: Integers) -> Integers:
+    """To which quarter of the sources the one belongs that has these positions: neighbours are in one."""
+    found: Integers = positions % spec.sources * QUARTERS // spec.sources
+    return found

@@ -8,8 +8,8 @@ GROUP = "aftershock"
 # Those of `results.tables.schema.TABLES`, whose module is too heavy for a DAG file to import.
 TABLES = (
     *("runs", "probes", "faults", "fault_fit", "recoveries", "checkpoints", "spark_tasks", "ledger"),
-    *("latency", "throughput", "hosts", "partition_recoveries", "query_recoveries", "partition_checkpoints"),
-    *("copies", "output_logs"),
+    *("latency", "throughput", "hosts", "partition_recoveries", "query_recoveries", "query_latencies"),
+    *("partition_checkpoints", "partition_rates", "copies", "output_logs"),
     *("tentative", "quality", "predictions", "replayed_recoveries", "useful_time", "verdicts"),
 )
 RUNS = "runs"  # in the extra of an event: the ids of the runs that have the table

@@ -27,6 +27,9 @@ PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the 
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
 LEAST_PROCESSES = 4
+READ_AGAIN_S = 120  # a DAG file that did not change; all of them take 1.3 s of CPU time (docs/lab/serve.md)
+LOOK_S = 2  # between two looks of an idle scheduler for work: so much later, at most, a task begins
+HEARTBEAT_S = 10  # of each component; Airflow calls one unhealthy after 30 s without
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
 # A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
 # again, the server would carry out both and refuse the second, and the task would fail.
@@ -60,6 +63,7 @@ def environment(port: int = API_PORT) -> dict[str, str]:
         DATABASE_VARIABLE: sqlite_url(folder / "airflow.db"),
         **_core(folder),
         **_api(port),
+        **_idle(),
         **_quiet(),
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
@@ -83,6 +87,7 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__API_AUTH__JWT_SECRET": keys["jwt_secret"],
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(folder / "bundles"),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": str(READ_AGAIN_S),
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     }
 
@@ -104,6 +109,17 @@ def _api(port: int) -> dict[str, str]:
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(REQUEST_LIMIT_S),
+    }
+
+
+def _idle() -> dict[str, str]:
+    """Rarer looks for work than by default, each of which costs CPU time that runs on the same machine need."""
+    return {
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": str(LOOK_S),
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": str(HEARTBEAT_S),
+        "AIRFLOW__SCHEDULER__JOB_HEARTBEAT_SEC": str(HEARTBEAT_S),
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "60",  # of tasks silent for 300 s
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": str(HEARTBEAT_S),
     }
 
 

@@ -1,4 +1,4 @@
-"""The runs that a measured reproduction lacks, run from the command line one after the other."""
+"""Runs that are missing, done from the command line one after the other: of a measured reproduction, or of examples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aftershock.airflow import orchestrate
-from experiments.errors import BadInput
+from experiments import spec
+from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
 from reproductions import measured
 from reproductions.reproduce import folder_of, missing_runs
+from results.publication import examples_to_run
 from results.runs.state import RunState
 
 
@@ -26,20 +28,32 @@ def run_missing(id: str, size: int | None, out: Path | None) -> None:
         folder_of(id, out)
         minutes = measured.expected_s(lacking) / 60
         _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
-        _run_all(id, lacking)
+        run_each(id, lacking, (BadInput,))
         tried |= {(each.name, each.seed) for each in lacking}
 
 
-def _run_all(id: str, experiments: Sequence[Experiment]) -> None:
+def run_each(told: str, experiments: Sequence[Experiment], passed_over: tuple[type[Exception], ...]) -> None:
+    """Run experiments one after the other, with lines that begin with `told`; those that raise such errors are told."""
     for number, experiment in enumerate(experiments, 1):
-        _say(f"{id}: run {number} of {len(experiments)}, {experiment.name}")
+        _say(f"{told}: run {number} of {len(experiments)}, {experiment.name}")
         try:
             status = orchestrate.run(experiment).status()
-        except BadInput as error:
-            _say(f"{id}: no run of {experiment.name}: {error}")
+        except passed_over as error:
+            _say(f"{told}: no run of {experiment.name}: {error}")
         else:
             if status.state != RunState.DONE:
-                _say(f"{id}: run {status.run_id} failed: {status.error}")
+                _say(f"{told}: run {status.run_id} failed: {status.error}")
+
+
+def run_examples() -> None:
+    """Run each example of which no run is published or could be, the shortest first.
+
+    What fails, or cannot be run on this machine, is told in one line. An interrupted call goes on where it stopped.
+    """
+    lacking = sorted(map(spec.load, examples_to_run()), key=lambda each: measured.expected_s([each]))
+    minutes = measured.expected_s(lacking) / 60
+    _say(f"examples: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
+    run_each("examples", lacking, (BadInput, EnvironmentFailure))
 
 
 def _say(line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -11,7 +11,15 @@ from aftershock.airflow import links, tasks
 from results.regression.change import Change
 
 log = logging.getLogger(__name__)
-Finding = dict[str, Any]  # `regression_id`, `experiment`, `verdict`, and `sentences` on what changed
+
+
+class Finding(TypedDict):
+    """The verdict on one experiment, and what changed. Airflow hands it from task to task as JSON."""
+
+    regression_id: str
+    experiment: str
+    verdict: str
+    sentences: list[str]
 
 
 def compare(experiment: str | None) -> list[Finding]:
@@ -20,10 +28,15 @@ def compare(experiment: str | None) -> list[Finding]:
 
     with tasks.failures_on_one_line():
         found = regress(experiment).document()
-    log.info("recorded as %s: %s", found["regression_id"], found["verdict"])
-    wanted = ("experiment", "verdict", "sentences")
+    log.info("recorded as %s: %s", found.regression_id, found.verdict)
     return [
-        {"regression_id": found["regression_id"]} | {name: e[name] for name in wanted} for e in found["experiments"]
+        Finding(
+            regression_id=found.regression_id,
+            experiment=each.experiment,
+            verdict=each.verdict,
+            sentences=each.sentences,
+        )
+        for each in found.experiments
     ]
 
 

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, nightly, tasks
 from reproductions.ids import IDS
+from results.summary.judged_checks import JudgedCheck
 from results.verdict import Verdict
 
 __all__ = ["IDS", "missing", "reproduce"]
@@ -38,13 +39,15 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     from reproductions import reproduce as reproductions
 
     with tasks.failures_on_one_line():
+        reproductions.measure_missing(id, size)
         found = reproductions.reproduce(id, size=size)
-    for verdict in found.verdicts:
-        log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))
-    failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == Verdict.FAIL]
-    unknown = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == Verdict.UNKNOWN]
+    checks = [JudgedCheck.of(each) for each in found.verdicts]
+    for each in checks:
+        log.info("%-7s %s", each.verdict, each.sentence)
+    failed = [each.sentence for each in checks if each.verdict is Verdict.FAIL]
+    unknown = [each.sentence for each in checks if each.verdict is Verdict.UNKNOWN]
     if failed or unknown:
-        counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(found.verdicts)} checks"
+        counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(checks)} checks"
         told = f"{counts}: {'; '.join([*failed, *unknown])}"
         raise AirflowFailException(f"{id}: {told}; {links.page('reproductions')}")
     return found.document()

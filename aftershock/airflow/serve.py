@@ -39,6 +39,7 @@ COMPONENTS = {
     "dag-processor": [],
     "triggerer": ["--skip-serve-logs"],
 }
+FIRST = "api-server"  # alone on the cores until it answers: the others need it no sooner, and their users neither
 
 
 def serve(port: int = API_PORT) -> None:
@@ -55,8 +56,9 @@ def serve(port: int = API_PORT) -> None:
         try:
             with signals.interrupting(), suppress(KeyboardInterrupt):
                 print("starting Airflow ...", file=sys.stderr, flush=True)
-                components.start()
+                components.start(FIRST)
                 _wait_until_ready(components, port)
+                components.start(*COMPONENTS)
                 greet(f"http://{HOST}:{port}")
                 while True:
                     components.revive()
@@ -92,9 +94,11 @@ class _Components:
         self.running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
         self.leaders: list[subprocess.Popen[bytes]] = []
 
-    def start(self) -> None:
-        for name in COMPONENTS:
-            self._start(name)
+    def start(self, *names: str) -> None:
+        """Start those of these components that have not been started yet."""
+        for name in names:
+            if name not in self.running:
+                self._start(name)
 
     def _start(self, name: str) -> None:
         where = ["--port", str(self.port)] if name == "api-server" else []

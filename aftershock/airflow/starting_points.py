@@ -71,7 +71,7 @@ def _text(params: dict[str, Any], name: str) -> str | None:
 def _label(name: str, path: Path) -> str:
     try:
         text = read_text(path, YAML)
-        experiment = spec.load(str(path))
+        experiment = spec.in_text(text, str(path))
     except (OSError, NotPlain, UnicodeError):
         return on_one_line(f"{name}: cannot be read")
     except BadInput as refusal:

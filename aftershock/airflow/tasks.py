@@ -18,6 +18,7 @@ from aftershock.airflow import links, trigger_form
 from experiments.errors import AftershockError
 from experiments.wording import on_one_line
 from results.runs.state import RunState
+from results.summary.judged_checks import judged_checks
 from results.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -94,11 +95,11 @@ def judge(run: str) -> None:
     from results.runs import store
 
     published = store.finished(run)
-    verdicts = _verdicts(published)
-    for verdict in verdicts:
-        if verdict["verdict"] != Verdict.PASS:
-            log.info("%-7s %s", verdict["verdict"], sentence(verdict))
-    log.info("%d of %d checks passed", sum(verdict["verdict"] == Verdict.PASS for verdict in verdicts), len(verdicts))
+    checks = judged_checks(published)
+    for each in checks:
+        if each.verdict is not Verdict.PASS:
+            log.info("%-7s %s", each.verdict, each.sentence)
+    log.info("%d of %d checks passed", sum(each.verdict is Verdict.PASS for each in checks), len(checks))
     if against := problem(published):
         raise AirflowFailException(against)
 
@@ -108,20 +109,9 @@ def problem(run: Run) -> str | None:
 
     Ends with the address of the run's page, if an Airflow that is served has run it.
     """
-    status, verdicts = run.status(), _verdicts(run)
+    status, checks = run.status(), judged_checks(run)
     where = f"; {links.run_page(run.run_id)}" if status.dag_run else ""
     if status.state != RunState.DONE:
         return f"run {run.run_id} failed: {status.error}{where}"
-    failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == Verdict.FAIL]
-    return f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}{where}" if failed else None
-
-
-def _verdicts(run: Run) -> list[dict[str, Any]]:
-    return run.table("verdicts").to_dict("records") if run.has("verdicts") else []
-
-
-def sentence(verdict: dict[str, Any]) -> str:
-    """Observed and expected of a check, or why it could not be evaluated."""
-    if verdict["verdict"] == Verdict.UNKNOWN:
-        return f"{verdict['check']}: {verdict['detail']}"
-    return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"
+    failed = [each.sentence for each in checks if each.verdict is Verdict.FAIL]
+    return f"{len(failed)} of {len(checks)} checks failed: {'; '.join(failed)}{where}" if failed else None

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Declare `aftershock abort`."""
-    declared = command(commands, "abort", "end a live run at once: faults undone, the run failed", abort_run)
+    declared = command(
+        commands, "abort", "end a live run at once: undo its faults, and publish it as failed", abort_run
+    )
     declared.add_argument("run_id", help="a live run")
 
 

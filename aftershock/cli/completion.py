@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     """Declare `aftershock completion`."""
     text = 'print what a shell runs to complete `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
     declared = commands.add_parser("completion", help="what a shell runs to complete `aftershock`", description=text)
-    declared.add_argument("shell", choices=SHELLS, help="of which")
+    declared.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     declared.set_defaults(run=completion)
 
 

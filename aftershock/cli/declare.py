@@ -50,7 +50,7 @@ def command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespa
 
 def add_seed(declared: argparse.ArgumentParser) -> None:
     """Give a command the option `--seed`, which it requires."""
-    declared.add_argument("--seed", type=int, required=True, help="a whole number; the same one draws the same")
+    declared.add_argument("--seed", type=int, required=True, help="a whole number; the same seed gives the same result")
 
 
 def require_seed(seed: int) -> None:

@@ -17,8 +17,8 @@ MARKS = {"yes": "+", "no": "-", "unknown": "?"}
 
 def add(commands: Any) -> None:
     """Declare `aftershock doctor`."""
-    declared = command(commands, "doctor", "what this machine can and cannot do, by driver, with remedies", doctor)
-    text = "JSON file of machines: driver ssh logs in to each of them and looks for what a run needs"
+    declared = command(commands, "doctor", "say what this machine can and cannot do, by driver, with remedies", doctor)
+    text = "JSON file of machines (driver ssh) or of a cluster (external) to check as well"
     declared.add_argument("--inventory", metavar="FILE", help=text)
 
 

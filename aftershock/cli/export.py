@@ -22,7 +22,7 @@ def export_runs(arguments: argparse.Namespace) -> int:
     from results.runs import store
     from results.runs.export import export
 
-    runs = [store.finished(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
+    runs = [store.readable(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
     manifest = export(runs, arguments.out.absolute(), arguments.raw)
     files = sum(len(run["files"]) for run in manifest["runs"])
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"

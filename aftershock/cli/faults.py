@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
 from experiments.errors import in_file
 from experiments.fault_kinds import FaultOptions
+from experiments.wording import significant
 
 if TYPE_CHECKING:
     from chaos.implications import PlanToll, Toll
@@ -74,4 +75,4 @@ def _tolls(law: Toll, held: PlanToll) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return "-" if value is None else significant(value)

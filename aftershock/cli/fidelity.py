@@ -7,6 +7,7 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_failed, add_topology, failed_tasks
+from experiments.wording import significant
 
 
 def add(commands: Any) -> None:
@@ -26,8 +27,8 @@ def predict_fidelity(arguments: argparse.Namespace) -> int:
     quality = score(topology, failed)
     text = (
         f"{failed.sum()} of {failed.size} tasks failed\n"
-        f"output fidelity          {quality.output_fidelity:.4f}\n"
-        f"internal completeness    {quality.internal_completeness:.4f}"
+        f"output fidelity          {significant(quality.output_fidelity)}\n"
+        f"internal completeness    {significant(quality.internal_completeness)}"
     )
     show(arguments, quality._asdict(), text)
     return PASSED

@@ -9,6 +9,7 @@ from math import nan
 from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
+from experiments.wording import percent, significant
 
 QUERIES, MOST_WORKERS = ("q1", "q3", "q8", "q12"), 200  # on so many a point takes some minutes
 
@@ -17,11 +18,15 @@ def add_simulation(commands: Any) -> None:
     """Declare `aftershock simulate protocols`."""
     text = "simulate the testbed's protocols on many workers, with costs that are measured on this machine first"
     declared = command(commands, "protocols", text, simulate_protocols)
-    declared.add_argument("--query", choices=QUERIES, default="q1", help="of NexMark; default q1")
+    declared.add_argument("--query", choices=QUERIES, default="q1", help="query of NexMark; default q1")
     declared.add_argument(
-        "--workers", type=int, nargs="+", default=[10, 50], help=f"up to {MOST_WORKERS}; default 10 50"
+        "--workers",
+        type=int,
+        nargs="+",
+        default=[10, 50],
+        help=f"numbers of workers, each up to {MOST_WORKERS}; default 10 50",
     )
-    declared.add_argument("--records-per-message", type=int, default=1024, help="default 1024")
+    declared.add_argument("--records-per-message", type=int, default=1024, help="records in a message; default 1024")
 
 
 def simulate_protocols(arguments: argparse.Namespace) -> int:
@@ -59,7 +64,7 @@ def _row(point: dict[str, Any]) -> str:
     )
     return (
         f"{point['query']} {point['protocol']:21}{point['workers']:8}"
-        f"{point['throughput']:15,.0f}{point['relative']:9.0%}"
-        f"{point['message_overhead']:7.3f}x{checkpoint_s:10.2g} s{restart_s:8.2g} s"
+        f"{significant(point['throughput']):>15}{percent(point['relative']):>9}"
+        f"{significant(point['message_overhead']):>7}x{significant(checkpoint_s):>10} s{significant(restart_s):>8} s"
         f"{point['checkpoints']:13}{point['invalid']:9}"
     ).replace("nan s", " -  ")

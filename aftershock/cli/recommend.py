@@ -10,17 +10,25 @@ from aftershock.cli.declare import PASSED, command, show
 
 def add(commands: Any) -> None:
     """Declare `aftershock recommend`."""
-    text = "what a run advises: the checkpoint interval, and the utilization and recovery latency to expect"
+    text = (
+        "show what a run advises: the checkpoint interval, with the utilization and recovery latency to expect;"
+        " for engine dataflow also which partitions to copy, with the accuracy to expect while the others are down"
+    )
     declared = command(commands, "recommend", text, recommend_for_run)
-    declared.add_argument("run_id", help="a finished run in which faults lost work")
+    declared.add_argument("run_id", help="a finished run in which faults lost work, or one of engine dataflow")
+    declared.add_argument(
+        "--budget",
+        type=int,
+        help="number of partitions that may have a copy; default: as in the run, or half if it had none",
+    )
 
 
 def recommend_for_run(arguments: argparse.Namespace) -> int:
     """Show what a run advises; raises `BadInput` for a run that advises nothing."""
-    from results.predictions.recommendation import recommend
+    from results.predictions.advised import advise
     from results.runs import store
     from results.views.recommended import recommended
 
-    found = recommend(store.ReadOnce.of(store.finished(arguments.run_id)))
+    found = advise(store.ReadOnce.of(store.readable(arguments.run_id)), arguments.budget)
     show(arguments, found.to_json(), recommended(found))
     return PASSED

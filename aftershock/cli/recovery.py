@@ -7,6 +7,7 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_failed, add_topology, by_operator, failed_tasks, proof
+from experiments.wording import significant
 
 ALGORITHMS = ("exact", "dp", "best-density", "density-beam", "operator-centric")
 
@@ -16,7 +17,9 @@ def add(commands: Any) -> None:
     declared = command(commands, "recovery", "plan which failed partitions to recover first", plan_recovery)
     add_topology(declared)
     add_failed(declared)
-    declared.add_argument("--capacity", type=float, required=True, help="what can be spent, in the unit of the costs")
+    declared.add_argument(
+        "--capacity", type=float, required=True, help="the most that the partitions may cost together"
+    )
     declared.add_argument(
         "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares them"
     )
@@ -41,10 +44,10 @@ def plan_recovery(arguments: argparse.Namespace) -> int:
     spent, wanted = topology.values("costs")[plan.partitions].sum(), problem.priorities.sum()
     lines = [
         f"recover {len(recovered)} of {problem.failed.sum()} failed partitions "
-        f"(cost {spent:g} of a capacity of {arguments.capacity:g}):",
+        f"(cost {significant(spent)} of a capacity of {significant(arguments.capacity)}):",
         *by_operator(topology, plan.partitions),
         f"that recovers {len(plan.queries)} of {len(problem.queries)} failed queries: {', '.join(plan.queries) or '-'}",
-        f"  priority    {plan.priority:g} of {wanted:g}   {proof(plan.optimal)}",
+        f"  priority    {significant(plan.priority)} of {significant(wanted)}   {proof(plan.optimal)}",
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

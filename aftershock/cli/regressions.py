@@ -18,11 +18,11 @@ def add(words: Any) -> None:
     """Declare `aftershock results regress` and `aftershock results compare`."""
     declared = command(words, "regress", "judge the latest runs by earlier ones of the same experiment", regress)
     declared.add_argument("experiment", nargs="?", help="its name; without it every experiment is judged")
-    declared = command(words, "compare", "runs or protections side by side, or runs judged by a baseline", compare)
+    declared = command(words, "compare", "compare runs or protections, or judge runs by a baseline", compare)
     declared.add_argument("run_id", nargs="*", help="finished runs")
-    text = "judge the runs by these ones: earlier runs, say, or those of another version"
+    text = "judge the runs by these, such as earlier runs or those of another version"
     declared.add_argument("--against", nargs="+", metavar="RUN_ID", help=text)
-    text = "instead of runs: hold protections of a workload, or of each, side by side (docs/reference/protection.md)"
+    text = "instead of runs: compare protections of this workload, or of each workload (docs/reference/protection.md)"
     declared.add_argument("--matrix", nargs="?", const=EVERY, metavar="WORKLOAD", help=text)
     text = "with --matrix: write matrix.csv, matrix.png and matrix.svg into this folder"
     declared.add_argument("--out", type=Path, metavar="DIR", help=text)
@@ -34,9 +34,9 @@ def regress(arguments: argparse.Namespace) -> int:
     from results.regression.wording import report
 
     found = regress(arguments.experiment)
-    document, metrics = found.document(), found.rows("regression")
-    show(arguments, {**document, "metrics": metrics}, report(document, metrics))
-    return _exit_code(document["verdict"])
+    comparison, metrics = found.document(), found.rows("regression")
+    show(arguments, {**comparison.to_json(), "metrics": metrics}, report(comparison, metrics))
+    return _exit_code(comparison.verdict)
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -50,11 +50,11 @@ def compare(arguments: argparse.Namespace) -> int:
 
     if arguments.against is None:
         found = side_by_side(arguments.run_id)
-        show(arguments, found, columns(found))
-        return NOT_ALL_PASSED if found["pooled"] and found["pooled"]["verdict"] == Verdict.FAIL else PASSED
-    found = against(arguments.run_id, arguments.against)
-    show(arguments, found, judged(found))
-    return _exit_code(found["verdict"])
+        show(arguments, found.to_json(), columns(found))
+        return NOT_ALL_PASSED if found.pooled is not None and found.pooled.verdict is Verdict.FAIL else PASSED
+    compared = against(arguments.run_id, arguments.against)
+    show(arguments, compared.to_json(), judged(compared))
+    return _exit_code(compared.verdict)
 
 
 def _matrix(arguments: argparse.Namespace) -> int:

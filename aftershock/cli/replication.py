@@ -7,6 +7,7 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_topology, by_operator, proof
+from experiments.wording import significant
 
 ALGORITHMS = ("exact", "dp", "structure-aware", "greedy")
 
@@ -35,8 +36,8 @@ def plan_replication(arguments: argparse.Namespace) -> int:
         f"replicate {len(found['tasks'])} of {len(topology.tasks)} tasks (budget {arguments.budget}):",
         *by_operator(topology, plan.replicated),
         "when every other task has failed:",
-        f"  output fidelity          {quality.output_fidelity:.4f}   {proof(plan.optimal)}",
-        f"  internal completeness    {quality.internal_completeness:.4f}",
+        f"  output fidelity          {significant(quality.output_fidelity)}   {proof(plan.optimal)}",
+        f"  internal completeness    {significant(quality.internal_completeness)}",
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

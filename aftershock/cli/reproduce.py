@@ -22,8 +22,10 @@ def add(commands: Any) -> None:
     declared = command(commands, "reproduce", "rebuild a table or figure of a paper, or list them", reproduce)
     declared.add_argument("id", nargs="?", help="such as utilization/fig-04, or all; without it they are listed")
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
-    declared.add_argument("--size", type=int, metavar="N", help="how large; the list says of what")
-    declared.add_argument("--no-run", action="store_true", help="measure in the runs that are there; run none")
+    declared.add_argument("--size", type=int, metavar="N", help="size of the computation; the list says what it counts")
+    declared.add_argument(
+        "--no-run", action="store_true", help="take what was measured before; measure and run nothing"
+    )
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
@@ -39,12 +41,14 @@ def reproduce(arguments: argparse.Namespace) -> int:
         return PASSED
     if arguments.id == "all":
         return _reproduce_all(arguments)
-    from reproductions.reproduce import find, reproduce
+    from reproductions.reproduce import find, measure_missing, reproduce
 
     if find(arguments.id).needs and not arguments.no_run:
         from aftershock.airflow.missing_runs import run_missing  # brings Airflow, which what is computed does without
 
         run_missing(arguments.id, arguments.size, arguments.out)
+    if not arguments.no_run:
+        measure_missing(arguments.id, arguments.size, arguments.out)
     found = reproduce(arguments.id, arguments.out, arguments.size)
     show(arguments, found.document(), _text(found))
     return verdict_code([found.verdict])
@@ -91,4 +95,6 @@ def _text(found: Reproduced) -> str:
     lines = [f"{found.reproduction.id}: {found.reproduction.what}", ""]
     for row in found.verdicts:
         lines.append(f"  {MARKS[str(row['verdict'])]} {row['check']:32} {_compared(row)}")
+    if (beside := found.published) is not None:
+        lines.append(f"  {MARKS[str(beside['verdict'])]} {'beside the published one':32} {_compared(beside)}")
     return "\n".join([*lines, "", *(f"  {kind:9} {path}" for kind, path in found.files.items())])

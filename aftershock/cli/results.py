@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import Any
 
-from aftershock.cli import export, prune, recompute, regressions
+from aftershock.cli import export, prune, publish, recompute, regressions
 from aftershock.cli.declare import PASSED, command, group, show
 from experiments.errors import BadInput
 from experiments.wording import on_one_line
@@ -22,12 +22,12 @@ def add(commands: Any) -> None:
     words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
     declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
     declared.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
-    for module in (regressions, recompute, export, prune):
+    for module in (regressions, recompute, export, publish, prune):
         module.add(words)
 
 
 def show_results(arguments: argparse.Namespace) -> int:
-    """List the finished runs, or show one; raises `BadInput` if this version cannot read its tables."""
+    """List the finished runs, or show one, also a published one; raises `BadInput` if this version cannot read it."""
     from results.damage import Outdated
     from results.runs import store
     from results.views.document import document
@@ -35,7 +35,7 @@ def show_results(arguments: argparse.Namespace) -> int:
 
     if arguments.run_id is None:
         return _list_runs(arguments)
-    run = store.finished(arguments.run_id)
+    run = store.readable(arguments.run_id)
     status = run.status()
     if status.state == RunState.FAILED:
         why = f"{run.run_id} failed: {on_one_line(str(status.error))} (its logs: {run.raw})"

@@ -14,7 +14,7 @@ PORTS = range(1, 65_536)
 def add(commands: Any) -> None:
     """Declare `aftershock serve`."""
     declared = commands.add_parser("serve", help="open Airflow with the DAGs and the pages on this machine")
-    declared.add_argument("--port", type=int, default=8080, help="of the pages")
+    declared.add_argument("--port", type=int, default=8080, help="port of the pages")
     declared.set_defaults(run=open_airflow)
 
 

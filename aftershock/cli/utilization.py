@@ -9,6 +9,7 @@ import argparse
 from typing import Any, TypedDict
 
 from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
+from experiments.wording import significant
 
 SYSTEM = {
     "failure-rate": "lambda, failures of the whole system [1/s]",
@@ -29,15 +30,17 @@ def add_simulation(commands: Any) -> None:
     text = "simulate utilization under exponential failures (times in s, rates per s)"
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)
-    declared.add_argument("--runs", type=int, default=250, help="independent windows; default 250")
-    declared.add_argument("--failures", type=int, default=2000, help="what a window has on average; default 2000")
+    declared.add_argument("--runs", type=int, default=250, help="number of independent windows; default 250")
+    declared.add_argument("--failures", type=int, default=2000, help="failures in a window, on average; default 2000")
     add_seed(declared)
 
 
 def _add_system(declared: argparse.ArgumentParser) -> None:
     for name, text in SYSTEM.items():
         declared.add_argument(f"--{name}", type=float, required=True, help=text)
-    text = "delta, of a checkpoint's token from one operator to the next [s]; default 0; matters from depth 2 on"
+    text = (
+        "delta, the delay of a checkpoint's token from one operator to the next [s]; default 0; matters from depth 2 on"
+    )
     declared.add_argument("--hop-delay", type=float, default=0.0, help=text)
     declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")
 
@@ -81,15 +84,15 @@ def predict_utilization(arguments: argparse.Namespace) -> int:
         "utilization": float(model.utilization(rate, cost, recovery, arguments.interval, *chain)),
         "optimal_interval": float(model.optimal_interval(rate, cost)),
         "optimal_utilization": float(model.optimal_utilization(rate, cost, recovery, *chain)),
-        "intervals": intervals,
     }
     lines = [
-        f"utilization at T = {arguments.interval:g} s    {found['utilization']:.4f}",
-        f"optimal interval T*        {found['optimal_interval']:.4g} s",
-        f"utilization at T*          {found['optimal_utilization']:.4f}",
-        "other models' intervals    " + ", ".join(f"{name} {value:.4g} s" for name, value in intervals.items()),
+        f"utilization at T = {arguments.interval:g} s    {significant(found['utilization'])}",
+        f"optimal interval T*        {significant(found['optimal_interval'])} s",
+        f"utilization at T*          {significant(found['optimal_utilization'])}",
+        "other models' intervals    "
+        + ", ".join(f"{name} {significant(value)} s" for name, value in intervals.items()),
     ]
-    show(arguments, found, "\n".join(lines))
+    show(arguments, found | {"intervals": intervals}, "\n".join(lines))
     return PASSED
 
 
@@ -108,10 +111,10 @@ def simulate_utilization(arguments: argparse.Namespace) -> int:
         "model": float(utilization(**system)),
     }
     lines = [
-        f"simulated utilization    {found['mean']:.4f}   mean of {found['runs']} runs",
-        f"standard deviation       {found['std']:.4f}   of a run of {arguments.failures} failures on average",
-        f"standard error           {simulated.standard_error:.6f}",
-        f"model, eq. 10            {found['model']:.4f}",
+        f"simulated utilization    {significant(found['mean'])}   mean of {found['runs']} runs",
+        f"standard deviation       {significant(found['std'])}   of a run of {arguments.failures} failures on average",
+        f"standard error           {significant(simulated.standard_error)}",
+        f"model, eq. 10            {significant(found['model'])}",
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

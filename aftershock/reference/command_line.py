@@ -17,7 +17,7 @@ EXITS = (
     ("2", "bad input: one line names the field, its value and what is allowed"),
     ("3", "the environment failed"),
     ("130", "interrupted"),
-    ("141", "whoever read the output closed it"),
+    ("141", "the reader of the output closed it"),
 )
 
 

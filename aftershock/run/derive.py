@@ -13,6 +13,8 @@ from experiments.spec import Experiment
 from infra.cluster import Handle
 from results import checks
 from results.runs.store import Run
+from results.summary.fallback import as_it_recovered
+from results.summary.findings import the_run
 
 
 def tabulate(run: Run, owner: Handle | None) -> None:
@@ -33,12 +35,12 @@ def predict(run: Run, experiment: Experiment) -> None:
     """Write the tables with the predictions for a run (`results.predictions`)."""
     from results.predictions.tables import write_predictions
 
-    write_predictions(run, experiment)
+    write_predictions(run, as_it_recovered(experiment, the_run(run)))
 
 
 def validate(run: Run, experiment: Experiment) -> None:
-    """Judge the run and write its verdicts (`results.checks`)."""
-    checks.validate(run, experiment)
+    """Judge the run as what it was and write its verdicts (`results.checks`)."""
+    checks.validate(run, as_it_recovered(experiment, the_run(run)))
 
 
 def report(run: Run, experiment: Experiment) -> None:

@@ -1,6 +1,7 @@
 """What this machine can and cannot do for a run: Java, jars, room, every driver and the faults that it can inject.
 
-Nothing is started, changed or downloaded. Only the machines of an inventory are asked, if one is given.
+Nothing is started, changed or downloaded. Only the machines of an inventory, or a cluster that is already there, are
+asked if one is given.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from aftershock.run import room
+from experiments.documents import DocumentKind, kind_of
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
+from experiments.parsing import read_json
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from infra.services.jars import cache_folder, ensure_jars
@@ -23,6 +27,10 @@ from results.runs.home import home
 
 LEAST_DISK_MB = 4000
 USUAL = ClusterSpec()
+DESCRIBED = {  # drivers whose hosts are described in a file
+    ClusterDriver.SSH: DocumentKind.INVENTORY,
+    ClusterDriver.EXTERNAL: DocumentKind.EXTERNAL_CLUSTER,
+}
 OPTIONS = {  # what a kind can be told that not every driver knows
     "partition (one way)": (FaultKind.PARTITION, FaultOptions(peers=("worker-2",))),
     "slow (delayed messages)": (FaultKind.SLOW, FaultOptions(delay=0.1)),
@@ -67,7 +75,7 @@ class Diagnosis:
 
 
 def examine(inventory: str | None = None) -> Diagnosis:
-    """Look at this machine, and at the machines of an inventory [path] for driver ssh."""
+    """Look at this machine, and at the machines or the cluster that a file [path] describes for ssh or external."""
     findings = [_room(), _disk(), _tried("java", _java), _jars()]
     for name in ClusterDriver:
         findings += _driver(name, inventory)
@@ -106,16 +114,26 @@ def _jars() -> Finding:
 def _driver(name: ClusterDriver, inventory: str | None) -> Iterator[Finding]:
     """The driver itself, and then the faults that it cannot inject."""
     subject = f"driver {name}"
-    if name is ClusterDriver.SSH and inventory is None:
-        yield Finding(
-            subject, Can.UNKNOWN, "needs an inventory of machines", "give one: `aftershock doctor --inventory FILE`"
-        )
+    if name in DESCRIBED and not _describes(inventory, name):
+        needs = f"needs {DESCRIBED[name].title}"
+        yield Finding(subject, Can.UNKNOWN, needs, "give one: `aftershock doctor --inventory FILE`")
         return
     spec = ClusterSpec(driver=name, **({"inventory": inventory} if inventory else {}))
     checked = _tried(subject, lambda: _checked(name, spec))
     yield checked
     if checked.can is Can.YES:
         yield from _faults(name, spec)
+
+
+def _describes(inventory: str | None, name: ClusterDriver) -> bool:
+    """Whether a file is what this driver needs; one that cannot be read is for each of them to complain about."""
+    if inventory is None:
+        return False
+    try:
+        found = kind_of(read_json(Path(inventory), "inventory"))
+    except BadInput:
+        return True
+    return found is DESCRIBED[name] or found not in DESCRIBED.values()
 
 
 def _faults(name: ClusterDriver, spec: ClusterSpec) -> Iterator[Finding]:

@@ -14,7 +14,9 @@ from aftershock.run.step_progress import learn_from
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.locks import locked
 from infra import leftovers
+from infra.cluster import HANDLE_FILE
 from infra.drivers import driver_for
+from infra.external import borrowed
 from infra.services import startup
 from results.runs import store
 from results.runs.state import RunState
@@ -78,9 +80,22 @@ def _destroy(live: LiveRun) -> str | None:
         with startup.one_at_a_time():
             for traces in leftovers.at(live.root, uid):
                 leftovers.remove(traces.label, uid)
+        _keep_notes_of_a_borrowed_cluster(live)
         return damage.cause
     driver_for(handle).destroy(handle)
     return None
+
+
+def _keep_notes_of_a_borrowed_cluster(live: LiveRun) -> None:
+    """Raise `EnvironmentFailure` if the run's notes are all that tells of struck hosts, topics and checkpoints."""
+    folder = live.root / borrowed.FOLDER
+    if folder.is_dir():
+        copy = live.run.raw / HANDLE_FILE
+        remedy = (
+            f"copy {copy} to {live.root / HANDLE_FILE}, then `aftershock clean {live.run_id}`; without a copy, undo by"
+            f" hand what {folder} tells, and remove that folder first"
+        )
+        raise EnvironmentFailure(f"the handle of run {live.run_id}, which borrows a cluster, is damaged", remedy)
 
 
 def _keep_logs(live: LiveRun) -> None:

@@ -134,7 +134,7 @@ class LiveRun:
 
     def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
         """The failure to raise if one of these gateway services has died and no fault holds it down, else None."""
-        missing = sorted(expected - self.running())
+        missing = sorted(expected - self.handle.owners_services - self.running())
         if missing:
             with journals(self.run_id) as seen:
                 held = seen.faults.held_services(time.time_ns())

@@ -30,7 +30,7 @@ def about_the_machine(live: LiveRun) -> dict[str, Any]:
 
 def _on_the_machine(live: LiveRun) -> list[str]:
     """The hosts that are on the machine that the sampler looks at, which is the gateway's."""
-    apart = live.experiment.cluster.driver is ClusterDriver.SSH
+    apart = live.experiment.cluster.driver in (ClusterDriver.SSH, ClusterDriver.EXTERNAL)
     return [live.handle.gateway.name] if apart else list(live.handle.hosts)
 
 

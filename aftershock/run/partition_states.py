@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from journal.event import Event
-from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+from journal.events.testbed import (
+    Copied,
+    EpochReady,
+    PartitionsAbsent,
+    PartitionTentative,
+    PlanChanged,
+    Recovering,
+    WorkerLost,
+)
 
 
 class PartitionState(StrEnum):
@@ -51,6 +59,8 @@ class PartitionStates:
                 self._told_absent = frozenset(partitions)
             case Copied(workers=workers):
                 self.copied = dict(workers)
+            case PlanChanged(copied=wanted):
+                self.copied = {name: worker for name, worker in self.copied.items() if name in wanted}
 
     def states(self) -> dict[str, PartitionState]:
         """In the order of the dataflow."""

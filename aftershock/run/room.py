@@ -9,7 +9,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 
 GATEWAY_MB = 2500  # broker, Spark master, query driver, Airflow: what a run of the examples takes beside its workers
-ELSEWHERE = ClusterDriver.SSH  # its hosts are other machines, which it asks itself
+ELSEWHERE = {ClusterDriver.SSH, ClusterDriver.EXTERNAL}  # their hosts are other machines, which have room or not
 
 
 def wanted_mb(spec: ClusterSpec) -> int:
@@ -25,7 +25,7 @@ def free_mb() -> int:
 def check(spec: ClusterSpec) -> None:
     """Raise `BadInput` for a cluster that this machine could not hold even if nothing else ran on it."""
     total_mb = psutil.virtual_memory().total // 2**20
-    if spec.driver is ELSEWHERE or wanted_mb(spec) <= total_mb:
+    if spec.driver in ELSEWHERE or wanted_mb(spec) <= total_mb:
         return
     most = (total_mb - GATEWAY_MB) // spec.worker_memory_mb
     beside = f"beside {GATEWAY_MB:,} MB for everything else"

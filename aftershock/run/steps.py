@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
+from aftershock.run.listed_domains import require_unchanged, with_listed_domains
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
@@ -30,6 +31,7 @@ from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra.cluster import Driver
 from infra.drivers import driver_of
+from infra.external import topics as borrowed_topics
 from infra.services import kafka
 from journal.event import Event
 from journal.events.injector import Armed, StandingBy
@@ -39,6 +41,7 @@ from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.runs.store import RunStatus
+from results.runs.versions import versions
 from results.tables.schema import SCHEMA_VERSION
 from spark_jobs.calibration import Calibration
 from workloads.inputs import streams
@@ -54,8 +57,8 @@ ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carr
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_COMMITS = 2
+WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as fast as those that follow
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
-HEALING_LIMIT_S = 60.0
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 300.0
 USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
 
@@ -83,6 +86,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     check(experiment)
+    experiment = with_listed_domains(experiment)
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
     _open_for(run_id)
@@ -136,6 +140,7 @@ def provision(run_id: str) -> dict[str, Any]:
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
     handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
     shutil.copy(live.root / "handle.json", live.run.raw)
+    require_unchanged(live.experiment, handle)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
     return handle.to_json()
 
@@ -148,7 +153,11 @@ def deploy(run_id: str) -> None:
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
     if experiment.engine.tentative_run:
         topics += (TENTATIVE_OUTPUT,)
-    kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
+    topics += CALIBRATION_TOPICS
+    if live.handle.is_borrowed:
+        borrowed_topics.create(live.handle, dict.fromkeys(topics, partitions))
+    else:
+        kafka.create_topics(live.handle.kafka, dict.fromkeys(topics, partitions))
     (live.run.raw / "spark-events").mkdir(exist_ok=True)
     submit = live.engine.submission(live.handle, live.run)
     live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
@@ -186,15 +195,16 @@ def start_load(run_id: str) -> None:
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
     live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
-    _await_steady(live, 0)
+    _await_commits(live, WARM_COMMITS if saturating else STEADY_COMMITS, 0)
     if load.mode is LoadMode.SUSTAINABLE:
-        _await_steady(live, sustainable.find(live, schedule))
+        _await_commits(live, STEADY_COMMITS, sustainable.find(live, schedule))
 
 
-def _await_steady(live: LiveRun, since_ns: int) -> None:
+def _await_commits(live: LiveRun, count: int, since_ns: int) -> None:
+    """Wait until the query has committed so often that it runs steadily."""
     services = QUERY_SERVICES | {"generator"}
-    what, usual_s = "the query to run steadily", STEADY_COMMITS * live.experiment.engine.checkpoint_interval_s
-    live.wait(what, lambda: _commits(live, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S, usual_s)
+    what, usual_s = "the query to run steadily", count * live.experiment.engine.checkpoint_interval_s
+    live.wait(what, lambda: _commits(live, since_ns) >= count, services, STEADY_LIMIT_S, usual_s)
 
 
 @step
@@ -226,7 +236,7 @@ def stop(run_id: str) -> None:
     measured, the batch job starts beside the services that end.
     """
     live = LiveRun(run_id)
-    live.stop("injector", HEALING_LIMIT_S)
+    live.stop("injector", live.driver.healing_limit_s(live.handle))
     if failure := live.dead_injector():
         raise failure
     end_ns = live.armed_plan.window_end_ns
@@ -291,6 +301,7 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> Ru
         experiment=experiment.name,
         experiment_digest=experiment_digest(experiment),
         machine=machine_class(),
+        versions=versions(),
         state=RunState.RUNNING,
         dag_run=dag_run,
         schema_version=SCHEMA_VERSION,

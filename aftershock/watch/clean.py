@@ -122,7 +122,7 @@ def _check_named(run_id: str) -> Path:
 
 def _engine(run_id: str) -> EngineSpec:
     """The engine of a finished run; that of a run which is not there, or never had an experiment, has no store."""
-    path = store.published(run_id).experiment_path
+    path = store.stored(run_id).experiment_path
     document = store.read_json(path) if path.is_file() else {}
     return parse(EngineSpec, document.get("engine", {}) if isinstance(document, dict) else document, "engine")
 

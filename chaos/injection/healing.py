@@ -27,7 +27,7 @@ Arrival = Callable[[Handle, str, FaultKind], Callable[[], bool] | None]
 class Healing:
     """Heals each hold when it is due by the agenda, on the queue of its target, and journals it.
 
-    `arrival` is `infra.services.startup.arrival`.
+    `arrival` is `infra.arrivals.arrival`.
     """
 
     def __init__(

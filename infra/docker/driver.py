@@ -24,6 +24,7 @@ from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
 from infra.processes import Usage
 from infra.remote.answers import Refused
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.requests import EmptyDisk
 from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
@@ -106,7 +107,7 @@ class DockerDriver(RemoteHosts):
             if proof := self._joined(handle, worker, container):
                 return proof
         if kind.loses_the_host and not containers.power_on(container) and not self.running(handle, host):
-            self.ask(handle, worker, "empty_disk")
+            self.ask(handle, worker, EmptyDisk())
         return super().heal(handle, host, kind)
 
     @staticmethod

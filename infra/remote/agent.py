@@ -21,6 +21,8 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import disks, launch
 from infra.processes import MARK, members, take_precedence, usage
+from infra.remote import requests
+from infra.remote.requests import AgentRequest
 from infra.strikes.datagrams import DatagramListener, send
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
@@ -31,7 +33,7 @@ SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that 
 
 
 class Agent:
-    """The requests: each method takes the fields of a request and returns the answer."""
+    """Carries requests out: each method takes the fields of one (`infra.remote.requests`) and returns the answer."""
 
     def __init__(self, host: str, address: str, disk: str) -> None:
         """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
@@ -74,10 +76,10 @@ class Agent:
         if self.target.disk:
             disks.empty(Path(self.target.disk))
 
-    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
+    def prepare(self, number: int, kind: FaultKind, options: FaultOptions) -> None:
         """Prepare a strike; later requests refer to it by `number`."""
         take_precedence()
-        self.strikes[number] = ready(self.target, FaultKind(kind), FaultOptions(**options))
+        self.strikes[number] = ready(self.target, kind, options)
 
     def refresh(self, number: int) -> bool:
         """Look again at what the strike that was made ready will act on."""
@@ -104,9 +106,9 @@ class Agent:
         """Give up a strike."""
         self.strikes.pop(number).close()
 
-    def undo(self, kind: str) -> dict[str, Any]:
+    def undo(self, kind: FaultKind) -> dict[str, Any]:
         """Undo a fault of this kind; returns the proof."""
-        return undo(self.target, FaultKind(kind)).to_json()
+        return undo(self.target, kind).to_json()
 
     def listen(self) -> tuple[int, bool]:
         """Listen for datagrams: returns the port, and whether this host has rules that drop packets."""
@@ -131,26 +133,22 @@ def _prove(strike: StrikeOnHost) -> dict[str, Any]:
     return {"proof": proof, "ports": sorted(strike.ports)}
 
 
-SILENT = {"shoot", "close", "leave"}  # no answer, so that the driver need not wait before it strikes other hosts
-
-
 def serve(agent: Agent) -> None:
     """Carry out each line of the input, until it ends."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     for line in sys.stdin:
-        request = json.loads(line)
-        what = request.pop("do")
-        answer = _carry_out(agent, what, request)
-        if what not in SILENT:
+        request = requests.decode(line)
+        answer = _carry_out(agent, request)
+        if request.answered:
             print(json.dumps(answer), flush=True)
 
 
-def _carry_out(agent: Agent, what: str, request: dict[str, Any]) -> dict[str, Any]:
+def _carry_out(agent: Agent, request: AgentRequest[Any]) -> dict[str, Any]:
     """The answer to a request: `{"done": ...}`, or `{"failed": reason}` if the system refused it."""
     try:
-        return {"done": getattr(agent, what)(**request)}
+        return {"done": getattr(agent, request.do)(**vars(request))}
     except OSError as error:
-        return {"failed": f"{error.filename or what}: {error.strerror}"}
+        return {"failed": f"{error.filename or request.do}: {error.strerror}"}
     except EnvironmentFailure as failure:
         return {"failed": str(failure)}
 

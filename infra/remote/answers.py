@@ -17,24 +17,32 @@ Whole = Annotated[int, Field(ge=0)]
 Counts = dict[str, Whole]
 
 
-class _Usage(TypedDict):
+class UsageDocument(TypedDict):
+    """What the processes of a host have used, and what they hold."""
+
     cpu_s: float
     rss_bytes: Whole
 
 
-class _Proof(TypedDict):
+class ProofDocument(TypedDict):
+    """A proof of a strike or of a heal, by the host's clock [UTC ns]."""
+
     fired_ns: int
     proved_ns: int
     done: Counts
     left: Counts
 
 
-class _Fired(TypedDict):
-    proof: _Proof
+class Fired(TypedDict):
+    """The proof of a strike, and the ports that it should have closed."""
+
+    proof: ProofDocument
     ports: list[Whole]
 
 
-class _Survey(TypedDict):
+class SurveyDocument(TypedDict):
+    """What a run would find on a machine: what is missing or taken, which faults cannot be, and whose it is."""
+
     missing: list[str]
     taken: list[Whole]
     refusals: dict[str, str | None]
@@ -42,7 +50,9 @@ class _Survey(TypedDict):
     file: str
 
 
-class _Taken(TypedDict):
+class ClaimDocument(TypedDict):
+    """Whose a machine is, and the file that says so."""
+
     run_id: str
     file: str
 
@@ -50,11 +60,11 @@ class _Taken(TypedDict):
 SHAPES: dict[str, Any] = {  # by what was asked
     "prepare": None,
     "call": Whole,
-    "claim": _Taken | None,
+    "claim": ClaimDocument | None,
     "clock": int,
     "count": Whole,
     "empty_disk": None,
-    "fire": _Fired | None,
+    "fire": Fired | None,
     "heard": Counts,
     "listen": tuple[Whole, bool],
     "refresh": bool,
@@ -62,9 +72,9 @@ SHAPES: dict[str, Any] = {  # by what was asked
     "share": str,
     "spawn": Whole,
     "stop": None,
-    "survey": _Survey,
-    "undo": _Proof,
-    "usage": _Usage,
+    "survey": SurveyDocument,
+    "undo": ProofDocument,
+    "usage": UsageDocument,
     "vacate": Counts,
 }
 CHECKS: dict[str, TypeAdapter[Any]] = {what: TypeAdapter(shape) for what, shape in SHAPES.items()}

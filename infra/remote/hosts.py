@@ -28,7 +28,8 @@ from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
 from infra.refusals import DeclaredFaults
-from infra.remote import answers, reach
+from infra.remote import answers, reach, requests
+from infra.remote.requests import AgentRequest, AnswerT
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
 from infra.strikes.strike import Proof, Strike, wait_until
@@ -101,7 +102,7 @@ class RemoteHosts(DeclaredFaults, Driver):
 
     def _state(self, handle: Handle, host: Host) -> HostState:
         try:
-            count = self.ask(handle, host, "count")
+            count = self.ask(handle, host, requests.CountProcesses())
         except EnvironmentFailure:
             count = 0
         return HostState(host.name, host.address, count > 0, count)
@@ -109,25 +110,21 @@ class RemoteHosts(DeclaredFaults, Driver):
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         """As `Driver.spawn`; not tried again when the connection is lost: it would start the service twice."""
         folder, target = handle.directory(host), handle.hosts[host]
-        request = {
-            "command": list(command),
-            "folder": str(folder),
-            "log": str(folder / "logs" / f"{service}.log"),
-            "variables": startup.service_environment(handle, host, service),
-        }
-        self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
-        answer = self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request)
-        pid: int = answers.done(host, "spawn", answer)
-        return pid
+        log, variables = folder / "logs" / f"{service}.log", startup.service_environment(handle, host, service)
+        request = requests.SpawnService(list(command), str(folder), str(log), variables)
+        # A connection that broke while it was idle is noticed and made again here.
+        self.ask(handle, target, requests.CountProcesses())
+        return _answer(self.session(handle, target), target, request, ANSWER_LIMIT_S)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
-        self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
+        self.ask(handle, handle.hosts[host], requests.StopService(service, limit_s), limit_s + ANSWER_LIMIT_S)
 
     def running(self, handle: Handle, host: str) -> set[str]:
-        return set(self.ask(handle, handle.hosts[host], "running"))
+        services = self.ask(handle, handle.hosts[host], requests.ListServices())
+        return set(services)
 
     def usage(self, handle: Handle, host: str) -> Usage:
-        return Usage(**self.ask(handle, handle.hosts[host], "usage"))
+        return Usage(**self.ask(handle, handle.hosts[host], requests.MeasureUsage()))
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         strike = RemotePartition if kind is FaultKind.PARTITION else RemoteStrike
@@ -147,7 +144,7 @@ class RemoteHosts(DeclaredFaults, Driver):
             return startup.revive(self, handle, target)
         if kind in gateway.STARTS:
             return gateway.restart(self, handle, kind)
-        proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, "undo", kind=kind)))
+        proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, requests.UndoFault(kind))))
         return self._reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
 
     def _reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
@@ -171,19 +168,21 @@ class RemoteHosts(DeclaredFaults, Driver):
     def is_down(self, handle: Handle, host: Host) -> bool:
         """Whether a host has no power or stands still, so that it cannot be asked; not one that is just not reached."""
         try:
-            self.ask(handle, host, "clock")
+            self.ask(handle, host, requests.ReadClock())
         except (SwitchedOff, StandsStill):
             return True
         except EnvironmentFailure:
             return False
         return False
 
-    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
-        """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
+    def ask(
+        self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ANSWER_LIMIT_S
+    ) -> AnswerT:
+        """What the agent of the host answers; a lost connection is made again, so it may carry `request` out twice."""
         for _ in range(ATTEMPTS - 1):
             with suppress(Disconnected):
-                return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
-        return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
+                return _answer(self.session(handle, host), host, request, within_s)
+        return _answer(self.session(handle, host), host, request, within_s)
 
     def session(self, handle: Handle, host: Host) -> Session:
         """This process's session with the agent of the host."""
@@ -239,11 +238,7 @@ class RemoteStrike(Strike):
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
         self._options = options
         peers = [handle.hosts[name].address for name in options.peers]
-        self._request: dict[str, Any] = {
-            "number": self._number,
-            "kind": kind,
-            "options": {**options._asdict(), "peers": peers},
-        }
+        self._request = requests.PrepareStrike(self._number, kind, options._replace(peers=tuple(peers)))
         self._clock: ClockOffset
         self._ordered_ns = 0
         self._session: Session | None = None  # none with a machine that is switched off
@@ -251,13 +246,13 @@ class RemoteStrike(Strike):
             self._session = self._make_ready()
 
     def _make_ready(self) -> Session:
-        self._hosts.ask(self._handle, self._host, "prepare", **self._request)
+        self._hosts.ask(self._handle, self._host, self._request)
         self._clock = self._hosts.clock(self._handle, self._host)
         return self._hosts.session(self._handle, self._host)
 
     def refresh(self) -> bool:
         try:
-            return bool(self._ask("refresh"))
+            return self._ask(requests.RefreshStrike(self._number))
         except SwitchedOff:
             return False
 
@@ -266,7 +261,7 @@ class RemoteStrike(Strike):
         self._ordered_ns = max(due_ns, time.time_ns())
         if self._session:
             with suppress(Disconnected):
-                self._session.tell(do="shoot", number=self._number, due_ns=self._clock.there(due_ns))
+                self._session.tell(**requests.Shoot(self._number, self._clock.there(due_ns)).to_json())
 
     def fire(self) -> Proof:
         """Complete it and prove it; a host that loses its power meanwhile has nothing left to be proved."""
@@ -278,7 +273,9 @@ class RemoteStrike(Strike):
 
     def _prove(self) -> Proof:
         """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
-        found = poll_until(lambda: self._ask("fire"), interval_s=PROOF_POLL_S)  # there is no answer while it goes on
+        fire = requests.Fire(self._number)
+        # The answer is None while the proof goes on, and without a limit this waits for another one.
+        found: Any = poll_until(lambda: self._ask(fire), interval_s=PROOF_POLL_S)
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
@@ -292,18 +289,15 @@ class RemoteStrike(Strike):
     def close(self) -> None:
         if self._session:
             with suppress(Disconnected):  # then the agent has ended, and the prepared strike with it
-                self._session.tell(do="close", number=self._number)
+                self._session.tell(**requests.CloseStrike(self._number).to_json())
 
-    def _ask(self, what: str) -> Any:
+    def _ask(self, request: AgentRequest[AnswerT]) -> AnswerT:
         """Ask the agent that prepared the strike. If the connection was lost, connect and prepare again."""
         if self._session:
             with suppress(Disconnected):
-                return self._answer(self._session, what)
+                return _answer(self._session, self._host, request, ANSWER_LIMIT_S)
         self._session = self._make_ready()
-        return self._answer(self._session, what)
-
-    def _answer(self, session: Session, what: str) -> Any:
-        return answers.done(self._host.name, what, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+        return _answer(self._session, self._host, request, ANSWER_LIMIT_S)
 
 
 class RemotePartition(RemoteStrike):
@@ -330,4 +324,10 @@ def others(handle: Handle, host: Host) -> list[Host]:
 
 def clock_behind(host: Host, session: Session) -> ClockOffset:
     """The clock of the host that a session reaches, measured now."""
-    return measure_offset(lambda: answers.done(host.name, "clock", session.ask(ANSWER_LIMIT_S, do="clock")))
+    return measure_offset(lambda: _answer(session, host, requests.ReadClock(), ANSWER_LIMIT_S))
+
+
+def _answer(session: Session, host: Host, request: AgentRequest[AnswerT], within_s: float) -> AnswerT:
+    """What the agent at the far end of a session answers, checked."""
+    found: AnswerT = answers.done(host.name, request.do, session.ask(within_s, **request.to_json()))
+    return found

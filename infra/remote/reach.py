@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import Direction
 from infra.cluster import Handle, Host
+from infra.remote.requests import AgentRequest, AnswerT, Listen, SendWord, TakeHeard
 
 DATAGRAMS = 5  # several, because a network may lose one; a single arrival is enough
 WORD_BYTES = 16
@@ -21,8 +22,9 @@ UNDER_WAY_S = 0.1  # a datagram that takes longer counts as lost
 class Asks(Protocol):
     """What carries a request to the agent of a host: `infra.remote.hosts.RemoteHosts`."""
 
-    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ..., **fields: Any) -> Any:
+    def ask(self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ...) -> AnswerT:
         """Send a request to the agent of a host and return its answer; raises `EnvironmentFailure` without one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,17 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
     """
     listeners = {other: listener for other in others if (listener := _listener_of(hosts, handle, other))}
     words = {each.name: secrets.token_hex(WORD_BYTES) for each in (host, *listeners)}
-    own_port, _ = hosts.ask(handle, host, "listen")
+    own_port, _ = hosts.ask(handle, host, Listen())
     _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, _) in listeners.items()])
     for other in listeners:
         with suppress(EnvironmentFailure):
             _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
     time.sleep(UNDER_WAY_S)
-    heard = hosts.ask(handle, host, "heard", port=own_port)
+    heard = hosts.ask(handle, host, TakeHeard(own_port))
     went: dict[str, int] = {}
     for other, (port, _) in listeners.items():
         with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
-            went[other.name] = hosts.ask(handle, other, "heard", port=port).get(words[host.name], 0)
+            went[other.name] = hosts.ask(handle, other, TakeHeard(port)).get(words[host.name], 0)
     came = {name: heard.get(words[name], 0) for name in went}
     return Reach(came, went, frozenset(other.name for other, (_, cut_off) in listeners.items() if cut_off))
 
@@ -74,9 +76,9 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
 def _listener_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool] | None:
     """Have a host listen: its port, and whether it drops packets itself; None if its agent does not answer."""
     with suppress(EnvironmentFailure):
-        return tuple(hosts.ask(handle, host, "listen"))
+        return hosts.ask(handle, host, Listen())
     return None
 
 
 def _call(hosts: Asks, handle: Handle, host: Host, word: str, to: Sequence[tuple[str, int]]) -> None:
-    hosts.ask(handle, host, "call", word=word, to=to, times=DATAGRAMS)
+    hosts.ask(handle, host, SendWord(word, to, DATAGRAMS))

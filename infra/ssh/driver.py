@@ -18,7 +18,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from experiments.waiting import poll_while
 from infra.cluster import Handle, Host
-from infra.remote import ssh
+from infra.remote import requests, ssh
 from infra.remote.hosts import ANSWER_LIMIT_S, RemoteHosts
 from infra.remote.session import Session
 from infra.services import startup
@@ -83,12 +83,12 @@ class SshDriver(RemoteHosts):
             log.info("%s is %s (%s)", name, machine.name, handle.hosts[name].address)
 
     def _claim(self, handle: Handle, host: Host) -> None:
-        other = self.ask(handle, host, "claim", run_id=handle.run_id, root=handle.root)
+        other = self.ask(handle, host, requests.ClaimMachine(handle.run_id, handle.root))
         if other:
             raise survey.taken_by(called(handle, host), other["run_id"], other["file"])
 
     def _share(self, path: Path, nonce: str, handle: Handle, host: Host) -> None:
-        wrong = self.ask(handle, host, "share", path=str(path), nonce=nonce)
+        wrong = self.ask(handle, host, requests.ShareFile(str(path), nonce))
         echo = path.with_name(f"{path.name}-{host.name}")
         if not wrong and not (echo.exists() and echo.read_text(encoding="utf-8") == nonce):
             wrong = "what it writes there does not appear here"
@@ -110,7 +110,7 @@ class SshDriver(RemoteHosts):
     def _vacate(self, handle: Handle, host: Host) -> str:
         """What is left of the run on a machine, in words; nothing if nothing is."""
         try:
-            left = self.ask(handle, host, "vacate", 2 * PROOF_LIMIT_S + ANSWER_LIMIT_S)
+            left = self.ask(handle, host, requests.VacateMachine(), 2 * PROOF_LIMIT_S + ANSWER_LIMIT_S)
             left["agents"] = self._dismiss(self.session(handle, host))
         except EnvironmentFailure as failure:
             return failure.cause
@@ -119,5 +119,5 @@ class SshDriver(RemoteHosts):
 
     def _dismiss(self, session: Session) -> int:
         """Let an agent go, the last process of the run on its machine; returns how many are left."""
-        session.tell(do="leave")
+        session.tell(**requests.Leave().to_json())
         return int(poll_while(lambda: session.alive, interval_s=POLL_S, limit_s=PROOF_LIMIT_S))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import PLAIN, FaultKind
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.launch import REPOSITORY
 from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
@@ -96,11 +96,11 @@ class MachineAgent(Agent):
         self._require_claim()
         return super().spawn(command, folder, log, variables)
 
-    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
+    def prepare(self, number: int, kind: FaultKind, options: FaultOptions) -> None:
         self._require_claim()
         super().prepare(number, kind, options)
 
-    def undo(self, kind: str) -> dict[str, Any]:
+    def undo(self, kind: FaultKind) -> dict[str, Any]:
         self._require_claim()
         return super().undo(kind)
 

@@ -15,6 +15,7 @@ from infra.cluster import Handle, Host
 from infra.launch import REPOSITORY
 from infra.remote.hosts import RemoteHosts
 from infra.remote.json_lines import reason_of
+from infra.remote.requests import SurveyMachine
 from infra.services import gateway, spark
 from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
@@ -36,7 +37,7 @@ def check(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
     _require_checkout(connect(handle, host), name)
     ports = gateway.GATEWAY_PORTS if host.role is Role.GATEWAY else ()
     needed = _needed()
-    found = hosts.ask(handle, host, "survey", needed=list(needed), ports=ports)
+    found = hosts.ask(handle, host, SurveyMachine(list(needed), ports))
     for path in found["missing"]:
         raise EnvironmentFailure(f"{name} has no {path} that can be read", needed[path])
     if owner := found["owner"]:

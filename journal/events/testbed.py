@@ -97,10 +97,27 @@ class Copied(Event, name="copied"):
 
 
 @dataclass(frozen=True)
+class PlanChanged(Event, name="plan-changed"):
+    """From now on these partitions shall have a copy, and no others, because rates have changed.
+
+    fidelity, fidelity_before   output fidelity in the worst case under these rates: of this plan, of the one before
+    """
+
+    copied: tuple[str, ...]
+    fidelity: float
+    fidelity_before: float
+
+
+@dataclass(frozen=True)
 class FellBack(Event, name="fell-back"):
-    """The run goes on in another way than the experiment says: what is done instead, and why."""
+    """The run goes on in another way than the experiment says: what is done instead, and why.
+
+    recovery, protocol  those that the run has instead; None if only a planner left a plan to another
+    """
 
     why: str
+    recovery: str | None = None
+    protocol: str | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +329,7 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     SlotFailed,
     Recovering,
     Copied,
+    PlanChanged,
     FellBack,
     QueriesWaiting,
     CostsMeasured,
@@ -332,3 +350,4 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     PartMeasured,
     TestbedCalibrated,
 )
+FALLBACKS: Vocabulary[FellBack] = Vocabulary(FellBack)

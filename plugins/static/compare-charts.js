@@ -10,7 +10,7 @@ const grid = (narrow) => ({ left: narrow ? 108 : 204, right: 18, top: 34, bottom
 /** The share of each class of the ledger, one stacked bar per run. */
 const ledgers = (data) => ({ colour, narrow }) => {
   const classes = Object.keys(data.shares);
-  const say = (i) => [data.names[i], ...classes.map((name) => `${name} ${data.shares[name][i].toFixed(1)} %`)].join("\n");
+  const say = (i) => [data.names[i], ...classes.map((name) => `${name} ${number(data.shares[name][i], "%")}`)].join("\n");
   return {
     count: data.names.length, say,
     option: {
@@ -49,7 +49,7 @@ const SHADES = ["green", "blue", "orange", "red", "text"];
 /** The share of lost queries that are available, of each run since its first loss. */
 const availabilities = (data) => ({ colour }) => {
   const points = data.names.flatMap((name, i) => data.at_s[i].map((at, k) => [name, at, data.shares[i][k]]));
-  const say = (i) => `${points[i][0]}\n${number(points[i][1], "s")} after the first loss: ${(100 * points[i][2]).toFixed(0)} %`;
+  const say = (i) => `${points[i][0]}\n${number(points[i][1], "s")} after the first loss: ${number(100 * points[i][2], "%")}`;
   return {
     count: points.length, say,
     option: {

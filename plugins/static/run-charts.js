@@ -82,7 +82,7 @@ function tentativeTexts({ windows }, from, to) {
 /** Throughput, latency and lag by second on one axis of time, what tentative output was worth, and what happened. */
 const timeline = (data) => ({ colour, narrow }) => {
   const events = happenings(data);
-  const left = narrow ? 58 : 84;
+  const left = narrow ? 74 : 84;
   const { tentative } = data;
   const panels = ["records/s", "latency [s]", "lag [records]", ...(tentative ? ["accuracy"] : [])];
   const last = panels.length;
@@ -126,7 +126,7 @@ const timeline = (data) => ({ colour, narrow }) => {
       xAxis: grids.map((_, i) => axis({ gridIndex: i, min: 0, max: data.window_s, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, show: i === last }, axisTick: { show: i === last }, ...(i === last ? { name: "time in the window [s]", nameGap: 28 } : {}) })),
       yAxis: [
         ...panels.map((name, i) => axis({ gridIndex: i, name, nameGap: left - 18, min: 0, ...(i === 3 ? { max: 1 } : {}), splitNumber: 3, axisLabel: { ...axis({}).axisLabel, formatter: (value) => compact.format(value) } })),
-        axis({ gridIndex: last, type: "category", data: EVENTS.map(({ name }) => name), axisLabel: { ...axis({}).axisLabel, fontSize: narrow ? 9 : 12, interval: 0 }, splitLine: { show: false } }),
+        axis({ gridIndex: last, type: "category", data: EVENTS.map(({ name }) => name), axisLabel: { ...axis({}).axisLabel, fontSize: narrow ? 11 : 12, interval: 0 }, splitLine: { show: false } }),
       ],
       dataZoom: [
         { type: "slider", xAxisIndex: "all", bottom: 6, height: 22, borderColor: colour("line"), fillerColor: colour("line"), textStyle: { color: colour("muted") }, labelFormatter: (value) => number(Math.round(value), "s") },
@@ -153,12 +153,12 @@ const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignif
 const ledger = (data) => ({ colour }) => {
   const names = Object.keys(data.seconds);
   const share = (name) => (100 * data.seconds[name]) / data.window_s;
-  const say = (i) => `${names[i]}: ${number(data.seconds[names[i]], "s")}, ${share(names[i]).toFixed(1)} %`;
+  const say = (i) => `${names[i]}: ${number(data.seconds[names[i]], "s")}, ${number(share(names[i]), "%")}`;
   return {
     count: names.length, say,
     option: {
       grid: { left: 12, right: 16, top: 56, bottom: 42 },
-      legend: legend({ type: "plain", formatter: (name) => `${name} ${share(name).toFixed(1)} %` }),
+      legend: legend({ type: "plain", formatter: (name) => `${name} ${number(share(name), "%")}` }),
       tooltip: tooltip({ trigger: "item", formatter: ({ seriesIndex }) => say(seriesIndex) }),
       xAxis: axis({ max: 100, name: `share of the window of ${number(data.window_s, "s")} [%]`, nameGap: 26 }),
       yAxis: { type: "category", data: [""], show: false },
@@ -223,12 +223,12 @@ const recoveries = (data) => ({ colour, narrow }) => {
   };
 };
 
-const AVAILABILITY = { available: ["measured", "green", "solid"], planned: ["told to go back", "blue", "dashed"], predicted: ["planned by the model", "text", "dotted"] };
+const AVAILABILITY = { available: ["measured", "green", "solid"], normal: ["on time again", "orange", "solid"], planned: ["told to go back", "blue", "dashed"], predicted: ["planned by the model", "text", "dotted"] };
 
 /** The share of lost queries that are available, step by step: planned beside measured. */
 const availability = (data) => ({ colour }) => {
   const drawn = Object.keys(AVAILABILITY).filter((name) => data[name]);
-  const percent = (share) => `${(100 * share).toFixed(0)} %`;
+  const percent = (share) => number(100 * share, "%");
   const say = (i) => [`${number(data.at_s[i], "s")}`, ...drawn.map((name) => `${AVAILABILITY[name][0]} ${percent(data[name][i])} of ${data.queries} queries`), ...(data.never_back.length ? [`not available by the end: ${data.never_back.join(", ")}`] : [])].join("\n");
   return {
     count: data.at_s.length, say,

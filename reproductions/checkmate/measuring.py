@@ -14,7 +14,7 @@ from experiments.engines import ProtocolName
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
-from reproductions.measured import Cell, cells
+from reproductions.measured import Cell, cells, expected_s
 from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck, Size
 from results.checks.rules import NotEnough
 from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
@@ -60,7 +60,7 @@ def measured(
         found = cells(needs(size))
         taken = [list(of_cell(cell)) if cell.run else [] for cell in found]
         if not simulation and not any(cell.run for cell in found):
-            raise NotEnough(_none_of(len(found)))
+            raise NotEnough(_none_of([cell.experiment for cell in found]))
         if not simulation and not any(taken):
             raise NotEnough("nothing of it was measured in any of its runs")
         known = about or facts
@@ -68,21 +68,23 @@ def measured(
         return finish(pd.DataFrame([*rows, *(simulation.rows(tell) if simulation else ())]))
 
     if simulation:
-        checks = (*map(_of_measured, checks), *map(_of_simulated, simulation.checks))
+        checks = (*(_of_measured(check, needs) for check in checks), *map(_of_simulated, simulation.checks))
     return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=needs)
 
 
-def _none_of(runs: int) -> str:
-    return f"none of its {runs} runs has been done on this machine with tables of this version"
+def _none_of(experiments: Sequence[Experiment]) -> str:
+    """How many runs there are to do, and how long that takes as far as it is known before them."""
+    none = f"none of its {len(experiments)} runs has been done on this machine with tables of this version"
+    return f"{none}; they take about {expected_s(experiments) / 60:.0f} min"
 
 
-def _of_measured(check: ReproductionCheck) -> ReproductionCheck:
+def _of_measured(check: ReproductionCheck, needs: Callable[[int], Sequence[Experiment]]) -> ReproductionCheck:
     """The check, of the measured rows alone."""
 
     def part(table: pd.DataFrame) -> pd.DataFrame:
         rows = table[~table["simulated"]]
         if rows["run_id"].isna().all():
-            raise NotEnough(_none_of(len(rows)))
+            raise NotEnough(_none_of(needs(rows["replicate"].nunique())))
         return rows
 
     return _of_part(check, part)

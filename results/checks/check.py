@@ -37,6 +37,12 @@ def saturates(experiment: Experiment) -> bool:
     return experiment.load.mode is LoadMode.SATURATING
 
 
+def is_to_be_busy(experiment: Experiment) -> bool:
+    """Whether the load leaves no time without input. What recovers in parts also waits for input of parts that are
+    down."""
+    return saturates(experiment) and not experiment.engine.recovers_in_parts
+
+
 def searches(experiment: Experiment) -> bool:
     """Whether the run looked for the rate that it can sustain."""
     return experiment.load.mode is LoadMode.SUSTAINABLE
@@ -84,6 +90,18 @@ def recovers_by_query(experiment: Experiment) -> bool:
     return has_faults(experiment) and experiment.engine.recovery_run in TELL_QUERIES
 
 
+def names_queries(experiment: Experiment) -> bool:
+    """Whether the latency of each query is measured."""
+    return experiment.names_queries
+
+
+def tells_relative_latency(experiment: Experiment) -> bool:
+    """Whether lost queries have a usual latency to come back to: under a saturating load it grows from the start. A
+    query is all that a sink puts out, so the sink must have one partition."""
+    is_known = names_queries(experiment) and experiment.engine.partitions == 1
+    return recovers_by_query(experiment) and is_known and experiment.load.mode is LoadMode.RATE
+
+
 def recovers_by_task(experiment: Experiment) -> bool:
     """Whether Spark gives the tasks of a dead host to the others, so that the query goes on."""
     return experiment.engine.recovery_run is RecoveryMode.TASK
@@ -100,12 +118,16 @@ ASKED_OF = {
     is_dataflow: "the testbed",
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
+    names_queries: "workload `hashtags`",
+    tells_relative_latency: "workload `hashtags`, `engine.partitions` 1, `load.mode` `rate`, `engine.recovery`"
+    " `query-centric` or `blocking`, and faults",
     keeps_output_log: "protocol `output-log`",
     recovers_by_task: "`engine.recovery` `task`",
     has_copies: "`engine.recovery` `partially-active` with a ratio above 0",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",
+    is_to_be_busy: "`load.mode` `saturating`, without recovery in parts",
     has_faults: "faults",
     is_replayed: "at least 3 expected faults that the model describes",
 }

@@ -25,15 +25,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import pandas as pd
 
 from experiments.errors import BadInput
-from experiments.wording import on_one_line
+from experiments.wording import on_one_line, significant
 from models.simulation.simulate import simulate
 from models.uncertainty import simulate_windows
 from models.utilization import utilization
@@ -77,8 +76,11 @@ class Pooled:
         head = f"{self.faults} faults under {self.seeds} seed{'s' * (self.seeds != 1)}"
         if self.measured is None:
             return f"unknown: {head}; {self.why}"
-        found = f"{head}: measured {self.measured:.4f}, eq. 10 gives {self.expected:.4f}"
-        told = f"{found}, and by chance {self.low:.4f} to {self.high:.4f} would be measured"
+        measured, expected, low, high = (
+            significant(each) for each in (self.measured, self.expected, self.low, self.high) if each is not None
+        )
+        found = f"{head}: measured {measured}, eq. 10 gives {expected}"
+        told = f"{found}, and by chance {low} to {high} would be measured"
         return f"{self.verdict}: {told}" + (f"; {self.why}" if self.why else "")
 
     def row(self) -> dict[str, object]:
@@ -86,8 +88,26 @@ class Pooled:
         return asdict(self)
 
 
-class _Lack(Exception):
-    """A run does not say what eq. 10 needs."""
+class NoWindow(Exception):
+    """A run does not say what eq. 10 needs; the message names it."""
+
+
+class Window(NamedTuple):
+    """The window of a run beside eq. 10.
+
+    utilization  as measured
+    expected     by eq. 10, with the costs of the run and at the rate at which it was struck
+    added        what the finite window adds to utilization on average
+    luck         the standard deviation of what chance does in such a window
+    """
+
+    seed: int
+    window_s: float
+    faults: int
+    utilization: float
+    expected: float
+    added: float
+    luck: float
 
 
 @dataclass(frozen=True)
@@ -100,13 +120,12 @@ class _Measured:
     utilization: float
     inputs: ModelInputs
 
-    @property
-    def expected(self) -> float:
-        return float(utilization(*vars(self.inputs).values()))
+    def beside_eq_10(self) -> Window:
+        expected = float(utilization(*vars(self.inputs).values()))
+        return Window(self.seed, self.window_s, self.faults, self.utilization, expected, *self._chance())
 
-    @cached_property
-    def chance(self) -> tuple[float, float]:
-        """What the finite window adds to utilization on average, and the standard deviation of the luck in it."""
+    def _chance(self) -> tuple[float, float]:
+        """What the finite window adds, and the luck in it, both simulated."""
         if not self.faults:
             return 0.0, 0.0
         found = self.inputs
@@ -131,35 +150,63 @@ def pooled(runs: Sequence[Run]) -> Pooled:
     """
     try:
         found = _with_recoveries([_measured(run) for run in runs])
-    except (_Lack, Damaged) as lack:
+    except (NoWindow, Damaged) as lack:
         return _unknown(0, 0, on_one_line(str(lack)))
-    by_seed: dict[int, list[_Measured]] = defaultdict(list)
-    for run in found:
-        by_seed[run.seed].append(run)
-    faults = sum(max(run.faults for run in same) for same in by_seed.values())
-    if len(by_seed) < FEWEST_SEEDS or faults < FEWEST_FAULTS:
-        return _unknown(len(by_seed), faults, f"at least {FEWEST_SEEDS} seeds and {FEWEST_FAULTS} faults are needed")
+    if few := _too_few(found):
+        return few
     try:
-        return _judged(by_seed, faults)
+        return _judged([run.beside_eq_10() for run in found])
     except BadInput as refusal:
-        return _unknown(len(by_seed), faults, on_one_line(str(refusal)))
+        return _unknown(*_counts(found), on_one_line(str(refusal)))
+
+
+def window_of(run: Run) -> Window:
+    """One run beside eq. 10. Raises `NoWindow` if it does not say what eq. 10 needs."""
+    measured = _measured(run)
+    if math.isnan(measured.inputs.recovery_time_s):
+        raise NoWindow(f"{run.run_id} has no recovery that no further fault disturbs")
+    try:
+        return measured.beside_eq_10()
+    except BadInput as refusal:
+        raise NoWindow(f"{run.run_id}: {on_one_line(str(refusal))}") from None
+
+
+def pooled_windows(windows: Sequence[Window]) -> Pooled:
+    """The same as `pooled`, of windows that may be of several experiments: each has the eq. 10 of its own costs."""
+    return _too_few(windows) or _judged(windows)
 
 
 def _unknown(seeds: int, faults: int, why: str) -> Pooled:
     return Pooled(seeds, faults, None, None, None, None, Verdict.UNKNOWN, why)
 
 
-def _judged(by_seed: dict[int, list[_Measured]], faults: int) -> Pooled:
-    runs = [run for same in by_seed.values() for run in same]
-    whole_s = sum(run.window_s for run in runs)
-    measured = sum(run.window_s * run.utilization for run in runs) / whole_s
-    expected = sum(run.window_s * run.expected for run in runs) / whole_s
-    added = sum(run.window_s * run.chance[0] for run in runs) / whole_s
-    squares = (sum(run.window_s * run.chance[1] for run in same) ** 2 for same in by_seed.values())
-    away = ERRORS * sum(squares) ** 0.5 / whole_s
+def _counts(runs: Iterable[_Measured | Window]) -> tuple[int, int]:
+    """Seeds, and faults: those of runs under one seed are the same ones."""
+    faults: dict[int, int] = {}
+    for run in runs:
+        faults[run.seed] = max(run.faults, faults.get(run.seed, 0))
+    return len(faults), sum(faults.values())
+
+
+def _too_few(runs: Sequence[_Measured | Window]) -> Pooled | None:
+    seeds, faults = _counts(runs)
+    if seeds < FEWEST_SEEDS or faults < FEWEST_FAULTS:
+        return _unknown(seeds, faults, f"at least {FEWEST_SEEDS} seeds and {FEWEST_FAULTS} faults are needed")
+    return None
+
+
+def _judged(windows: Sequence[Window]) -> Pooled:
+    whole_s = sum(each.window_s for each in windows)
+    measured = sum(each.window_s * each.utilization for each in windows) / whole_s
+    expected = sum(each.window_s * each.expected for each in windows) / whole_s
+    added = sum(each.window_s * each.added for each in windows) / whole_s
+    luck_s: dict[int, float] = defaultdict(float)
+    for each in windows:
+        luck_s[each.seed] += each.window_s * each.luck
+    away = ERRORS * math.hypot(*luck_s.values()) / whole_s
     low, high = expected + added - away, expected + added + away
     verdict = Verdict.PASS if low <= measured <= high else Verdict.FAIL
-    return Pooled(len(by_seed), faults, measured, expected, low, high, verdict)
+    return Pooled(*_counts(windows), measured, expected, low, high, verdict)
 
 
 def _with_recoveries(runs: list[_Measured]) -> list[_Measured]:
@@ -167,7 +214,7 @@ def _with_recoveries(runs: list[_Measured]) -> list[_Measured]:
     if len(known) == len(runs):
         return runs
     if not (faults := sum(run.faults for run in known)):
-        raise _Lack("no run says how long a recovery takes that no further fault disturbs")
+        raise NoWindow("no run says how long a recovery takes that no further fault disturbs")
     mean_s = sum(run.faults * run.inputs.recovery_time_s for run in known) / faults
     filled = [replace(run, inputs=replace(run.inputs, recovery_time_s=mean_s)) for run in runs if run not in known]
     return known + filled
@@ -177,13 +224,13 @@ def _measured(run: Run) -> _Measured:
     row, faults = the_run(run), table_or_empty(run, "faults")
     judged = judged_utilization(table_or_empty(run, "predictions"), faults)
     if row is None or judged is None or pd.isna(row["utilization"]):
-        raise _Lack(f"{run.run_id} has no utilization that eq. 10 describes")
+        raise NoWindow(f"{run.run_id} has no utilization that eq. 10 describes")
     struck = len(took_effect(faults))
     named = {name: judged[name] for name in ModelInputs.__annotations__}
     if not struck:
         named |= {"failure_rate": 0.0, "recovery_time_s": 0.0}
     if lacking := [name for name, value in named.items() if pd.isna(value) and name != "recovery_time_s"]:
-        raise _Lack(f"{run.run_id} does not say its {', '.join(lacking)}")
+        raise NoWindow(f"{run.run_id} does not say its {', '.join(lacking)}")
     rate, cost_s, recovery_s, interval_s, hop_delay_s = (
         math.nan if pd.isna(value) else float(value) for name, value in named.items() if name != "depth"
     )

@@ -1,8 +1,7 @@
-"""What a run's tables say of its checkpoint-and-restart process: what struck it, and what each outage took."""
+"""What a run's tables say of its checkpoint-and-restart process: its costs, its periods, and its recoveries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
@@ -10,84 +9,16 @@ import pandas as pd
 from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
+from results.predictions.outages import LedgerOutage, MeasuredLedger, Recovery, StruckFault
+from results.predictions.partition_checkpoints import PartitionCheckpoints
 from results.runs.store import Run
-from results.summary.findings import measured_row, took_effect
+from results.summary.findings import mean, measured_row, took_effect
 
-DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
-ROUND = "round"  # stands for all partitions in the table of their checkpoints
 FEWEST_RECOVERIES = 2  # that were seen undisturbed, to say what one should take
 
 
 class Unreplayable(Exception):
     """The tables lack an input of the replay; the message names it."""
-
-
-@dataclass(frozen=True)
-class StruckFault:
-    """A fault that took effect; seconds from the start of the window."""
-
-    fault: int
-    kind: str
-    targets: tuple[str, ...]
-    struck_s: float
-    back_s: float  # when its last host was healed; struck_s if none ever was
-    executors_s: float | None = None  # when its last host had a Spark executor again
-
-    @property
-    def hosts(self) -> int:
-        """How many it struck."""
-        return len(self.targets)
-
-
-@dataclass(frozen=True)
-class LedgerOutage:
-    """What the ledger says of an outage, under the fault that began it; seconds."""
-
-    fault: int
-    start_s: float
-    end_s: float
-    down_s: float
-    warm_up_s: float
-    lost_s: float
-    is_whole: bool  # it led to useful work within the window
-
-    @property
-    def ready_s(self) -> float:
-        """When detection and restart were over."""
-        return self.start_s + self.down_s
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """An outage that led to useful work, and the faults that struck in it; each begins the recovery anew."""
-
-    strikes: tuple[StruckFault, ...]
-    outage: LedgerOutage
-
-    @property
-    def kind(self) -> str:
-        """The kind of the last fault."""
-        return self.strikes[-1].kind
-
-    @property
-    def extended_s(self) -> float:
-        """From the first fault to the last."""
-        return max(0.0, self.strikes[-1].struck_s - self.outage.start_s) if len(self.strikes) > 1 else 0.0
-
-    @property
-    def restart_s(self) -> float:
-        """Detection and restart, from the last fault on."""
-        return self.outage.down_s - self.extended_s
-
-    @property
-    def back_s(self) -> float:
-        """When the last of its hosts was healed."""
-        return max(strike.back_s for strike in self.strikes)
-
-    @property
-    def away_s(self) -> float:
-        """For how long hosts were away from the last fault on."""
-        return self.back_s - self.strikes[-1].struck_s
 
 
 class MeasuredProcess:
@@ -116,9 +47,7 @@ class MeasuredProcess:
 
         Without its warm-up, and without what it did again for a fault that it outlived.
         """
-        checkpoints, ledger = self._run.table("checkpoints"), self._ledger
-        extra_s = ledger[ledger["class"].isin(["warm-up", "lost"])].groupby("batch")["seconds"].sum()
-        found = checkpoints.sort_values("batch")
+        found, extra_s = self._run.table("checkpoints").sort_values("batch"), self.ledger.extra_s
         starts_s = (found["started_ns"].astype("int64") - self.start_ns) / 1e9
         lengths_s = found["duration_s"].astype(float) - found["batch"].map(extra_s).astype(float).fillna(0.0)
         commits_s = starts_s + found["duration_s"].astype(float)
@@ -167,29 +96,16 @@ class MeasuredProcess:
         periods_s = (batches["started_ns"].shift(-1) - batches["started_ns"])[follows].astype(float) / 1e9
         return mean(periods_s) or self.experiment.engine.checkpoint_interval_s
 
-    @property
-    def store_s(self) -> float:
-        """From when a partition of the testbed takes a checkpoint until it is stored."""
-        return mean(self._run.table("partition_checkpoints")["seconds"]) or 0.0
-
-    @property
-    def border_lag_s(self) -> float:
-        """From when the first partition of the testbed comes to a border until the last has stored its checkpoint."""
-        rows = self._run.table("partition_checkpoints")
-        rows = rows[rows["in_window"] & ~rows["invalid"]]
-        stored_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
-        taken_s = stored_s - rows["seconds"].astype(float)
-        numbers = rows.assign(stored_s=stored_s, taken_s=taken_s).groupby("number")
-        is_whole = numbers["partition"].nunique() == rows["partition"].nunique()
-        return mean((numbers["stored_s"].max() - numbers["taken_s"].min())[is_whole]) or 0.0
+    @cached_property
+    def partition_checkpoints(self) -> PartitionCheckpoints:
+        """Those of the testbed."""
+        return PartitionCheckpoints(self._run.table("partition_checkpoints"), self.start_ns)
 
     @cached_property
-    def rounds(self) -> pd.DataFrame:
-        """Coordinated checkpoints of the testbed: when each round was taken, and when it was complete [s]."""
-        rows = self._run.table("partition_checkpoints")
-        rows = rows[rows["partition"] == ROUND].sort_values("completed_ns")
-        complete_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
-        return pd.DataFrame({"taken_s": complete_s - rows["seconds"].astype(float), "complete_s": complete_s})
+    def ledger(self) -> MeasuredLedger:
+        """What became of the time of the window."""
+        rows = self._run.table("ledger")
+        return MeasuredLedger(rows, self.strikes, self.start_ns, self.window_s, in_batches=self.works_in_batches)
 
     @cached_property
     def strikes(self) -> list[StruckFault]:
@@ -206,49 +122,6 @@ class MeasuredProcess:
             int(row["fault"]), row["kind"], tuple(row["targets"].split(",")), struck_s, back_s, executors_s
         )
 
-    @cached_property
-    def outages(self) -> list[LedgerOutage]:
-        """Every outage that the window saw, in the order of time."""
-        caused = self._ledger[self._ledger["fault"].notna()]
-        found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
-        return sorted(found, key=lambda outage: outage.start_s)
-
-    @property
-    def idle_share(self) -> float:
-        """Of the window."""
-        idle_s = self._ledger.loc[self._ledger["class"] == "idle", "seconds"].sum()
-        return float(idle_s) / self.window_s
-
-    @property
-    def failed_by_itself(self) -> bool:
-        """Whether the query was down once without a fault."""
-        return bool((self._ledger["class"].isin(DOWN) & self._ledger["fault"].isna()).any())
-
-    @cached_property
-    def _ledger(self) -> pd.DataFrame:
-        return self._run.table("ledger")
-
-    def _outage(self, fault: int, rows: pd.DataFrame) -> LedgerOutage:
-        """A fault that a batch outlived cost lost work only: it is an outage of no length."""
-        seconds = rows.groupby("class")["seconds"].sum()
-        down = rows[rows["class"] != "lost"]
-        struck_s = next((strike.struck_s for strike in self.strikes if strike.fault == fault), 0.0)
-        end_ns = None if down.empty else int(down["end_ns"].max())
-        return LedgerOutage(
-            fault,
-            struck_s if down.empty else self._seconds(down["start_ns"].min()),
-            struck_s if end_ns is None else self._seconds(end_ns),
-            float(seconds.get("detect", 0.0) + seconds.get("restart", 0.0)),
-            float(seconds.get("warm-up", 0.0)),
-            float(seconds.get("lost", 0.0)),
-            end_ns is None or self._worked_from(end_ns),
-        )
-
-    def _worked_from(self, at_ns: int) -> bool:
-        """Whether the system works, or waits for work, from then on; a first batch that a fault cuts off is neither."""
-        after = self._ledger[self._ledger["start_ns"] == at_ns]["class"]
-        return len(after) > 0 and (not self.works_in_batches or after.iloc[-1] in AT_WORK)
-
     def strikes_in(self, outage: LedgerOutage) -> list[StruckFault]:
         """The faults that struck during an outage, the one that began it included."""
         return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
@@ -259,7 +132,7 @@ class MeasuredProcess:
 
         If faults come in bursts there may be too few. Then all that led to useful work, from their last fault on.
         """
-        whole = [(tuple(self.strikes_in(outage)), outage) for outage in self.outages if outage.is_whole]
+        whole = [(tuple(self.strikes_in(outage)), outage) for outage in self.ledger.outages if outage.is_whole]
         found = [Recovery(strikes, outage) for strikes, outage in whole if strikes]
         single = [each for each in found if len(each.strikes) == 1]
         return single if len(single) >= FEWEST_RECOVERIES else found
@@ -296,9 +169,3 @@ class MeasuredProcess:
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9
-
-
-def mean(values: pd.Series) -> float | None:
-    """The mean of what was measured; None if nothing was."""
-    known = values.dropna()
-    return float(known.mean()) if len(known) else None

@@ -1,4 +1,4 @@
-"""What a run advises for the next one: the checkpoint interval, and what to expect of it.
+"""What a run advises on the checkpoint interval of the next one, and what to expect of it.
 
 Everything is computed from what the run measured. Each part names the model that it comes from.
 """
@@ -20,6 +20,7 @@ from models.utilization import mean_time_to_failure, system_period
 from results.predictions.process import MeasuredProcess
 from results.runs import store
 from results.runs.store import Run
+from results.summary.fallback import as_it_recovered
 from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
 
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
@@ -51,8 +52,13 @@ class Recommendation:
     latency: Estimate
     latency_now_s: float
 
+    @property
+    def models(self) -> dict[str, str]:
+        """The model behind each field of the document."""
+        return MODELS
+
     def to_json(self) -> dict[str, Any]:
-        """The document of `aftershock recommend --json`; null stands for what is not bounded or not known."""
+        """Its part of the document of `aftershock recommend --json`."""
         low, high = self.utilization or (None, None)
         return {
             "interval": self.advice.optimal_interval_s,
@@ -62,12 +68,9 @@ class Recommendation:
             "utilization_then": self.advice.optimal_predicted,
             "utilization_low": low,
             "utilization_high": high,
-            "copies": [],
-            "tentative_fidelity": None,
             "recovery_latency": self.latency.value,
             "recovery_latency_low": self.latency.low,
             "recovery_latency_high": self.latency.high,
-            "models": MODELS,
         }
 
 
@@ -77,7 +80,8 @@ def recommend(run: Run) -> Recommendation:
     if inputs is None or best is None or facts is None:
         allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
         raise BadInput("run_id", run.run_id, allowed)
-    process = MeasuredProcess(run, spec.validate(store.read_json(run.experiment_path)))
+    experiment = spec.validate(store.read_json(run.experiment_path))
+    process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
     share = _redone_share(process)

@@ -15,13 +15,14 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Recovery, StruckFault, Unreplayable
+from results.predictions.outages import Recovery, StruckFault
+from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
 from results.predictions.task_batches import task_batches
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
 FEWEST_FAULTS, FEWEST_COSTS = 3, 3
-MOST_IDLE = 0.05  # of the window, under a load that saturates
+MOST_IDLE = 0.05  # of the window, under a load that saturates: between two micro-batches there is a short wait
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def replay_run(struck: MeasuredProcess, costs: MeasuredProcess | None = None) ->
     if len(source.recoveries) < FEWEST_RECOVERIES:
         seen = f"{len(source.recoveries)} recoveries were seen to their end"
         raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
-    if struck.failed_by_itself:
+    if struck.ledger.failed_by_itself:
         raise Unreplayable("the query was down once without a fault, which a replay of faults cannot know")
     work, since_s = _work(struck, source, rng)
     timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
@@ -89,7 +90,7 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
     In mode task the system goes on at once, with hosts that are down.
     """
-    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
+    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
     columns = []
     for strike in struck.strikes:
         outage = ends.get(strike.fault) if struck.stops_all(strike) else None
@@ -139,9 +140,9 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
     if not struck.works_in_batches:
-        if struck.experiment.load.mode is LoadMode.SATURATING and struck.idle_share > MOST_IDLE:
+        if struck.experiment.load.mode is LoadMode.SATURATING and struck.ledger.idle_share > MOST_IDLE:
             raise Unreplayable(
-                f"the load was to saturate the query, which was idle for {struck.idle_share:.0%} of the run"
+                f"the load was to saturate the query, which was idle for {struck.ledger.idle_share:.0%} of the run"
             )
         if engine.protocol_run in BY_BATCH:
             return _borders(struck, source, costs_s, rng)
@@ -167,9 +168,11 @@ def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -
         return Periods(1e3 * struck.window_s, np.zeros(RUNS), np.zeros(RUNS), load)
     load += float(costs_s.mean()) / source.interval_s
     if protocol is ProtocolName.COORDINATED:
-        taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
+        rounds = struck.partition_checkpoints.rounds
+        taken_s, complete_s = (rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
-    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load, _lost_shares(struck, source))
+    stores_s = np.full(RUNS, source.partition_checkpoints.store_s)
+    return Periods(source.interval_s, costs_s, stores_s, load, _lost_shares(struck, source))
 
 
 def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
@@ -178,8 +181,8 @@ def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float
     Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
     part of the hosts that died goes back.
     """
-    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
-    enough_s = source.interval_s + source.store_s
+    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
+    enough_s = source.interval_s + source.partition_checkpoints.store_s
     return [
         strike.hosts / struck.experiment.cluster.workers
         if strike.fault in ends and ends[strike.fault].down_s >= enough_s
@@ -202,7 +205,7 @@ def _borders(
     load += float(costs_s.mean()) / interval_s
     behind_s = rng.uniform(0.0, interval_s, RUNS) if load >= 1.0 else np.zeros(RUNS)
     border_s = -(struck.start_ns % round(interval_s * 1e9)) / 1e9
-    lags_s = np.full(RUNS, source.border_lag_s)
+    lags_s = np.full(RUNS, source.partition_checkpoints.border_lag_s)
     return Borders(interval_s, border_s, costs_s, lags_s, load, behind_s), np.full(RUNS, -2.0 * interval_s)
 
 

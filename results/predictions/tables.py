@@ -12,7 +12,7 @@ from models.uncertainty import Prediction, predict_run
 from results.damage import Damaged
 from results.predictions import long_run
 from results.predictions.described import not_described
-from results.predictions.process import MeasuredProcess, Unreplayable, mean
+from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import RunReplay, replay_run
 from results.runs import store
 from results.runs.machine import experiment_digest
@@ -25,11 +25,12 @@ from results.summary.findings import (
     NO_FAULTS_MODEL,
     OTHER_COSTS_MODEL,
     REPLAY_MODEL,
+    mean,
     measured_row,
     the_run,
 )
 from results.tables.columns import Row
-from results.tables.schema import RUN_TABLES, SCHEMA_VERSION
+from results.tables.schema import KEPT_CLASSES, RUN_TABLES, SCHEMA_VERSION
 
 SEED = 20_190
 PARTS = ("down_s", "warm_up_s", "lost_s")  # of an outage
@@ -183,7 +184,7 @@ def _inputs(process: MeasuredProcess, rate: float) -> Row:
 
 def _recoveries(process: MeasuredProcess, replay: RunReplay) -> list[Row]:
     """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
-    measured = {outage.fault: outage for outage in process.outages}
+    measured = {outage.fault: outage for outage in process.ledger.outages}
     means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
     found: list[Row] = []
     for strike, *model in zip(replay.strikes, *means, strict=True):
@@ -201,7 +202,7 @@ def _useful_time(run: Run, process: MeasuredProcess, replay: RunReplay) -> list[
     step = max(1, round(process.window_s / MOST_POINTS))
     seconds = np.arange(0.0, int(process.window_s) + 1, step)
     ledger = run.table("ledger").sort_values("start_ns")
-    useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
+    useful_s = ledger["seconds"].where(ledger["class"].isin(KEPT_CLASSES), 0.0).cumsum()
     ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9
     measured = np.interp(seconds, np.append(0.0, ends_s), np.append(0.0, useful_s.astype(float)))
     curves = zip(seconds.tolist(), measured.tolist(), replay.timed.useful_by(seconds).tolist(), strict=True)

@@ -13,7 +13,8 @@ import pandas as pd
 from models.replay.draws import draw
 from models.replay.task_batches import Stages, Strike, TaskBatches
 from models.replay.work import Array
-from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, StruckFault, Unreplayable
+from results.predictions.outages import StruckFault
+from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
 
 COLD, AWAY = "the first task on a host that had come back", "how long a task takes while hosts are away"
 

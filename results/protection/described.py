@@ -18,6 +18,7 @@ from experiments.loads import LoadMode
 from experiments.spec import Experiment
 from results.damage import Damaged
 from results.runs import store
+from results.summary.fallback import as_it_recovered
 from results.summary.findings import engine_and_mode
 from results.summary.index import IndexRow
 
@@ -58,13 +59,14 @@ class Described:
 
 def described(row: IndexRow) -> Described | None:
     """None for a run of which it is not known what or where it ran: it is of no setting."""
-    path = store.published(row.run_id).experiment_path
+    path = store.stored(row.run_id).experiment_path
     try:
         experiment = _experiment(path, path.stat().st_mtime_ns)
     except (AftershockError, Damaged, OSError):
         return None
     if row.machine is None:
         return None
+    experiment = as_it_recovered(experiment, row.facts)
     engine = experiment.engine.filled_in
     fields = tuple(sorted(engine.model_dump(mode="json").items()))
     of = experiment.load.mode, engine.recovers_in_parts, fields, _label(row, experiment), _failures(experiment)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special  # not scipy.stats: the pages import this, and stats takes most of a second
 
 Floats = npt.NDArray[np.float64]
 DRAWS, SEED, LEVEL = 4000, 20_261_123, 0.95
@@ -59,4 +59,4 @@ def mean(values: Sequence[float], of: str) -> Estimate | None:
 def _stretch(count: int) -> float:
     """How much wider Student's interval of a mean is than the one that the plain bootstrap gives."""
     upper = (1 + LEVEL) / 2
-    return float(np.sqrt(count / (count - 1)) * stats.t.ppf(upper, count - 1) / stats.norm.ppf(upper))
+    return float(np.sqrt(count / (count - 1)) * special.stdtrit(count - 1, upper) / special.ndtri(upper))

@@ -12,6 +12,7 @@ from results.protection.described import Described
 from results.runs import store
 from results.runs.store import ReadOnce
 from results.summary.findings import FAILURE_CLASSES, ledger_seconds, table_or_empty, took_effect
+from results.tables.schema import LedgerClass
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def measured(run: Described) -> MeasuredRun:
     Raises `Damaged`, also where faults took effect and no ledger tells what they cost, which is not that they cost
     nothing. Raises `FileNotFoundError` for a run that is removed meanwhile.
     """
-    tables = ReadOnce.of(store.published(run.row.run_id))
+    tables = ReadOnce.of(store.stored(run.row.run_id))
     ledger, metrics = ledger_seconds(tables), run.row.metrics
     share = None if ledger is None else _checkpoint_share(ledger)
     return MeasuredRun(
@@ -58,8 +59,8 @@ def measured(run: Described) -> MeasuredRun:
 
 
 def _checkpoint_share(ledger: dict[str, float]) -> float | None:
-    at_work_s = ledger["useful"] + ledger["checkpoint"]
-    return ledger["checkpoint"] / at_work_s if at_work_s > 0 else None
+    at_work_s = ledger[LedgerClass.USEFUL] + ledger[LedgerClass.CHECKPOINT]
+    return ledger[LedgerClass.CHECKPOINT] / at_work_s if at_work_s > 0 else None
 
 
 def _rate(run: Described, checkpoint_share: float | None) -> float | None:
@@ -91,10 +92,10 @@ def _fault_costs_s(run: Described, tables: ReadOnce, ledger_s: dict[str, float] 
     return tuple(by_fault.get(fault, 0.0) + shared_s / len(struck) for fault in struck)
 
 
-def _classes(run: Described) -> tuple[str, ...]:
+def _classes(run: Described) -> tuple[LedgerClass, ...]:
     """Under a saturating load there is always input: a partition that idles waits for one that is lost."""
     waits = run.in_parts and run.load is LoadMode.SATURATING
-    return (*FAILURE_CLASSES, "idle") if waits else FAILURE_CLASSES
+    return (*FAILURE_CLASSES, LedgerClass.IDLE) if waits else FAILURE_CLASSES
 
 
 def _sums(rows: pd.DataFrame) -> pd.Series:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import rankdata
 
 FALSE_CHANGE = 0.005
 SHORTEST = 5  # runs between two changes
@@ -47,6 +46,8 @@ def change_points(values: np.ndarray, minimum: float) -> list[ChangePoint]:
 
 def _splits(values: np.ndarray, offset: int) -> Iterator[tuple[int, float]]:
     """Yield place and p-value of every split that chance does not explain."""
+    from scipy.stats import rankdata  # takes most of a second, and the pages import this module before they need it
+
     if len(values) < 2 * SHORTEST:
         return
     score = _scores(rankdata(values)[None, :]).max()

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from experiments.errors import BadInput
 from results.predictions.pooled import pooled
 from results.regression.history import HistoryRow, row, stratified
-from results.regression.judging import overall
+from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.regress import judge_splits
 from results.runs import store
 from results.runs.state import RunState
 
 
-def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
-    """What each run measured: `{runs: [{run_id, experiment, machine, metrics}], differ, pooled}`.
-
-    `pooled` is what they measured together, held against eq. 10; None of several experiments.
-    `differ` names what the runs do not have in common, which may be why their figures differ: "experiment", "machine",
-    "seeds".
-    Raises `BadInput` for fewer than two runs, and for one that is not there.
-    """
+def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
+    """What each run measured. Raises `BadInput` for fewer than two runs, and for one that is not there."""
     runs = _rows(run_ids)
     if len(runs) < 2:
         raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
-    names = ("run_id", "experiment", "machine", "metrics")
     differ = _differences(*([run] for run in runs))
-    held = None if "experiment" in differ else pooled([store.finished(run_id) for run_id in run_ids]).row()
-    return {"runs": [{name: getattr(run, name) for name in names} for run in runs], "differ": differ, "pooled": held}
+    together = None if "experiment" in differ else pooled([store.finished(run_id) for run_id in run_ids])
+    return RunsSideBySide(runs, differ, together)
 
 
-def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, Any]:
-    """Judge runs against a baseline: `{verdict, metrics: rows of the table regression, differ}`.
+def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
+    """Judge runs against a baseline.
 
     Raises `BadInput` for a run that is not there, and for one that is on both sides.
     """
@@ -40,11 +32,7 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, An
         raise BadInput("--against", both[0], "runs other than those that are judged")
     candidates, baseline = _rows(run_ids), _rows(baseline_ids)
     (judgements,) = judge_splits([stratified(candidates, baseline)])
-    return {
-        "verdict": overall([one.verdict for one in judgements]).value,
-        "metrics": [one.row() for one in judgements],
-        "differ": _differences(candidates, baseline),
-    }
+    return JudgedRuns(judgements, _differences(candidates, baseline))
 
 
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +38,15 @@ Verdict = Annotated[Change, Field(strict=False)]
 RunIds = list[Annotated[str, Field(pattern=f"^{store.RUN_ID.pattern}$")]]
 
 
-class _Entry(Document):
+class ComparedExperiment(Document):
+    """The verdict on one experiment.
+
+    experiment, experiment_digest, machine   which runs were compared: those that agree in these
+    candidates, baseline                     run ids
+    pinned                                   whether the baseline was chosen by hand
+    sentences                                what became worse or better, and by how much
+    """
+
     experiment: Name
     experiment_digest: Name
     machine: Name
@@ -47,12 +56,23 @@ class _Entry(Document):
     pinned: bool
     sentences: list[Words]
 
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of the table `regression` is of this experiment."""
+        return bool(row["experiment_digest"] == self.experiment_digest and row["machine"] == self.machine)
 
-class _Document(Document):
+
+class RecordedComparison(Document):
+    """What was compared, and the verdicts. A verdict is the text of a `Change`.
+
+    verdict     of all experiments together
+    asked_for   the experiment that was named; None if all were judged
+    """
+
+    regression_id: Name
     recorded_ns: Whole
     verdict: Verdict
     asked_for: Name | None = None
-    experiments: list[_Entry]
+    experiments: list[ComparedExperiment]
 
 
 @dataclass(frozen=True)
@@ -62,17 +82,13 @@ class Regression:
     regression_id: str
     root: Path
 
-    def document(self) -> dict[str, Any]:
-        """What was compared, and the verdicts.
-
-        regression_id, recorded_ns, verdict (of all together), asked_for (the experiment that was named, or null);
-        experiments     a list of {experiment, experiment_digest, machine, verdict, candidates and baseline (run ids),
-                        pinned (whether the baseline was), sentences (what became worse or better, and by how much)}
+    def document(self) -> RecordedComparison:
+        """What was compared, and the verdicts; the id is that of the directory.
 
         Raises `Damaged` for a document that is not like that, and `FileNotFoundError` where there is none.
         """
-        found = read_document(self.root / DOCUMENT, _Document, self.regression_id).to_json()
-        return found | {"regression_id": self.regression_id}
+        found = read_document(self.root / DOCUMENT, RecordedComparison, self.regression_id)
+        return found.model_copy(update={"regression_id": self.regression_id})
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of `regression` or `change_points` (`results.tables.schema`); raises `BadInput` for another name.
@@ -106,21 +122,21 @@ def all_recorded() -> list[Regression]:
     return [each for each in found if os.path.lexists(each.root / DOCUMENT)]
 
 
-def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> Regression:
-    """Write a comparison under the `regression_id` of its document; it appears whole or not at all."""
-    regression_id = document["regression_id"]
+def keep(comparison: RecordedComparison, tables: Mapping[str, list[dict[str, Any]]]) -> Regression:
+    """Write a comparison under its `regression_id`; it appears whole or not at all."""
+    regression_id = comparison.regression_id
     with store.scratch() as folder:
         unseen = Regression(regression_id, folder / regression_id)
         unseen.root.mkdir()
         for name, found in tables.items():
             store.write_parquet(unseen.path(name), COMPARISON_TABLES[name].of(found))
-        store.write_json(unseen.root / DOCUMENT, document)
+        store.write_json(unseen.root / DOCUMENT, comparison.to_json())
         _folder().mkdir(exist_ok=True)
         unseen.root.rename(_folder() / regression_id)
     return recorded(regression_id)
 
 
-def documents() -> list[dict[str, Any]]:
+def documents() -> list[RecordedComparison]:
     """What every recorded comparison found, newest first; one that is damaged is passed over with a warning."""
     found, damaged = read_all()
     for damage in damaged:
@@ -128,7 +144,7 @@ def documents() -> list[dict[str, Any]]:
     return found
 
 
-def read_all() -> tuple[list[dict[str, Any]], list[Damaged]]:
+def read_all() -> tuple[list[RecordedComparison], list[Damaged]]:
     """What every recorded comparison found, newest first; and of those that cannot be read, why."""
     found, damaged = [], []
     for regression in all_recorded():
@@ -138,14 +154,14 @@ def read_all() -> tuple[list[dict[str, Any]], list[Damaged]]:
             damaged.append(damage)
         except FileNotFoundError:
             continue  # removed meanwhile
-    found.sort(key=lambda document: document["recorded_ns"], reverse=True)  # an id tells seconds only
+    found.sort(key=lambda comparison: comparison.recorded_ns, reverse=True)  # an id tells seconds only
     return found, damaged
 
 
 def set_aside() -> set[str]:
     """The runs that were found to be worse: they are no baseline for later ones."""
-    entries = [entry for document in documents() for entry in document["experiments"]]
-    return {run_id for entry in entries if entry["verdict"] == Change.WORSE for run_id in entry["candidates"]}
+    entries = [entry for comparison in documents() for entry in comparison.experiments]
+    return {run_id for entry in entries if entry.verdict == Change.WORSE for run_id in entry.candidates}
 
 
 def _folder() -> Path:

@@ -16,7 +16,7 @@ from results.regression.change import Change
 from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import HistoryRow, Series, Split
 from results.regression.judging import Judgement, from_scale, judge, margin, overall
-from results.regression.records import Regression
+from results.regression.records import ComparedExperiment, RecordedComparison, Regression
 from results.regression.wording import sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale
 
@@ -43,7 +43,7 @@ def regress(experiment: str | None = None) -> Regression:
         "regression": [{**_where(series), **one.row()} for (series, _), own in judged for one in own],
         "change_points": [row for series, _ in due for row in _changes(series)],
     }
-    return records.keep(_document(experiment, [_entry(*pair, own) for pair, own in judged]), tables)
+    return records.keep(_comparison(experiment, [_entry(*pair, own) for pair, own in judged]), tables)
 
 
 def _split(followed: Sequence[Series]) -> list[tuple[Series, Split]]:
@@ -54,12 +54,12 @@ def _split(followed: Sequence[Series]) -> list[tuple[Series, Split]]:
 
 def _due(splits: list[tuple[Series, Split]]) -> list[tuple[Series, Split]]:
     """Those with candidates that no comparison of all has judged; if there are none, those of the last one."""
-    compared = [document["experiments"] for document in records.documents() if document.get("asked_for") is None]
-    judged = {run_id for entries in compared for entry in entries for run_id in entry["candidates"]}
+    compared = [each.experiments for each in records.documents() if each.asked_for is None]
+    judged = {run_id for entries in compared for entry in entries for run_id in entry.candidates}
     new = [(series, split) for series, split in splits if any(run.run_id not in judged for run in split.candidates)]
     if new or not compared:
         return new or splits
-    last = [{name: entry[name] for name in SERIES} for entry in compared[0]]
+    last = [{name: getattr(entry, name) for name in SERIES} for entry in compared[0]]
     return [(series, split) for series, split in splits if _where(series) in last] or splits
 
 
@@ -90,23 +90,26 @@ def baseline_run_ids() -> set[str]:
     return in_use.union(*history.read_pins().values())
 
 
-def _document(asked_for: str | None, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    regression_id = f"regression-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    verdict = overall([Change(entry["verdict"]) for entry in entries])
-    head = {"regression_id": regression_id, "recorded_ns": time.time_ns(), "verdict": verdict.value}
-    return {**head, "asked_for": asked_for, "experiments": entries}
+def _comparison(asked_for: str | None, entries: list[ComparedExperiment]) -> RecordedComparison:
+    return RecordedComparison(
+        regression_id=f"regression-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        recorded_ns=time.time_ns(),
+        verdict=overall([Change(entry.verdict) for entry in entries]),
+        asked_for=asked_for,
+        experiments=entries,
+    )
 
 
-def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> dict[str, Any]:
+def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> ComparedExperiment:
     changed = [one for one in judgements if one.verdict in (Change.WORSE, Change.BETTER)]
-    return {
+    return ComparedExperiment(
         **_where(series),
-        "verdict": overall([one.verdict for one in judgements]).value,
-        "candidates": [run.run_id for run in split.candidates],
-        "baseline": [run.run_id for run in split.baseline],
-        "pinned": split.pinned,
-        "sentences": [sentence(one.row()) for one in sorted(changed, key=lambda one: one.verdict is Change.BETTER)],
-    }
+        verdict=overall([one.verdict for one in judgements]),
+        candidates=[run.run_id for run in split.candidates],
+        baseline=[run.run_id for run in split.baseline],
+        pinned=split.pinned,
+        sentences=[sentence(one.row()) for one in sorted(changed, key=lambda one: one.verdict is Change.BETTER)],
+    )
 
 
 def _where(series: Series) -> dict[str, str]:

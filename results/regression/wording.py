@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from results.predictions.pooled import Pooled
+from experiments.wording import signed, significant
 from results.regression.change import Change
+from results.regression.named_runs import JudgedRuns, RunsSideBySide
+from results.regression.records import RecordedComparison
 from results.summary.findings import number
 from results.summary.metrics import METRICS, Scale
 
@@ -39,49 +41,48 @@ def effect(row: Row) -> str:
         return ""
     if row["scale"] == Scale.COUNT:
         return f"{values[0]:+,.0f} at the most" if values[0] else ""
-    times, digits, unit = (100, "+.1f", " %") if row["scale"] == Scale.RATIO else (1, "+.3f", "")
-    found, low, high = ("any" if value is None else f"{times * value:{digits}}" for value in values)
+    times, unit = (100, " %") if row["scale"] == Scale.RATIO else (1, "")
+    found, low, high = ("any" if value is None else signed(times * value) for value in values)
     return f"{found}{unit} (between {low} and {high}{unit})"
 
 
 def _figure(value: float | None) -> str:
     figure = number(value)
-    if figure is None:
-        return "-"
-    return f"{figure:,.0f}" if abs(figure) >= 1000 or figure == int(figure) else f"{figure:.3g}"
+    return "-" if figure is None else significant(figure)
 
 
-def report(document: Mapping[str, Any], rows: Iterable[Row]) -> str:
+def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
     """A recorded regression for a terminal."""
-    parts = [f"{document['verdict']} ({document['regression_id']})"]
+    parts = [f"{comparison.verdict} ({comparison.regression_id})"]
     rows = list(rows)
-    for entry in document["experiments"]:
-        own = [row for row in rows if all(row[name] == entry[name] for name in ("experiment_digest", "machine"))]
-        counts = f"{len(entry['candidates'])} runs against {len(entry['baseline'])}"
-        pinned = " that were pinned" if entry["pinned"] else ""
-        head = f"{entry['experiment']}: {entry['verdict']}, {counts}{pinned}, on {entry['machine']}"
+    for entry in comparison.experiments:
+        own = [row for row in rows if entry.has(row)]
+        counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
+        pinned = " that were pinned" if entry.pinned else ""
+        head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
         parts.append("\n".join([head, *lines(own)]))
     return "\n\n".join(parts)
 
 
-def judged(found: Mapping[str, Any]) -> str:
-    """Runs judged by a baseline (`results.regression.compare.against`) for a terminal."""
-    return "\n".join([found["verdict"], *lines(found["metrics"]), *_warnings(found)])
+def judged(found: JudgedRuns) -> str:
+    """Runs judged by a baseline, for a terminal."""
+    rows = [one.row() for one in found.judgements]
+    return "\n".join([found.verdict, *lines(rows), *_warnings(found.differ)])
 
 
-def columns(found: Mapping[str, Any]) -> str:
-    """Runs side by side (`results.regression.compare.side_by_side`), one column each, for a terminal."""
-    runs = found["runs"]
-    heads = [f"{number:>3}  {run['run_id']}" for number, run in enumerate(runs, 1)]
+def columns(found: RunsSideBySide) -> str:
+    """Runs side by side, one column each, for a terminal."""
+    runs = found.runs
+    heads = [f"{number:>3}  {run.run_id}" for number, run in enumerate(runs, 1)]
     table = [
-        f"  {metric.name:19}" + "".join(f"{_figure(run['metrics'].get(name)):>12}" for run in runs) + f" {metric.unit}"
+        f"  {metric.name:19}" + "".join(f"{_figure(run.metrics.get(name)):>12}" for run in runs) + f" {metric.unit}"
         for name, metric in METRICS.items()
-        if any(name in run["metrics"] for run in runs)
+        if any(name in run.metrics for run in runs)
     ]
     numbers = " " * 21 + "".join(f"{number:>12}" for number in range(1, len(runs) + 1))
-    together = ["", f"pooled utilization: {Pooled(**found['pooled']).sentence}"] if found["pooled"] else []
-    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *together, *_warnings(found)])
+    together = [] if found.pooled is None else ["", f"pooled utilization: {found.pooled.sentence}"]
+    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *together, *_warnings(found.differ)])
 
 
-def _warnings(found: Mapping[str, Any]) -> list[str]:
-    return [f"the runs differ in their {name}" for name in found["differ"]]
+def _warnings(differ: Iterable[str]) -> list[str]:
+    return [f"the runs differ in their {name}" for name in differ]

@@ -8,8 +8,10 @@ import os
 import platform
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from experiments.spec import Experiment
+if TYPE_CHECKING:
+    from experiments.spec import Experiment
 
 NOT_WHAT_IS_RUN = {"seed", "tolerances"}
 DIGEST_DIGITS = 16

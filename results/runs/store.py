@@ -23,11 +23,13 @@ from pydantic_core import PydanticCustomError
 
 from experiments.errors import BadInput
 from results.damage import Damaged
+from results.runs import published
 from results.runs.exchange import exchange
 from results.runs.home import home as home
 from results.runs.json_files import Document, Name, Real, Whole, Words, read_document
 from results.runs.json_files import read_json as read_json  # all that a run has of JSON is read and written by these
 from results.runs.json_files import write_json as write_json
+from results.runs.published import Publication
 from results.runs.scratch import scratch as scratch_in
 from results.runs.scratch import sweep as sweep_in
 from results.runs.state import RunState
@@ -53,6 +55,7 @@ class RunStatus(Document):
     dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
     schema_version  of its tables (`results.tables.schema`)
     experiment_digest, machine  (`results.runs.machine`) runs that agree in both can be compared; old runs lack them
+    versions        of Python and of packages when it ran (`results.runs.versions`); None in old runs
     cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
                          window, on average; None in runs that did not get so far, and in old ones
     """
@@ -67,6 +70,7 @@ class RunStatus(Document):
     schema_version: Whole | None = None
     experiment_digest: Name | None = None
     machine: Name | None = None
+    versions: dict[Name, Name] | None = None
     cores: Whole | None = None
     others_cores: Real | None = None
     run_id: Name = ""
@@ -98,7 +102,7 @@ class _Experiment(Document):
 
 @dataclass(frozen=True)
 class Run:
-    """The directory of one run, live or finished.
+    """The directory of one run, live, finished, or published with the repository (`results.runs.published`).
 
     raw/      logs as the services wrote them       tables/   one Parquet table each
     checks/   Great Expectations results, Data Docs  plots/    PNG and SVG        report.html
@@ -106,6 +110,7 @@ class Run:
 
     run_id: str
     root: Path
+    is_published: bool = False
 
     @property
     def experiment_path(self) -> Path:
@@ -144,9 +149,17 @@ class Run:
     def status(self) -> RunStatus:
         """What is known of the run without its tables.
 
-        Raises `FileNotFoundError` for a run without a status, and `Damaged` for one that is not like that.
+        Raises `FileNotFoundError` for a run without a status, `Damaged` for one that is not like that, and `Outdated`
+        for a published one that this version does not read.
         """
-        return read_document(self.root / "status.json", _WrittenStatus, self.run_id)
+        found = read_document(self.root / "status.json", _WrittenStatus, self.run_id)
+        if self.is_published:
+            published.require_version_of_run(self.root, self.run_id, found.schema_version)
+        return found
+
+    def publication(self) -> Publication | None:
+        """How a published run came about; None of a run of this installation. Raises as `status` does."""
+        return published.read(self.root, self.run_id) if self.is_published else None
 
     def known_status(self) -> RunStatus:
         """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
@@ -205,7 +218,7 @@ class ReadOnce(Run):
     @classmethod
     def of(cls, run: Run) -> ReadOnce:
         """The same run, with nothing read yet."""
-        return cls(run.run_id, run.root)
+        return cls(run.run_id, run.root, run.is_published)
 
     @cached_property
     def _known(self) -> dict[str, pd.DataFrame]:
@@ -228,22 +241,44 @@ def live(run_id: str) -> Run:
     return Run(run_id, live_directory(run_id) / "result")
 
 
-def published(run_id: str) -> Run:
-    """Where the run is, or will be, once it has finished."""
+def stored(run_id: str) -> Run:
+    """Where a run of this installation is, or will be, once it has finished."""
     return Run(run_id, home() / "runs" / check_run_id(run_id))
 
 
 def is_finished(run_id: str) -> bool:
-    """Whether there is a finished run of that id, be it damaged."""
-    return os.path.lexists(published(run_id).root / "status.json")
+    """Whether this installation has a finished run of that id, be it damaged."""
+    return os.path.lexists(stored(run_id).root / "status.json")
 
 
 def finished(run_id: str) -> Run:
-    """A finished run; raises `BadInput` when there is none of that id."""
-    run = published(run_id)
+    """A finished run of this installation; raises `BadInput` when there is none of that id."""
+    run = stored(run_id)
     if not is_finished(run_id):
         raise BadInput("run_id", run_id, "the id of a finished run; `aftershock results` lists them")
     return run
+
+
+def readable(run_id: str) -> Run:
+    """A finished run to read and not to change: of this installation, or else a published one; raises as `finished`."""
+    run = located(run_id)
+    return run if run.is_published else finished(run_id)
+
+
+def located(run_id: str) -> Run:
+    """Where a run to read is: with the repository if it is published and none of that id is here, else in the store."""
+    run = _published(run_id)
+    return run if published.is_there(run.root) and not is_finished(run_id) else stored(run_id)
+
+
+def _published(run_id: str) -> Run:
+    return Run(run_id, published.folder() / "runs" / check_run_id(run_id), is_published=True)
+
+
+def all_published() -> list[Run]:
+    """The published runs of which this installation has none of its own, by id."""
+    found = (path.parent.name for path in (published.folder() / "runs").glob(f"*/{published.ABOUT}"))
+    return [_published(name) for name in sorted(found) if RUN_ID.fullmatch(name) and not is_finished(name)]
 
 
 def all_live() -> list[str]:
@@ -267,7 +302,7 @@ def _age(run: Run) -> tuple[bool, int]:
 
 def publish(run: Run) -> Run:
     """Move a live run into the store by one rename; a run that is there already is returned as it is."""
-    target = published(run.run_id)
+    target = stored(run.run_id)
     if not target.root.exists():
         target.root.parent.mkdir(parents=True, exist_ok=True)
         run.root.rename(target.root)

@@ -6,8 +6,9 @@ of one experiment belong together: the best case (all hosts return at once), rec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ from results.runs.store import Run
 from results.summary.findings import table_or_empty
 
 Floats = npt.NDArray[np.float64]
-MOMENTS = ("planned", "available", "predicted")
+MOMENTS = ("planned", "available", "predicted", "normal")
+ALWAYS_KNOWN = ("planned", "available")
 NS = 1e9
+NORMAL = 1.2  # relative latency below which a query is available again
 TOLERANCE, LEAST_S = 0.1, 0.25  # of the time since a burst's first loss, or a batch: how late a query may be
 
 
@@ -28,7 +31,7 @@ class Availability:
 
     queries   their names; one that was lost in two bursts is there twice
     lost_s    when each was lost
-    back_s    by name of the moment when each was planned, available, or planned by the model; inf: never
+    back_s    by name of the moment when each was planned, available, planned by the model, or on time again; inf: never
     first_ns  the first loss
     """
 
@@ -45,8 +48,12 @@ class Availability:
     def share(self, at_s: npt.ArrayLike, moment: str = "available") -> Floats:
         """The share of these queries that are available at some times [s]."""
         times = np.asarray(at_s, dtype=float)[..., None]
-        away = (self.lost_s <= times) & (times < self.back_s[moment])
+        away = (self.lost_s <= times) & (times < self.away_until_s(moment))
         return np.asarray(1.0 - away.sum(axis=-1) / self.count)
+
+    def away_until_s(self, moment: str = "available") -> Floats:
+        """When each was back [s], or lost again without having been back: from then on its next loss counts."""
+        return np.minimum(self.back_s[moment], np.array(next_losses(self.queries, self.lost_s.tolist())))
 
     @property
     def turns_s(self) -> Floats:
@@ -62,8 +69,14 @@ class Availability:
     @property
     def never_back(self) -> tuple[str, ...]:
         """The queries that did not become available again."""
-        lost = np.flatnonzero(np.isinf(self.back_s["available"]))
+        lost = np.flatnonzero(np.isinf(self.away_until_s()))
         return tuple(dict.fromkeys(self.queries[i] for i in lost))
+
+
+def next_losses(queries: Sequence[str], lost: Sequence[float]) -> list[float]:
+    """When the query of each loss is lost the next time, in the unit of `lost`; inf: never."""
+    losses = list(zip(queries, lost, strict=True))
+    return [min((at for other, at in losses if other == query and at > first), default=inf) for query, first in losses]
 
 
 def availability(run: Run) -> Availability | None:
@@ -73,7 +86,7 @@ def availability(run: Run) -> Availability | None:
         return None
     first_ns = int(rows["death_ns"].min())
     back_s = {name: _seconds(rows[f"{name}_ns"], first_ns) for name in MOMENTS}
-    known = {name: at_s for name, at_s in back_s.items() if name != "predicted" or np.isfinite(at_s).any()}
+    known = {name: at_s for name, at_s in back_s.items() if name in ALWAYS_KNOWN or np.isfinite(at_s).any()}
     return Availability(tuple(rows["query"]), _seconds(rows["death_ns"], first_ns), known, first_ns)
 
 
@@ -93,10 +106,11 @@ def least_ahead(better: Availability, worse: Availability) -> float | None:
 def _burst_starts_s(of: Availability) -> list[float]:
     """When bursts of losses begin: a query is lost while none is missing."""
     starts_s, all_back_s = list[float](), -np.inf
+    until_s = of.away_until_s()
     for i in np.argsort(of.lost_s, kind="stable"):
-        if of.lost_s[i] >= all_back_s:
+        if of.lost_s[i] > all_back_s:
             starts_s.append(float(of.lost_s[i]))
-        all_back_s = max(all_back_s, of.back_s["available"][i])
+        all_back_s = max(all_back_s, until_s[i])
     return starts_s
 
 
@@ -117,7 +131,7 @@ def _least_ahead_in(better: Availability, worse: Availability, number: int, star
 
 
 def _lost_and_back_s(of: Availability, chosen: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    return of.lost_s[chosen], of.back_s["available"][chosen]
+    return of.lost_s[chosen], of.away_until_s()[chosen]
 
 
 def _seconds(moments_ns: pd.Series, first_ns: int) -> Floats:

@@ -11,17 +11,19 @@ from typing import SupportsFloat
 import pandas as pd
 
 from experiments.recovery_modes import PARTIAL
+from experiments.wording import percent, significant
 from models.utilization import Values, optimal_interval, utilization
 from results.damage import Damaged
 from results.runs.store import Run
-from results.tables.schema import LEDGER_CLASSES, TABLES, FaultOutcome
+from results.summary.fallback import fell_back
+from results.tables.schema import TABLES, FaultOutcome, LedgerClass
 
 REPLAY_MODEL = "replayed faults"
 OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
 LAW_MODEL = "eq. 10, failure law"
 LONG_RUN, LONG_RUN_MODEL = "utilization in the long run", "eq. 10, at the rate of this run"
 NO_FAULTS_MODEL = "no faults"
-FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")
+FAILURE_CLASSES = (LedgerClass.LOST, LedgerClass.DETECT, LedgerClass.RESTART, LedgerClass.WARM_UP)
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
 EXECUTOR = "executor"  # Spark's own part of the restart
@@ -93,6 +95,12 @@ class ModelInputs:
 def number(value: SupportsFloat | None) -> float | None:
     """Return a table's value as a float, or None where it is null or NaN."""
     return None if value is None or pd.isna(value) else float(value)
+
+
+def mean(values: pd.Series) -> float | None:
+    """The mean of what was measured; None if nothing was."""
+    known = values.dropna()
+    return float(known.mean()) if len(known) else None
 
 
 def table_or_empty(run: Run, name: str) -> pd.DataFrame:
@@ -205,7 +213,7 @@ def ledger_seconds(run: Run) -> dict[str, float] | None:
     window = float(facts["window_end_ns"] - facts["window_start_ns"]) / 1e9
     if not window > 0:
         return None
-    return {name: float(summed.get(name, 0.0)) for name in LEDGER_CLASSES} | {"window": window}
+    return {each.value: float(summed.get(each, 0.0)) for each in LedgerClass} | {"window": window}
 
 
 def failure_share(ledger: dict[str, float]) -> float:
@@ -257,26 +265,31 @@ def machine_load(run: Run) -> str | None:
     cores, others = status.cores, status.others_cores
     if cores is None or others is None:
         return None
-    text = f"Others than the cluster kept {others:.2f} of the machine's {cores} cores busy in the window"
+    text = f"Others than the cluster kept {significant(others)} of the machine's {cores} cores busy in the window"
     is_busy = others > BUSY_SHARE * cores
     return f"{text}: what is late, slow or unknown may be due to that." if is_busy else f"{text}."
 
 
 def headline(run: Run) -> str:
-    """The answer in a few sentences: the sustainable rate, what failures cost, as predicted, and what would be best."""
+    """The answer in a few sentences: what the run did instead of what was asked, the sustainable rate, what failures
+    cost, as predicted, and what would be best."""
+    instead = fell_back(the_run(run))
+    return f"This run fell back: {instead}. {_answer(run)}" if instead else _answer(run)
+
+
+def _answer(run: Run) -> str:
     ledger, found, best = ledger_seconds(run), utilizations(run), advice(run)
     if ledger is None or found.measured is None:
         return "This run measured no utilization; its logs and status say why."
-    text = f"Failures cost {failure_share(ledger):.1%} of the time: measured utilization {found.measured:.3f}"
+    cost, measured = percent(failure_share(ledger)), significant(found.measured)
+    text = f"Failures cost {cost} of the time: measured utilization {measured}"
     if found.predicted is not None:
-        replayed = found.model == REPLAY_MODEL
-        text += (
-            f" against {found.predicted:.3f} by a replay" if replayed else f" against a predicted {found.predicted:.3f}"
-        )
+        predicted, replayed = significant(found.predicted), found.model == REPLAY_MODEL
+        text += f" against {predicted} by a replay" if replayed else f" against a predicted {predicted}"
         if found.low is not None and found.high is not None:
-            text += f" ({found.low:.3f} to {found.high:.3f})"
+            text += f" ({significant(found.low)} to {significant(found.high)})"
     if best is not None:
-        optimum = f"{best.optimal_predicted:.3f} at its optimal interval of {best.optimal_interval_s:.1f} s"
-        text += f". The model predicts {optimum}"
+        interval_s = significant(best.optimal_interval_s)
+        text += f". The model predicts {significant(best.optimal_predicted)} at its optimal interval of {interval_s} s"
     searched = sustainable(run)
     return f"{text}." if searched is None else f"{searched.sentence} {text}."

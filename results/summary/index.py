@@ -1,4 +1,4 @@
-"""The index of finished runs: one row for each, computed once, so that a thousand runs are listed at once.
+"""The index of finished and published runs: one row for each, computed once, so that a thousand are listed at once.
 
 Runs are immutable: a row holds for as long as the run's `status.json` is the same file, last written at the same time.
 The index can be lost or damaged at any moment, since it is only a copy of what the runs say. To read a run takes tens
@@ -25,6 +25,7 @@ from experiments.locks import locked, locked_if_free
 from experiments.waiting import Deadline
 from results.damage import Damaged
 from results.runs import store
+from results.runs.published import ABOUT as ABOUT_PUBLISHED
 from results.runs.state import RunState
 from results.runs.store import ReadOnce, Run
 from results.summary.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
@@ -52,6 +53,7 @@ class IndexRow:
     facts     its row of the table `runs`; empty if it did not get as far
     verdicts  how many checks came to each verdict, the worst first
     metrics   what it measured, by the names of `results.summary.metrics.METRICS`
+    is_published  whether it came with the repository; only pages list those
     """
 
     run_id: str
@@ -68,6 +70,7 @@ class IndexRow:
     utilization: Utilization = NOTHING_MEASURED
     verdicts: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    is_published: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -91,17 +94,20 @@ class IndexRow:
         return self.facts.get("recovery")
 
 
-def rows(limit_s: float = math.inf) -> list[IndexRow]:
+def rows(limit_s: float = math.inf, *, with_published: bool = False) -> list[IndexRow]:
     """The row of every finished run, newest first; only runs that the index does not know yet are read.
+
+    Runs that came with the repository, and of which there is none of that id here, only if asked for.
 
     With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`.
     A run that could not be read is tried again when its tables are others, and whenever there is no limit.
     """
-    return _rows(_entries(again=limit_s == math.inf), limit_s)
+    found = _rows(_entries(again=limit_s == math.inf), limit_s)
+    return [row for row in found if with_published or not row.is_published]
 
 
 def _rows(entries: _Entries, limit_s: float) -> list[IndexRow]:
-    unread = _newest_first([_head(store.published(name)) for name in entries.stamps if name not in entries.kept])
+    unread = _newest_first([_head(store.located(name)) for name in entries.stamps if name not in entries.kept])
     unread = entries.read(unread, Deadline(limit_s))
     left = [row if row.state == RunState.UNREADABLE else replace(row, state=RunState.UNREAD) for row in unread]
     return _newest_first([*(_from_json(entry["row"]) for entry in entries.kept.values()), *left])
@@ -141,7 +147,7 @@ class _Entries:
         return unread
 
     def _read_one(self, head: IndexRow) -> tuple[str, dict[str, Any]]:
-        run = store.published(head.run_id)
+        run = store.located(head.run_id)
         tables = _tables_stamp(run)  # as they were before they were read
         row = row_of(run)
         told = {"tables": tables} if row.state == RunState.UNREADABLE else {}
@@ -168,7 +174,7 @@ def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
     """Whether an entry of a run that has not been replaced still says what reading the run would say."""
     if entry["row"]["state"] != RunState.UNREADABLE:
         return True
-    return not again and entry.get("tables") == _tables_stamp(store.published(run_id))
+    return not again and entry.get("tables") == _tables_stamp(store.located(run_id))
 
 
 def _newest_first(found: list[IndexRow]) -> list[IndexRow]:
@@ -202,6 +208,7 @@ def _head(run: Run) -> IndexRow:
     """What its status says of a run."""
     status = run.known_status()
     about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
+    about |= {"is_published": run.is_published}
     return IndexRow(run.run_id, status.state, status.experiment, status.started_ns, **about)
 
 
@@ -226,15 +233,17 @@ def _path() -> Path:
 
 
 def _stamps() -> dict[str, list[int]]:
-    """When the status of each finished run was written [ns], and as which file, by run id."""
+    """When the status of each finished run was written [ns], and as which file, by run id.
+
+    Of a published run it is the file that has the digests of the others.
+    """
     stamps: dict[str, list[int]] = {}
     folder = store.home() / "runs"
-    for entry in os.scandir(folder) if folder.is_dir() else ():
-        status = Path(entry.path, "status.json")
+    own = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    for run in [*(store.stored(name) for name in own if store.RUN_ID.fullmatch(name)), *store.all_published()]:
         with suppress(OSError):  # a run that is removed meanwhile, or a folder that is not ours to read
-            if store.RUN_ID.fullmatch(entry.name):
-                found = status.lstat()
-                stamps[entry.name] = [found.st_mtime_ns, found.st_ino]
+            found = (run.root / (ABOUT_PUBLISHED if run.is_published else "status.json")).lstat()
+            stamps[run.run_id] = [found.st_mtime_ns, found.st_ino]
     return stamps
 
 
@@ -289,7 +298,7 @@ def _from_json(document: dict[str, Any]) -> IndexRow:
     wholes = (row.ended_ns, row.schema_version)
     reals = (used.measured, used.predicted, used.low, used.high)
     fits = [
-        isinstance(row.state, str) and _is_whole(row.started_ns),
+        isinstance(row.state, str) and _is_whole(row.started_ns) and isinstance(row.is_published, bool),
         all(each is None or isinstance(each, str) for each in texts),
         all(each is None or _is_whole(each) for each in wholes),
         all(each is None or _is_number(each) for each in reals),

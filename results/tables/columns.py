@@ -79,21 +79,21 @@ class Table:
 
 
 def must(
-    kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "", bounds: Bounds = UNSIGNED
+    kind: pa.DataType, name: str, description: str, unit: str | None = None, label: str = "", bounds: Bounds = UNSIGNED
 ) -> Column:
     """A column that has a value in every row; unit and label follow from the name unless they are given."""
-    return Column(name, kind, False, description, unit or _unit_of(name), label or _label_of(name), bounds)
+    return Column(name, kind, False, description, _unit(name, unit), label or _label_of(name), bounds)
 
 
 def may(
-    kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "", bounds: Bounds = UNSIGNED
+    kind: pa.DataType, name: str, description: str, unit: str | None = None, label: str = "", bounds: Bounds = UNSIGNED
 ) -> Column:
     """A column that is null where nothing was measured; unit and label follow from the name unless they are given."""
-    return Column(name, kind, True, description, unit or _unit_of(name), label or _label_of(name), bounds)
+    return Column(name, kind, True, description, _unit(name, unit), label or _label_of(name), bounds)
 
 
-def _unit_of(name: str) -> str:
-    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+def _unit(name: str, given: str | None) -> str:
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "") if given is None else given
 
 
 def _label_of(name: str) -> str:

@@ -16,7 +16,7 @@ from results.tables.testbed import TESTBED_TABLES, RecoveredHow
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 13
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -29,7 +29,20 @@ class FaultOutcome(StrEnum):
     MISSING = "missing"  # the injector's journal knows nothing of it
 
 
-LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "warm-up", "idle")
+class LedgerClass(StrEnum):
+    """What a part of the measurement window went to."""
+
+    USEFUL = "useful"  # work that was kept
+    CHECKPOINT = "checkpoint"  # writing checkpoints
+    LOST = "lost"  # work that a fault undid
+    DETECT = "detect"  # from the fault until it was noticed
+    RESTART = "restart"  # from the notice until work went on
+    WARM_UP = "warm-up"  # what the first batch took too long
+    IDLE = "idle"  # waiting for input
+
+
+# The share of these in the window is utilization.
+KEPT_CLASSES = (LedgerClass.USEFUL, LedgerClass.IDLE)
 
 RUN_TABLES: dict[str, Table] = {
     "runs": Table(
@@ -39,7 +52,7 @@ RUN_TABLES: dict[str, Table] = {
             must(TEXT, "experiment", "name of the experiment"),
             must(TEXT, "workload", "workload, with its query if it has several"),
             must(TEXT, "engine", "`engine.name`"),
-            must(TEXT, "recovery", "`engine.recovery`"),
+            must(TEXT, "recovery", "`engine.recovery`, or what the run fell back to"),
             must(TEXT, "trigger", "`engine.trigger`"),
             must(TEXT, "driver", "`cluster.driver`", label="Cluster"),
             must(WHOLE, "seed", "seed of the experiment", bounds=SIGNED),
@@ -59,10 +72,22 @@ RUN_TABLES: dict[str, Table] = {
             may(REAL, "service_rate", "median rate of undisturbed batches", "records/s"),
             may(REAL, "load_rate", "rate of the load generator", "records/s", label="Load"),
             may(REAL, "utilization", "(useful + idle) / window, by the ledger", bounds=SHARE),
-            may(REAL, "utilization_by_records", "the same by committed records; saturating load only"),
+            may(
+                REAL,
+                "utilization_by_records",
+                "the same by committed records; saturating load only",
+                unit="",
+                label="Utilization by records",
+            ),
             must(WHOLE, "faults", "number of planned faults"),
             must(WHOLE, "records_committed", "records committed in the window", "records"),
             may(TEXT, "protocol", "protocol of the testbed"),
+            may(
+                TEXT,
+                "fell_back",
+                "what the run did instead of what was asked, and why; recovery and protocol are then those that it had",
+                label="Fell back",
+            ),
             may(
                 REAL,
                 "message_overhead",

@@ -45,13 +45,29 @@ TESTBED_TABLES: dict[str, Table] = {
         (
             may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
             must(TEXT, "query", "the query, by its output partition"),
-            must(REAL, "priority", "its priority", "1"),
+            must(REAL, "priority", "its priority"),
             must(WHOLE, "death_ns", "its first partition died"),
             may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
             may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
             may(
                 WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
             ),
+            may(
+                WHOLE,
+                "normal_ns",
+                "its results came first on time again: from then on relative latency is below 1.2, on average over 3 s;"
+                " null: never, or not measured",
+            ),
+        ),
+    ),
+    "query_latencies": Table(
+        "a slide of a query of workload `hashtags`",
+        (
+            must(TEXT, "query", "the query, by its sink"),
+            must(WHOLE, "due_ns", "the input of the slide was due, on average"),
+            must(WHOLE, "arrived_ns", "its results came to the sink, on average"),
+            must(REAL, "latency_s", "from due to arrived"),
+            may(REAL, "relative_latency", "over the mean latency of the query before the first loss; null without any"),
         ),
     ),
     "partition_checkpoints": Table(
@@ -67,6 +83,18 @@ TESTBED_TABLES: dict[str, Table] = {
             must(FLAG, "in_window", "it was stored within the window"),
         ),
     ),
+    "partition_rates": Table(
+        "a partition of the testbed",
+        (
+            must(TEXT, "partition", "the partition"),
+            must(
+                REAL,
+                "rate",
+                "records that it put out per second of the window, a sink: took in; without times of loss and restore",
+                "records/s",
+            ),
+        ),
+    ),
     "copies": Table(
         "an active copy of a partition of the testbed, once a second, under recovery `partially-active`",
         (
@@ -76,8 +104,18 @@ TESTBED_TABLES: dict[str, Table] = {
             must(REAL, "seconds", "time since the report before", "s"),
             must(REAL, "cpu_s", "CPU time of the copy since the report before", label="CPU"),
             must(WHOLE, "records", "records that it processed in that time; a source: that it emitted", "records"),
-            may(REAL, "primary_cpu_s", "CPU time of the primary in that time, without checkpoints; null if it moved"),
-            may(WHOLE, "primary_records", "records that the primary processed in that time", "records"),
+            may(
+                REAL,
+                "primary_cpu_s",
+                "CPU time of the primary in that time, without checkpoints; null if it moved",
+                label="CPU of the primary",
+            ),
+            may(
+                WHOLE,
+                "primary_records",
+                "records that the primary processed in that time",
+                label="Records of the primary",
+            ),
             must(WHOLE, "input_bytes", "size of the messages that came for the copy; none come for that of a source"),
             must(WHOLE, "retained_bytes", "size of the output that it keeps in memory"),
         ),
@@ -94,7 +132,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(WHOLE, "results", "rows that it has emitted since the beginning", "rows"),
             must(WHOLE, "extent", "entries of the log that a recovery would read", "entries"),
             must(WHOLE, "replay", "records that a recovery would replay", "records"),
-            must(WHOLE, "bytes", "size of what went into the log since its last restore"),
+            must(WHOLE, "bytes", "size of what went into the log since its last restore", "bytes", "Size of the log"),
             must(REAL, "check_s", "time for saving windows, since the slot has the partition"),
         ),
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from experiments.wording import signed, significant
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
@@ -58,7 +59,8 @@ def _worst_fault(run: Run, ends_s: float) -> str | None:
     if rows.empty or cost_s.max() <= 0:
         return None
     worst = rows.loc[cost_s.idxmax()]
-    return f"the fault at {worst['struck_s']:.1f} s cost {worst['difference_s']:+.1f} s against the replay, the most"
+    at, more = significant(worst["struck_s"]), signed(worst["difference_s"])
+    return f"the fault at {at} s cost {more} s against the replay, the most"
 
 
 def parts_from_baseline(run: Run, baseline: Sequence[Run], metric: str) -> Cause | None:
@@ -133,7 +135,8 @@ def _first_beyond(table: str, column: str) -> Callable[[Run, Sequence[Run]], Cau
         if moments is None or not beyond.any():
             return None
         at = moments[beyond].idxmin()
-        words = f"{column} is {float(rows.loc[at, column]):.3g} s there, and at most {usual:.3g} s in its baseline"
+        value, most = significant(float(rows.loc[at, column])), significant(usual)
+        words = f"{column} is {value} s there, and at most {most} s in its baseline"
         return Cause(table, float(moments.loc[at]), f"second {moments.loc[at]:.0f}: {words}")
 
     return look

@@ -29,7 +29,7 @@ from results.summary.findings import (
     the_run,
     utilizations,
 )
-from results.tables.schema import LEDGER_CLASSES
+from results.tables.schema import LedgerClass
 from results.views.tentative import tentative_spans, tentative_windows
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
@@ -112,7 +112,7 @@ def ledger(run: Run) -> dict[str, Any] | None:
     seconds = ledger_seconds(run)
     if seconds is None:
         return None
-    return {"window_s": seconds["window"], "seconds": {name: seconds[name] for name in LEDGER_CLASSES}}
+    return {"window_s": seconds["window"], "seconds": {each.value: seconds[each] for each in LedgerClass}}
 
 
 def recoveries(run: Run) -> dict[str, Any] | None:

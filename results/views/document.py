@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from results.runs.store import Run
+from results.summary.fallback import fell_back
 from results.summary.findings import (
     kills_with_recoveries,
     ledger_seconds,
@@ -18,23 +19,29 @@ from results.summary.findings import (
     sustainable,
     table_or_empty,
     tentative_quality,
+    the_run,
     utilizations,
 )
-from results.tables.schema import LEDGER_CLASSES
+from results.tables.schema import LedgerClass
 
 
 def document(run: Run) -> dict[str, Any]:
-    """Return the document of one run; moments count from the start of the measurement window."""
+    """Return the document of one run; moments count from the start of the measurement window.
+
+    `fell_back` is there only if the run did something else than what was asked.
+    """
     found, quality, searched = utilizations(run), quality_totals(run) or {}, sustainable(run)
+    instead = fell_back(the_run(run))
     return {
         "run_id": run.run_id,
+        **({"fell_back": instead} if instead else {}),
         "verdicts": [
             {name: _text(row[name]) for name in ("check", "verdict", "observed", "expected")}
             for _, row in table_or_empty(run, "verdicts").iterrows()
         ],
         "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high", "expected")},
         "sustainable": {"rate": searched and searched.rate, "too_high": searched and searched.too_high},
-        "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
+        "ledger": ledger_seconds(run) or dict.fromkeys((*(each.value for each in LedgerClass), "window")),
         "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
         "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],
         **_query_recoveries(run),
@@ -48,7 +55,7 @@ def _query_recoveries(run: Run) -> dict[str, Any]:
     if table.empty:
         return {}
     first_ns = table["death_ns"].min()
-    names = {"planned_at": "planned_ns", "available_at": "available_ns", "predicted_at": "predicted_ns"}
+    names = {f"{name}_at": f"{name}_ns" for name in ("planned", "available", "predicted", "normal")}
     return {
         "query_recoveries": [
             {"query": row["query"], "priority": number(row["priority"])}

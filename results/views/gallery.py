@@ -1,46 +1,64 @@
-"""The papers' tables and figures that were computed again here, read from where `aftershock reproduce` writes.
+"""The papers' tables and figures that were computed again, read from where `aftershock reproduce` writes.
 
 reproductions/PAPER/FIGURE/PAPER-FIGURE.{verdicts.json,parquet,csv,png,svg}
+
+Those that this installation has not computed are shown as they were published with the repository.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from experiments.errors import BadInput
 from results.damage import Damaged
-from results.runs import store
-from results.runs.json_files import Document, Name, Words, read_document
+from results.runs import published, store
+from results.runs.json_files import Document, Name, Whole, Words, read_document
+from results.runs.published import Publication
 from results.verdict import Verdict
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 KINDS = ("svg", "png", "csv", "parquet")
 
 
-class _Check(Document):
-    check: Name
+class StoredComparison(Document):
+    """How a table compares with the published one."""
+
     verdict: Annotated[Verdict, Field(strict=False)]
     observed: Words | None = None
     expected: Words | None = None
     detail: Words | None = None
 
 
+class StoredVerdict(StoredComparison):
+    """The verdict of one check."""
+
+    check: Name
+
+
 class _Document(Document):
     what: Words
     kind: Name
     verdict: Annotated[Verdict, Field(strict=False)]
-    verdicts: list[_Check]
+    verdicts: list[StoredVerdict]
+    size: Whole | None = None
+    published: StoredComparison | None = None
 
 
 @dataclass(frozen=True)
 class StoredReproduction:
-    """One table or figure of a paper; `lack` says why its verdicts cannot be read."""
+    """One table or figure of a paper.
+
+    beside       how it compares with the published one, if it was compared
+    size         what it was computed at; None where there is no size to choose
+    lack         why its verdicts cannot be read
+    publication  how it came about, if it is a published one
+    """
 
     paper: str
     figure: str
@@ -48,11 +66,27 @@ class StoredReproduction:
     what: str
     kind: str
     verdict: str
-    verdicts: list[dict[str, Any]]
+    verdicts: list[StoredVerdict]
+    size: int | None = None
+    beside: StoredComparison | None = None
     lack: str | None = None
+    publication: Publication | None = None
+    is_published: bool = False
+
+    @property
+    def id(self) -> str:
+        """The id that `aftershock reproduce` takes."""
+        return f"{self.paper}/{self.figure}"
+
+    @property
+    def verdicts_path(self) -> Path:
+        """Where its verdicts are."""
+        return self.folder / f"{self.paper}-{self.figure}.verdicts.json"
 
     def file(self, kind: str) -> Path | None:
-        """The file of one of `KINDS`, if it was written; a link is none."""
+        """The file of one of `KINDS`, if it was written; a link is none, nor is what this version does not read."""
+        if self.is_published and self.lack:
+            return None
         path = self.folder.resolve() / f"{self.paper}-{self.figure}.{kind}"
         return path if kind in KINDS and path.is_file() and path.resolve() == path else None
 
@@ -64,33 +98,56 @@ class StoredReproduction:
 
 def all_reproduced() -> list[StoredReproduction]:
     """Everything that was reproduced, in the order of papers and figures."""
-    folders = sorted((store.home() / "reproductions").glob("*/*/"))
-    names = [(folder.parent.name, folder.name) for folder in folders]
-    return [_read(paper, figure) for paper, figure in names if _is_reproduced(paper, figure)]
+    folders = [folder for root in (store.home(), published.folder()) for folder in root.glob("reproductions/*/*/")]
+    names = sorted({(folder.parent.name, folder.name) for folder in folders})
+    found = (_found(paper, figure) for paper, figure in names)
+    return [each for each in found if each is not None]
 
 
 def reproduced(paper: str, figure: str) -> StoredReproduction:
-    """One table or figure; raises `BadInput` if it was not reproduced here."""
-    if _is_reproduced(paper, figure):
-        return _read(paper, figure)
-    raise BadInput("id", f"{paper}/{figure}", "a table or figure that was reproduced here")
+    """One table or figure; raises `BadInput` if it was neither reproduced here nor published."""
+    found = _found(paper, figure)
+    if found is None:
+        raise BadInput("id", f"{paper}/{figure}", "a table or figure that was reproduced here")
+    return found
 
 
-def _is_reproduced(paper: str, figure: str) -> bool:
-    names = NAME.fullmatch(paper) and NAME.fullmatch(figure)
-    return names is not None and os.path.lexists(_verdicts(paper, figure))
+def published_reproduction(id: str) -> StoredReproduction | None:
+    """The table or figure as it was published, whatever was computed here; None if it was not."""
+    paper, _, figure = id.partition("/")
+    folder = published.folder() / "reproductions" / paper / figure
+    return _read_published(paper, figure, folder) if _is_name(paper, figure) and published.is_there(folder) else None
 
 
-def _verdicts(paper: str, figure: str) -> Path:
-    return store.home() / "reproductions" / paper / figure / f"{paper}-{figure}.verdicts.json"
+def _found(paper: str, figure: str) -> StoredReproduction | None:
+    """What was computed here, or else what was published."""
+    folder = store.home() / "reproductions" / paper / figure
+    if _is_name(paper, figure) and os.path.lexists(folder / f"{paper}-{figure}.verdicts.json"):
+        return _read(paper, figure, folder)
+    return published_reproduction(f"{paper}/{figure}")
 
 
-def _read(paper: str, figure: str) -> StoredReproduction:
-    path = _verdicts(paper, figure)
+def _is_name(paper: str, figure: str) -> bool:
+    return bool(NAME.fullmatch(paper) and NAME.fullmatch(figure))
+
+
+def _read_published(paper: str, figure: str, folder: Path) -> StoredReproduction:
+    try:
+        about = published.read(folder, f"{paper}/{figure}")
+    except (Damaged, FileNotFoundError) as error:
+        return replace(_unread(paper, figure, folder, str(error)), is_published=True)
+    return replace(_read(paper, figure, folder), publication=about, is_published=True)
+
+
+def _read(paper: str, figure: str, folder: Path) -> StoredReproduction:
+    path = folder / f"{paper}-{figure}.verdicts.json"
     try:
         document = read_document(path, _Document, f"{paper}/{figure}")
-        verdicts = [verdict.to_json() for verdict in document.verdicts]
-        return StoredReproduction(paper, figure, path.parent, document.what, document.kind, document.verdict, verdicts)
     except (Damaged, FileNotFoundError) as error:
-        lack = f"{path.name} cannot be read ({error})"
-        return StoredReproduction(paper, figure, path.parent, figure, "", Verdict.UNKNOWN.value, [], lack)
+        return _unread(paper, figure, folder, f"{path.name} cannot be read ({error})")
+    about = (document.what, document.kind, document.verdict, document.verdicts, document.size)
+    return StoredReproduction(paper, figure, folder, *about, beside=document.published)
+
+
+def _unread(paper: str, figure: str, folder: Path, why: str) -> StoredReproduction:
+    return StoredReproduction(paper, figure, folder, figure, "", Verdict.UNKNOWN.value, [], lack=why)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from experiments.wording import on_one_line
+from experiments.wording import on_one_line, significant
 from results.runs import store
 from results.runs.state import RunState
 from results.summary.index import IndexRow
@@ -17,7 +17,7 @@ GAP = "  "
 
 def entry(row: IndexRow) -> dict[str, Any]:
     """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
-    status = store.published(row.run_id).known_status().to_json()
+    status = store.stored(row.run_id).known_status().to_json()
     used = asdict(row.utilization)
     return status | {
         "state": row.state,
@@ -62,11 +62,11 @@ def _started(row: IndexRow) -> str:
 
 def _utilization(row: IndexRow) -> str:
     used = row.utilization
-    return "-" if used.measured is None else f"{used.measured:.3f} ({_share(used.predicted)})"
+    return "-" if used.measured is None else f"{significant(used.measured)} ({_share(used.predicted)})"
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else significant(value)
 
 
 COLUMNS: dict[str, Callable[[IndexRow], str]] = {

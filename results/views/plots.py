@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.wording import significant
 from results.runs.store import Run
 from results.summary.findings import (
     EXECUTOR,
@@ -28,7 +29,7 @@ from results.summary.findings import (
     took_effect,
     utilizations,
 )
-from results.tables.schema import LEDGER_CLASSES
+from results.tables.schema import LedgerClass
 from results.views.charts import available_queries, intervals_s, thinned
 from results.views.style import (
     BLUE,
@@ -47,8 +48,13 @@ from results.views.style import (
 )
 from results.views.tentative import tentative_spans, tentative_windows
 
-CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
-AVAILABILITY = {"available": "measured", "planned": "told to go back", "predicted": "planned by the model"}
+CLASS_COLOURS = dict(zip(LedgerClass, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
+AVAILABILITY = {
+    "normal": "on time again",
+    "available": "measured",
+    "planned": "told to go back",
+    "predicted": "planned by the model",
+}
 PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
 
 
@@ -59,13 +65,14 @@ def ledger(run: Run) -> Figure | None:
         return None
     figure, axes = new_figure(1.9)
     left = 0.0
-    for name in LEDGER_CLASSES:
+    for name in LedgerClass:
         share = 100 * seconds[name] / seconds["window"]
         if not share:
             continue
-        axes.barh(0, share, left=left, color=CLASS_COLOURS[name], edgecolor=PAPER, label=f"{name} {share:.1f} %")
+        label = f"{name} {significant(share)} %"
+        axes.barh(0, share, left=left, color=CLASS_COLOURS[name], edgecolor=PAPER, label=label)
         left += share
-    axes.set(yticks=[], xlim=(0, 100), xlabel=f"share of the window of {seconds['window']:g} s [%]")
+    axes.set(yticks=[], xlim=(0, 100), xlabel=f"share of the window of {significant(seconds['window'])} s [%]")
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=7, handlelength=1, columnspacing=1.2)
@@ -85,13 +92,13 @@ def utilization_over_interval(run: Run) -> Figure | None:
         arms = [[found.predicted - found.low], [found.high - found.predicted]]
         axes.errorbar(
             [here], [found.predicted], yerr=arms, color=BLUE, fmt="o", ms=4, capsize=5,
-            label=f"predicted: {found.predicted:.3f} ({found.low:.3f} to {found.high:.3f})",
+            label=f"predicted: {significant(found.predicted)} ({significant(found.low)} to {significant(found.high)})",
         )  # fmt: skip
     if found.measured is not None:
-        label = f"measured: {found.measured:.3f} at T = {here:g} s"
+        label = f"measured: {significant(found.measured)} at T = {significant(here)} s"
         axes.plot([here], [found.measured], "D", color=RED, ms=8, mec=PAPER, label=label, zorder=4)
     if best is not None:
-        star = f"optimal: {best.optimal_predicted:.3f} at T* = {best.optimal_interval_s:.1f} s"
+        star = f"optimal: {significant(best.optimal_predicted)} at T* = {significant(best.optimal_interval_s)} s"
         axes.axvline(best.optimal_interval_s, color=GREEN, ls="--", lw=1.2)
         axes.plot([best.optimal_interval_s], [best.optimal_predicted], "*", color=GREEN, ms=13, mec=PAPER, label=star)
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="checkpoint interval T [s]", ylabel="utilization U")
@@ -228,14 +235,14 @@ def availability_over_time(run: Run) -> Figure | None:
     if found is None:
         return None
     figure, axes = new_figure(3.2)
-    drawn = {"predicted": (GREY, ":"), "planned": (BLUE, "--"), "available": (GREEN, "-")}
+    drawn = {"predicted": (GREY, ":"), "planned": (BLUE, "--"), "available": (GREEN, "-"), "normal": (ORANGE, "-")}
     for name, (colour, dashes) in drawn.items():
         if name in found:
             shares = [100 * share for share in found[name]]
             axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=AVAILABILITY[name])
     _mark_kills(axes, run, None)
     axes.set(xlabel="time in the window [s]; red lines are faults", ylabel="queries available [%]", ylim=(-2, 102))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
     return figure
 
 

@@ -7,8 +7,11 @@ import textwrap
 from typing import NamedTuple
 
 from experiments.errors import BadInput
+from experiments.wording import significant
 from results.damage import Damaged
-from results.predictions.recommendation import MODELS, Recommendation, recommend
+from results.predictions.advised import Advised, advise
+from results.predictions.recommendation import Recommendation
+from results.predictions.recommended_copies import CopiesAdvice
 from results.runs.store import Run
 
 WIDTH = 92
@@ -24,49 +27,95 @@ class Row(NamedTuple):
     likely: str
 
 
-def rows(found: Recommendation) -> list[Row]:
+def rows(found: Advised) -> list[Row]:
     """The quantities of a recommendation, with their units."""
-    best, latency, (low_s, high_s) = found.advice, found.latency, found.interval_s
-    reach = f"{low_s:.1f} s or more" if math.isinf(high_s) else f"{low_s:.1f} to {high_s:.1f} s"
-    singles = f"{latency.low:.1f} to {latency.high:.1f} s of single recoveries"
-    return [
-        Row("checkpoint interval", f"{best.interval_s:.1f} s", f"{best.optimal_interval_s:.1f} s", reach),
-        Row("utilization", f"{best.predicted:.3f}", f"{best.optimal_predicted:.3f}", _one_run(found)),
-        Row("recovery latency", f"{found.latency_now_s:.1f} s", f"{latency.value:.1f} s", singles),
-    ]
+    of_interval = [] if found.interval is None else _of_interval(found.interval)
+    return of_interval + ([] if found.copies is None else _of_copies(found.copies))
 
 
-def option(found: Recommendation) -> str | None:
-    """The option with which the next run follows the advice; None if the run can't tell the two intervals apart."""
-    low_s, high_s = found.interval_s
-    if low_s <= found.advice.interval_s <= high_s:
+def option(found: Advised) -> str | None:
+    """The option with which the next run follows the advice; None if the run can't tell the two intervals apart, or
+    says nothing of them."""
+    if found.interval is None:
         return None
-    return f"--set engine.checkpoint_interval_s={found.advice.optimal_interval_s:.1f}"
+    best, (low_s, high_s) = found.interval.advice, found.interval.interval_s
+    return (
+        None
+        if low_s <= best.interval_s <= high_s
+        else f"--set engine.checkpoint_interval_s={best.optimal_interval_s:.1f}"
+    )
 
 
-def models() -> list[str]:
+def undecided(found: Advised) -> str | None:
+    """What to say of the interval in place of an option; None if the run says nothing of it."""
+    return None if found.interval is None else UNDECIDED
+
+
+def partitions(found: Advised) -> str | None:
+    """The partitions to copy; None without advice on copies."""
+    if found.copies is None:
+        return None
+    return f"Copy {', '.join(found.copies.partitions) or 'nothing'}."
+
+
+def models(found: Advised) -> list[str]:
     """The model behind each row."""
-    return [f"{name.replace('_', ' ')}: {text}" for name, text in MODELS.items()]
+    return [f"{name.replace('_', ' ')}: {text}" for name, text in found.models.items()]
 
 
-def recommended(found: Recommendation) -> str:
+def recommended(found: Advised) -> str:
     """For a terminal, of at most 92 columns."""
     lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % between"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
-    said = (line for each in models() for line in textwrap.wrap(each, WIDTH, subsequent_indent="  "))
-    return "\n".join([*lines, option(found) or UNDECIDED, "", *said])
+    told = [each for each in (option(found) or undecided(found), partitions(found)) if each is not None]
+    said = (
+        line
+        for each in [*told, "", *models(found)]
+        for line in textwrap.wrap(each, WIDTH, subsequent_indent="  ") or [""]
+    )
+    return "\n".join([*lines, *said])
 
 
-def recommendation_of(run: Run) -> Recommendation | None:
+def recommendation_of(run: Run) -> Advised | None:
     """What a run advises; None of a run that advises nothing, or of which too little is there to say."""
     try:
-        return recommend(run)
+        return advise(run)
     except (BadInput, Damaged, FileNotFoundError):
         return None
+
+
+def _of_interval(found: Recommendation) -> list[Row]:
+    best, latency, (low_s, high_s) = found.advice, found.latency, found.interval_s
+    low = significant(low_s)
+    reach = f"{low} s or more" if math.isinf(high_s) else f"{low} to {significant(high_s)} s"
+    singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
+    return [
+        Row("checkpoint interval", _seconds(best.interval_s), _seconds(best.optimal_interval_s), reach),
+        Row("utilization", significant(best.predicted), significant(best.optimal_predicted), _one_run(found)),
+        Row("recovery latency", _seconds(found.latency_now_s), _seconds(latency.value), singles),
+    ]
+
+
+def _of_copies(found: CopiesAdvice) -> list[Row]:
+    """Fidelity follows from the plan and the rates, so it has no limits."""
+    expected = "accuracy while all others are down" if found.is_accuracy else "not the accuracy of this query"
+    return [
+        Row(
+            "partitions copied",
+            str(found.copied_now),
+            str(len(found.partitions)),
+            f"at most {found.budget} of {found.count}",
+        ),
+        Row("output fidelity", significant(found.fidelity_now), significant(found.fidelity), expected),
+    ]
 
 
 def _one_run(found: Recommendation) -> str:
     if found.utilization is None:
         return "not known: fewer than three checkpoints or recoveries"
     low, high = found.utilization
-    return f"{low:.3f} to {high:.3f} in one run of {found.window_s:g} s"
+    return f"{significant(low)} to {significant(high)} in one run of {_seconds(found.window_s)}"
+
+
+def _seconds(value: float) -> str:
+    return f"{significant(value)} s"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from experiments.spec import Experiment
+from experiments.wording import percent, signed, significant
 from results.runs.store import Run
 from results.summary.findings import (
     advice,
@@ -30,6 +29,7 @@ from results.summary.findings import (
 )
 from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
+from results.views.cells import ShownCell, ShownHead, cell, column_of, head
 from results.views.plots import PLOTS, write_plots
 from results.views.style import BLUE, INK, PAPER, RULE
 
@@ -40,11 +40,11 @@ PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BL
 
 @dataclass(frozen=True)
 class Shown:
-    """A table as it is shown: texts, cut to its first rows when it is long."""
+    """A table as it is shown, cut to its first rows when it is long."""
 
     name: str
-    heads: list[tuple[str, str]]  # label with unit, and meaning, of each column
-    rows: list[list[str]]
+    heads: list[ShownHead]
+    rows: list[list[ShownCell]]
     length: int
 
 
@@ -64,12 +64,13 @@ def write_report(run: Run, experiment: Experiment) -> Path:
             machine_load=machine_load(run),
             figures=_figures(run),
             counts={verdict.value: int((verdicts["verdict"] == verdict.value).sum()) for verdict in Verdict},
-            verdict_heads=[_head("verdicts", name) for name in ("verdict", "check", "observed", "expected")],
+            verdict_heads=[head("verdicts", name) for name in ("verdict", "check", "observed", "expected")],
             verdicts=verdicts.astype(object).where(verdicts.notna(), "").to_dict("records"),
             plots=[(name, PLOTS[name][0], _inline(svg)) for name, svg in plots.items()],
             tables=[_shown(run, name) for name in RUN_TABLES if name != "verdicts" and run.has(name)],
             missing=[name for name in RUN_TABLES if not run.has(name)],
             experiment=yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False),
+            significant=significant,
             has_data_docs=(run.checks / "data_docs" / "index.html").exists(),
         )
     )
@@ -91,13 +92,13 @@ def _figures(run: Run) -> list[tuple[str, str, str]]:
         failed = "none" if searched.too_high is None else f"{searched.too_high:,.0f}/s"
         figures.append(("Sustainable rate", f"{searched.rate:,.0f}/s", f"lowest that was not: {failed}"))
     if ledger is not None:
-        figures.append(("Failures cost", f"{failure_share(ledger):.1%}", "of the time: lost, detect, restart"))
+        figures.append(("Failures cost", percent(failure_share(ledger)), "of the time: lost, detect, restart"))
     if found.measured is not None:
-        predicted = "no prediction" if found.predicted is None else f"predicted {found.predicted:.3f}"
-        figures.append(("Utilization", f"{found.measured:.3f}", predicted))
+        predicted = "no prediction" if found.predicted is None else f"predicted {significant(found.predicted)}"
+        figures.append(("Utilization", significant(found.measured), predicted))
     if best is not None:
-        context = f"now {best.interval_s:g} s; U would change by {best.gain:+.3f}"
-        figures.append(("Optimal interval", f"{best.optimal_interval_s:.1f} s", context))
+        context = f"now {significant(best.interval_s)} s; U would change by {signed(best.gain)}"
+        figures.append(("Optimal interval", f"{significant(best.optimal_interval_s)} s", context))
     figures.append(("Faults", str(len(took_effect(faults))), f"took effect, of {len(faults)} planned"))
     if quality is not None:
         context = f"{quality['wrong']:,} wrong, {quality['duplicated']:,} duplicated, of {quality['exact']:,}"
@@ -109,8 +110,8 @@ def _inline(svg: Path) -> Markup:
     """An SVG as part of the page: no prologue, metadata, comments or fixed size, and in the page's own colours."""
     text = svg.read_text(encoding="utf-8")
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
-    head, rest = text.split(">", 1)
-    text = re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest
+    opening, rest = text.split(">", 1)
+    text = re.sub(r' (width|height)="[^"]*"', "", opening) + ">" + rest
     for colour, variable in PAGE_COLOURS.items():
         text = text.replace(colour, variable)
     return Markup(text)  # matplotlib draws all text as paths, so nothing of the run's text reaches the page unescaped
@@ -118,17 +119,9 @@ def _inline(svg: Path) -> Markup:
 
 def _shown(run: Run, name: str) -> Shown:
     frame = run.table(name)
-    rows = [[_text(value) for value in row] for row in frame.head(MOST_ROWS).itertuples(index=False)]
-    return Shown(name, [_head(name, column) for column in frame.columns], rows, len(frame))
-
-
-def _head(table: str, name: str) -> tuple[str, str]:
-    """Of a column that the schema lacks, only the name."""
-    column = RUN_TABLES[table].by_name.get(name)
-    return (name, "") if column is None else (column.heading, f"{name}: {column.description}".replace("`", ""))
-
-
-def _text(value: Any) -> str:
-    if pd.isna(value):
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    columns = [column_of(name, column) for column in frame.columns]
+    rows = [
+        [cell(column, value) for column, value in zip(columns, row, strict=True)]
+        for row in frame.head(MOST_ROWS).itertuples(index=False)
+    ]
+    return Shown(name, [head(name, column) for column in frame.columns], rows, len(frame))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.wording import signed
 from results.damage import Damaged
 from results.regression.change import Change
 from results.runs.store import Run
@@ -54,7 +55,7 @@ def _compared(metric: Metric, base: float | None, value: float | None, *, first:
     counts = abs(by) >= (metric.minimum_effect or 0) and by != 0
     better = (by > 0) == (metric.better is Better.HIGHER)
     change = (Change.BETTER if better else Change.WORSE) if counts else Change.SAME
-    return Compared(value, change, f"{by:+.1%}" if metric.scale is Scale.RATIO else f"{by:+.4g}")
+    return Compared(value, change, f"{signed(100 * by)} %" if metric.scale is Scale.RATIO else signed(by))
 
 
 def differences(rows: Sequence[IndexRow], names: Sequence[str]) -> dict[str, list[Any]]:

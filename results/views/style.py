@@ -35,6 +35,13 @@ def new_figure(height_in: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def legend_above(figure: Figure, fontsize: float | None = None) -> None:
+    """One legend for all panels of a figure, above them, that has each label once."""
+    found = [zip(*panel.get_legend_handles_labels(), strict=True) for panel in figure.axes]
+    labels = {label: handle for panel in found for handle, label in panel}
+    figure.legend(labels.values(), labels.keys(), loc="outside upper center", ncols=3, fontsize=fontsize)
+
+
 def write_figure(folder: Path, name: str, draw: Callable[[], Figure | None]) -> Path | None:
     """Draw in our style and write NAME.png and NAME.svg; returns the SVG, or None where there is nothing to draw."""
     # a salt of its own keeps the ids of one figure apart from those of the others on the same page

@@ -6,7 +6,7 @@ import textwrap
 
 import pandas as pd
 
-from experiments.wording import on_one_line
+from experiments.wording import on_one_line, percent, signed, significant
 from results.predictions.described import REASONS
 from results.runs.store import Run
 from results.summary.availability import availability
@@ -29,13 +29,13 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.columns import Column
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, FaultOutcome
+from results.tables.schema import RUN_TABLES, FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
 BAR = 30
-QUERY_MOMENTS = ("death", "planned", "predicted", "available")
+QUERY_MOMENTS = ("death", "planned", "predicted", "available", "normal")
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
 PHASE_COLUMNS = [RECOVERIES[f"{phase}_s"] for phase in ("detect", "restart", EXECUTOR, "restore", "catch_up")]
@@ -45,13 +45,13 @@ OUTCOMES = {
     FaultOutcome.MISSING: "never came",
 }
 MEANINGS = {
-    "useful": "work that was kept",
-    "checkpoint": "writing checkpoints",
-    "lost": "work that a fault undid",
-    "detect": "from the fault until it was noticed",
-    "restart": "from the notice until work went on",
-    "warm-up": "what the first batch took too long",
-    "idle": "waiting for input",
+    LedgerClass.USEFUL: "work that was kept",
+    LedgerClass.CHECKPOINT: "writing checkpoints",
+    LedgerClass.LOST: "work that a fault undid",
+    LedgerClass.DETECT: "from the fault until it was noticed",
+    LedgerClass.RESTART: "from the notice until work went on",
+    LedgerClass.WARM_UP: "what the first batch took too long",
+    LedgerClass.IDLE: "waiting for input",
 }
 
 
@@ -77,9 +77,9 @@ def _title(run: Run) -> list[str]:
     faults = table_or_empty(run, "faults")
     text = (
         f"{facts['workload']} on {engine_and_mode(facts)}, "
-        f"{facts['workers']} workers, checkpoint every {facts['checkpoint_interval_s']:g} s, "
-        f"measured for {facts['window_s']:g} s. {len(faults)} faults planned "
-        f"({facts['failure_rate']:.3g} per second in the cluster), {len(took_effect(faults))} took effect, "
+        f"{facts['workers']} workers, checkpoint every {significant(facts['checkpoint_interval_s'])} s, "
+        f"measured for {significant(facts['window_s'])} s. {len(faults)} faults planned "
+        f"({significant(facts['failure_rate'])} per second in the cluster), {len(took_effect(faults))} took effect, "
         f"seed {facts['seed']}."
     )
     return lines + textwrap.wrap(text, WIDTH)
@@ -98,8 +98,9 @@ def _probes(run: Run) -> list[str]:
 
 def _probe(row: pd.Series) -> list[str]:
     slope = number(row["growth"])
-    told = f"{row['rate']:11,.0f}{(row['ended_ns'] - row['watched_ns']) / 1e9:9.1f}{row['lag_median']:12,.0f}"
-    told += f"{'-' if slope is None else f'{slope:,.0f}':>8}  "
+    watched_s = significant((row["ended_ns"] - row["watched_ns"]) / 1e9)
+    told = f"{significant(row['rate']):>11}{watched_s:>9}{significant(row['lag_median']):>12}"
+    told += f"{'-' if slope is None else significant(slope):>8}  "
     return textwrap.wrap(
         f"{row['verdict']}: {row['why']}", WIDTH, initial_indent=told, subsequent_indent=" " * len(told)
     )
@@ -110,35 +111,37 @@ def _ledger(run: Run) -> list[str]:
     if ledger is None:
         return []
     window = ledger["window"]
-    lines = [f"{'Where the time went':48}{'seconds':>9}{'share':>8}"]
-    for name in LEDGER_CLASSES:
+    lines = [f"{'Where the time went':48}{'seconds':>9}{'share':>9}"]
+    for name in LedgerClass:
         share = ledger[name] / window
         bar = "█" * round(share * BAR)
-        lines.append(f"  {name:11}{MEANINGS[name]:35}{ledger[name]:9.1f}{share:8.1%}  {bar}".rstrip())
+        lines.append(f"  {name:11}{MEANINGS[name]:35}{significant(ledger[name]):>9}{percent(share):>9} {bar}".rstrip())
     failures = f"  {'failures':11}{' + '.join(FAILURE_CLASSES):35}"
-    lines.append(f"{failures}{failure_share(ledger) * window:9.1f}{failure_share(ledger):8.1%}")
-    return [*lines, f"  {'window':46}{window:9.1f}{1:8.1%}"]
+    share = failure_share(ledger)
+    lines.append(f"{failures}{significant(share * window):>9}{percent(share):>9}")
+    return [*lines, f"  {'window':46}{significant(window):>9}{percent(1):>9}"]
 
 
 def _utilization(run: Run) -> list[str]:
     found, facts = utilizations(run), the_run(run)
     if found.measured is None or facts is None:
         return []
-    lines = ["Utilization: the share of time that is useful or idle", f"  measured   {found.measured:.3f}"]
+    lines = ["Utilization: the share of time that is useful or idle", f"  measured   {significant(found.measured)}"]
     by_records = number(facts["utilization_by_records"])
     if by_records is not None:
-        lines[-1] += f"   from the ledger; from the records committed {by_records:.3f}"
+        lines[-1] += f"   from the ledger; from the records committed {significant(by_records)}"
     if found.predicted is not None:
-        lines.append(f"  predicted  {found.predicted:.3f}")
+        lines.append(f"  predicted  {significant(found.predicted)}")
         if found.low is not None and found.high is not None:
-            lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
+            lines[-1] += f"   likely {significant(found.low)} to {significant(found.high)}"
         lines[-1] += f" ({found.model})"
     elif reasons := [model for model in table_or_empty(run, "predictions")["model"] if model in REASONS]:
         lines.append(f"  predicted  {reasons[0]}")
     elif found.why is not None:
         lines.append(f"  predicted  unknown: {found.why}")
     if found.model == REPLAY_MODEL and found.expected is not None:
-        lines.append(f"  expected   {found.expected:.3f}   by eq. 10: what another seed would give, on average")
+        expected = significant(found.expected)
+        lines.append(f"  expected   {expected}   by eq. 10: what another seed would give, on average")
     return lines
 
 
@@ -146,10 +149,12 @@ def _advice(run: Run) -> list[str]:
     best = advice(run)
     if best is None:
         return []
+    now_s, best_s = significant(best.interval_s), significant(best.optimal_interval_s)
+    now, then = significant(best.predicted), significant(best.optimal_predicted)
     return [
         f"{'Advice of the model':31}{'now':>9}{'optimal':>9}",
-        f"  {'checkpoint interval':29}{best.interval_s:7.1f} s{best.optimal_interval_s:7.1f} s",
-        f"  {'predicted utilization':29}{best.predicted:9.3f}{best.optimal_predicted:9.3f}   ({best.gain:+.3f})",
+        f"  {'checkpoint interval':29}{now_s:>7} s{best_s:>7} s",
+        f"  {'predicted utilization':29}{now:>9}{then:>9}   ({signed(best.gain)})",
     ]
 
 
@@ -173,9 +178,9 @@ def _width(column: Column) -> int:
 
 def _kill(row: pd.Series) -> str:
     late_s = number(row["lateness_s"])
-    late = "-" if late_s is None else f"{late_s:.3f}"
+    late = "-" if late_s is None else f"{significant(1000 * late_s)} ms"
     struck = textwrap.shorten(f"{row['kind']} {row['targets'].replace(',', ' ')}", 28, placeholder="…")
-    line = f"{row['planned_at_s']:8.1f}{late:>10}  {struck:29}"
+    line = f"{significant(row['planned_at_s']):>8}{late:>10}  {struck:29}"
     if row["outcome"] != FaultOutcome.INJECTED:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
     if pd.isna(row["faults"]):
@@ -185,7 +190,7 @@ def _kill(row: pd.Series) -> str:
 
 def _seconds(value: float | None) -> str:
     known = number(value)
-    return "-" if known is None else f"{known:.2f}"
+    return "-" if known is None else significant(known)
 
 
 def _queries(run: Run) -> list[str]:
@@ -193,12 +198,13 @@ def _queries(run: Run) -> list[str]:
     rows, found = table_or_empty(run, "query_recoveries"), availability(run)
     if found is None:
         return []
-    head = f"{'priority':>8}{'lost':>8}{'planned':>9}{'by model':>10}{'available':>11}  query"
+    head = f"{'priority':>8}{'lost':>8}{'planned':>9}{'by model':>10}{'available':>11}{'on time':>9}  query"
     lines = [f"Queries [s] since the first of {found.count} was lost; - is not known, or never", head]
     rows = rows.assign(**{f"{name}_s": (rows[f"{name}_ns"] - found.first_ns) / 1e9 for name in QUERY_MOMENTS})
     for _, row in rows.sort_values(["priority", "planned_s"], ascending=[False, True]).iterrows():
-        lost, planned, model, back = (_seconds(row[f"{name}_s"]) for name in QUERY_MOMENTS)
-        lines.append(f"{row['priority']:8g}{lost:>8}{planned:>9}{model:>10}{back:>11}  {row['query']}")
+        priority = significant(row["priority"])
+        lost, planned, model, back, normal = (_seconds(row[f"{name}_s"]) for name in QUERY_MOMENTS)
+        lines.append(f"{priority:>8}{lost:>8}{planned:>9}{model:>10}{back:>11}{normal:>9}  {row['query']}")
     if found.never_back:
         lines += textwrap.wrap(f"Not available by the end: {', '.join(found.never_back)}", WIDTH)
     return lines

@@ -141,8 +141,13 @@ def main() -> None:
 
 
 def await_master(master: str) -> None:
-    """Return once the Spark master can be connected to; Spark itself would only try every 20 s, and three times."""
+    """Return once the Spark master can be connected to; Spark itself would only try every 20 s, and three times.
+
+    What manages a cluster that is no standalone one is Spark's to find.
+    """
     address = urlsplit(master)
+    if address.scheme != "spark":
+        return
     connect = partial(socket.create_connection, (address.hostname, address.port), timeout=1.0)
     retry(connect, OSError, interval_s=POLL_S).close()
 

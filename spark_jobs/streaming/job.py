@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import TriggerMode
+from infra.broker import Broker
 from spark_jobs.streaming.config import JobConfig
 from workloads.queries import query
 from workloads.results import COLUMNS
@@ -15,14 +17,17 @@ from workloads.results import COLUMNS
 # An executor lives for tens of seconds here: the second compiler would cost it more than it could win back.
 EXECUTOR_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE_SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 
 
 def session(config: JobConfig) -> SparkSession:
     """The Spark session of the query; master, memory and class paths come from spark-submit."""
     settings = {
         "spark.sql.shuffle.partitions": config.engine.partitions,
-        "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        **STATE_SETTINGS,
         "spark.locality.wait": "0s",
         "spark.task.maxFailures": 1 if config.engine.recovery_run is RecoveryMode.QUERY else 100,
         "spark.ui.enabled": "false",
@@ -60,13 +65,8 @@ def start(
     One micro-batch of at most `batch_records` records per `interval_s`; in real-time mode batches of that length, which
     emit each record as it comes and take no bound on their records.
     """
-    reader = spark.readStream.format("kafka").options(**config.broker.for_spark())
-    reader = reader.option("subscribe", input_topic).option("startingOffsets", "earliest")
-    if batch_records:
-        reader = reader.option("maxOffsetsPerTrigger", batch_records)
-    results = query(reader.load(), config.workload)
-    writer = _as_messages(results).writeStream.format("kafka").options(**config.broker.for_spark())
-    writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
+    results = query(records_of(spark, config.broker, input_topic, batch_records), config.workload)
+    writer = to_topic(results, config.broker, output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"
     if config.engine.trigger is TriggerMode.REAL_TIME:
         # PySpark's overloads lack this trigger, which the method itself has.
@@ -77,6 +77,17 @@ def start(
     return started
 
 
-def _as_messages(results: DataFrame) -> DataFrame:
+def records_of(spark: SparkSession, broker: Broker, topic: str, batch_records: int | None = None) -> DataFrame:
+    """What a topic has from its beginning on, at most so many records in a micro-batch."""
+    reader = spark.readStream.format("kafka").options(**broker.for_spark())
+    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    if batch_records:
+        reader = reader.option("maxOffsetsPerTrigger", batch_records)
+    return reader.load()
+
+
+def to_topic(results: DataFrame, broker: Broker, topic: str) -> DataStreamWriter:
+    """Writes results (`workloads.results`) as messages."""
     key = F.concat_ws("|", "start_ms", "key")
-    return results.select(key.alias("key"), F.to_json(F.struct(*COLUMNS)).alias("value"))
+    messages = results.select(key.alias("key"), F.to_json(F.struct(*COLUMNS)).alias("value"))
+    return messages.writeStream.format("kafka").options(**broker.for_spark()).option("topic", topic)

@@ -134,8 +134,9 @@ def _log_in(kind: Any, broker: Broker) -> None:
 
 
 def _is_of(broker: Broker, key: str, value: Any) -> bool:
-    """Whether an option names that broker."""
-    return key.lower() == "kafka.bootstrap.servers" and broker.address in str(value).split(",")
+    """Whether an option names that broker, or one of those that it is made of."""
+    own = set(broker.address.split(","))
+    return key.lower() == "kafka.bootstrap.servers" and not own.isdisjoint(str(value).split(","))
 
 
 def run(job: OwnJobConfig) -> None:

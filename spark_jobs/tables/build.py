@@ -21,75 +21,86 @@ from spark_jobs.tables.ledger import steady
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import recoveries
-from spark_jobs.tables.tentative import totals
+from spark_jobs.tables.run_files import RunFiles
 from spark_jobs.tables.testbed_logs import TestbedLogs
 
 LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 
+# Each is filled by one engine, and stays empty in runs of the other.
+ENGINE_TABLES = (
+    "spark_tasks",
+    "partition_checkpoints",
+    "partition_recoveries",
+    "query_recoveries",
+    "query_latencies",
+    "partition_rates",
+    "copies",
+    "output_logs",
+    "tentative",
+)
+
 
 def logs_of(spark: SparkSession, result: Path) -> Logs:
-    """The raw logs of a run, as its engine left them."""
-    return LOGS[Logs(spark, result).experiment.engine.name](spark, result)
+    """The logs of a run, as its engine left them."""
+    files = RunFiles(spark, result)
+    return LOGS[files.experiment.engine.name](files)
 
 
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
-    lag = logs.lag if logs.schedule and not logs.saturating else None
+    files, engine_tables = logs.files, logs.engine_tables
+    lag = logs.lag if files.schedule and not logs.saturating else None
     followed = recoveries(logs.outages, logs.follow, logs.batches, logs.undisturbed, lag)
     _write(logs, "faults", logs.faults)
-    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector", INJECTOR)))
+    _write(logs, "fault_fit", rows.fault_fit(files.experiment, files.plan, files.journal("injector", INJECTOR)))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
-    _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
-    _write(logs, "query_recoveries", logs.query_recoveries)
-    _write(logs, "copies", logs.copies)
-    _write(logs, "output_logs", logs.output_logs)
-    _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
-    _write(logs, "spark_tasks", logs.spark_tasks)
-    _write(logs, "partition_checkpoints", logs.partition_checkpoints)
+    _write(logs, "checkpoints", rows.checkpoints(logs.batches, files.window, steady(logs.batches, logs.outages)))
     _write(logs, "ledger", rows.ledger(logs.segments))
-    _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
-    _write(logs, "hosts", rows.hosts(logs.journal("hosts", HOSTS), logs.window))
-    _write(logs, "probes", rows.probes(logs.journal("search", SEARCH)))
-    _write(logs, "tentative", logs.tentative)
+    _write(logs, "throughput", rows.throughput(logs.batches, files.schedule, files.window))
+    _write(logs, "hosts", rows.hosts(files.journal("hosts", HOSTS), files.window))
+    _write(logs, "probes", rows.probes(files.journal("search", SEARCH)))
+    for table in ENGINE_TABLES:
+        _write(logs, table, engine_tables.get(table, list)())
     _write(logs, "runs", [_run_row(logs)])
-    _save(latency(logs.seen(), logs.window), logs, "latency")
-    if logs.experiment.workload.has_oracle:
+    _save(latency(logs.seen(), files.window), logs, "latency")
+    if files.experiment.workload.has_oracle:
         _judge(logs)
 
 
 def _run_row(logs: Logs) -> Row:
+    files = logs.files
     return rows.run(
-        logs.run.run_id,
-        logs.experiment,
-        logs.plan,
+        files.run.run_id,
+        files.experiment,
+        files.plan,
         logs.segments,
         logs.batches,
         service_rate=logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None,
-        load_rate=logs.schedule.rate if logs.schedule else None,
-        message_overhead=logs.message_overhead,
-        bracket=rows.bracket(logs.journal("search", SEARCH)),
-        moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
-        **vars(logs.cpu_shares),
-        **totals(logs.tentative),
+        load_rate=files.schedule.rate if files.schedule else None,
+        bracket=rows.bracket(files.journal("search", SEARCH)),
+        fell_back="; ".join(dict.fromkeys(each.why for each in files.fallbacks)) or None,
+        moved_s=rows.clock_step_s(files.journal("machine", MACHINE), files.window),
+        **logs.engine_measures,
     )
 
 
 def _judge(logs: Logs) -> None:
     """Compare the output with what it should be, as far as it is final."""
-    workload, watermark_ms = logs.experiment.workload, logs.watermark_ms
+    files = logs.files
+    workload, watermark_ms = files.experiment.workload, logs.watermark_ms
     if watermark_ms is None:
-        watermark_ms = committed_until_ms(logs.input)
-    final = closed(workload, watermark_ms, committed_offsets(logs.raw, logs.experiment.engine.name))
-    judged = quality(logs.parquet("sink"), logs.parquet("oracle"), final, by_second=workload.by_record)
+        watermark_ms = committed_until_ms(files.input)
+    final = closed(workload, watermark_ms, committed_offsets(files.raw, files.experiment.engine.name))
+    judged = quality(files.parquet("sink"), files.parquet("oracle"), final, by_second=workload.by_record)
     _save(judged, logs, "quality")
 
 
 def _write(logs: Logs, table: str, found: list[Row]) -> None:
     """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
-    logs.run.write_table(table, RUN_TABLES[table].of(found))
+    logs.files.run.write_table(table, RUN_TABLES[table].of(found))
 
 
 def _save(frame: DataFrame, logs: Logs, table: str) -> None:
     schema = from_arrow_schema(TABLES[table])
     typed = frame.select(*(F.col(field.name).cast(field.dataType) for field in schema))
-    logs.run.write_table(table, typed.toArrow())
+    logs.files.run.write_table(table, typed.toArrow())

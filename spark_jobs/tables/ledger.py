@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from results.tables.schema import LedgerClass
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.outages import Outage
 
@@ -15,12 +16,12 @@ FEWEST_STEADY = 2
 
 
 @dataclass(frozen=True)
-class Segment:
+class LedgerSegment:
     """A part of the window [UTC ns] that belongs to one class, and the batch or fault that it is due to, if any."""
 
     start_ns: int
     end_ns: int
-    kind: str  # one of results.tables.schema.LEDGER_CLASSES
+    kind: LedgerClass
     batch: int | None = None
     fault: int | None = None
 
@@ -78,7 +79,7 @@ def ledger(
     outages: list[Outage],
     usual: UndisturbedPace | None,
     interval_ns: int,
-) -> list[Segment]:
+) -> list[LedgerSegment]:
     """Contiguous segments that cover the window [start_ns, end_ns).
 
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
@@ -103,7 +104,7 @@ class _Timeline:
         self.window, self.batches = window, sorted(batches, key=lambda b: b.started_ns)
         self.outages, self.usual, self.interval_ns = outages, usual, interval_ns
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[LedgerSegment]:
         window = self.window
         cursor, before = min([window[0], *(b.started_ns for b in self.batches)]), None
         for outage in self.outages:
@@ -116,34 +117,42 @@ class _Timeline:
             before = outage
         yield from self._running(cursor, max(window[1], cursor), before, None)
 
-    def _running(self, start_ns: int, until_ns: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
+    def _running(
+        self, start_ns: int, until_ns: int, before: Outage | None, after: Outage | None
+    ) -> Iterator[LedgerSegment]:
         """From a restart (or the beginning) to the next death (or the end)."""
         cursor, last = start_ns, None
         for batch in self.batches:
             if start_ns < batch.ended_ns and batch.started_ns < until_ns:
-                gap = "restart" if before and last is None else "idle"
+                gap = LedgerClass.RESTART if before and last is None else LedgerClass.IDLE
                 begin = max(batch.started_ns, cursor)
-                yield Segment(cursor, begin, gap, fault=before.fault if before and gap == "restart" else None)
+                yield LedgerSegment(cursor, begin, gap, fault=before.fault if before and last is None else None)
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns:
             yield from self._tail(cursor, until_ns, last, after)
 
-    def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
+    def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[LedgerSegment]:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
         survived = after if after is not None and after.death_ns < batch.ended_ns else None
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
         if survived:  # a batch that warms up as well has no time of its own for either
-            since, kind, outage = (begin, "warm-up", before) if before else (survived.death_ns, "lost", survived)
-            yield from self._spread(Segment(begin, checkpoint_from, kind, batch.batch, outage.fault), since, extra_ns)
+            since, kind, outage = (
+                (begin, LedgerClass.WARM_UP, before) if before else (survived.death_ns, LedgerClass.LOST, survived)
+            )
+            yield from self._spread(
+                LedgerSegment(begin, checkpoint_from, kind, batch.batch, outage.fault), since, extra_ns
+            )
         else:
             useful_from = min(begin + extra_ns, checkpoint_from)
             if useful_from > begin:
-                yield Segment(begin, useful_from, "warm-up", batch.batch, before.fault if before else None)
-            yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
-        yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
+                yield LedgerSegment(
+                    begin, useful_from, LedgerClass.WARM_UP, batch.batch, before.fault if before else None
+                )
+            yield LedgerSegment(useful_from, checkpoint_from, LedgerClass.USEFUL, batch.batch)
+        yield LedgerSegment(checkpoint_from, batch.ended_ns, LedgerClass.CHECKPOINT, batch.batch)
 
-    def _spread(self, work: Segment, since: int, extra_ns: int) -> Iterator[Segment]:
+    def _spread(self, work: LedgerSegment, since: int, extra_ns: int) -> Iterator[LedgerSegment]:
         """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.
 
         Where the window cuts the batch, it has its part of the excess. If that is more than is left of the batch, the
@@ -153,22 +162,22 @@ class _Timeline:
         since = min(max(begin, since), until)
         before_ns = min(since - begin, max(0, extra_ns - (until - since)))
         yield replace(work, end_ns=begin + before_ns)
-        yield Segment(begin + before_ns, since, "useful", batch)
+        yield LedgerSegment(begin + before_ns, since, LedgerClass.USEFUL, batch)
         share = min(1.0, extra_ns / (until - since)) if until > since else 0.0
         edges = [since, *(edge for edge in self.window if since < edge < until), until]
         for start, end in pairwise(edges):
             extra_until = start + round(share * (end - start))
             yield replace(work, start_ns=start, end_ns=extra_until)
-            yield Segment(extra_until, end, "useful", batch)
+            yield LedgerSegment(extra_until, end, LedgerClass.USEFUL, batch)
 
-    def _tail(self, cursor: int, until_ns: int, last: Batch | None, after: Outage | None) -> Iterator[Segment]:
+    def _tail(self, cursor: int, until_ns: int, last: Batch | None, after: Outage | None) -> Iterator[LedgerSegment]:
         """After the last committed batch: idle until the next was due, and that one lost if a fault cut it off."""
         if after is None:
-            yield Segment(cursor, until_ns, "idle")
+            yield LedgerSegment(cursor, until_ns, LedgerClass.IDLE)
             return
         attempt = min(until_ns, self._next_start(last) if last else cursor)
-        yield Segment(cursor, attempt, "idle")
-        yield Segment(attempt, until_ns, "lost", fault=after.fault)
+        yield LedgerSegment(cursor, attempt, LedgerClass.IDLE)
+        yield LedgerSegment(attempt, until_ns, LedgerClass.LOST, fault=after.fault)
 
     def _next_start(self, last: Batch) -> int:
         """Spark triggers at multiples of the interval since the epoch, and at once when a batch overran."""
@@ -176,20 +185,20 @@ class _Timeline:
         return max(last.ended_ns, due)
 
 
-def outage_segments(outage: Outage, cursor: int, end_ns: int) -> Iterator[Segment]:
+def outage_segments(outage: Outage, cursor: int, end_ns: int) -> Iterator[LedgerSegment]:
     """An outage from its death, or from the cursor if that is later, to its end or that of the window."""
     death = max(outage.death_ns, cursor)
     notice = max(outage.notice_ns or end_ns, death)
     ready = max(outage.ready_ns or end_ns, notice)
-    yield Segment(death, notice, "detect", fault=outage.fault)
-    yield Segment(notice, ready, "restart", fault=outage.fault)
+    yield LedgerSegment(death, notice, LedgerClass.DETECT, fault=outage.fault)
+    yield LedgerSegment(notice, ready, LedgerClass.RESTART, fault=outage.fault)
 
 
 def _touches(outage: Outage, batch: Batch) -> bool:
     return outage.death_ns < batch.ended_ns and (outage.ready_ns is None or outage.ready_ns > batch.started_ns)
 
 
-def clip(segment: Segment, window: tuple[int, int]) -> Segment:
+def clip(segment: LedgerSegment, window: tuple[int, int]) -> LedgerSegment:
     """The part of a segment within the window; one of no length or less if there is none."""
     start, end = max(segment.start_ns, window[0]), min(segment.end_ns, window[1])
     return replace(segment, start_ns=start, end_ns=end)

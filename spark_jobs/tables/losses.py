@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.fault_kinds import FaultKind
 from infra.cluster import HANDLE_FILE, Handle
 from journal.event import Event
 from journal.events.common import ExecutorsLost
@@ -82,12 +83,14 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
 
 
 def that_took_something(injector: Iterable[Event], journal: Sequence[Event], lost: Sequence[Loss]) -> list[Event]:
-    """The injector's journal without the strikes that took nothing: they hit only slots that stood by."""
+    """The injector's journal without the strikes that took nothing: they hit only slots that stood by. The driver takes
+    all slots with it."""
     blamed, outages = {each.fault for each in lost}, list(_outages(journal, lost))
     return [
         event
         for event in injector
         if not isinstance(event, Injected)
+        or event.kind is FaultKind.DRIVER_KILL
         or event.fault in blamed
         or any(start_ns <= event.fired_ns < end_ns for start_ns, end_ns in outages)
     ]

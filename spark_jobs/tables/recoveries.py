@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from results.tables.columns import Row
+from results.tables.schema import LedgerClass
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import NS, Segment, UndisturbedPace, first_after
+from spark_jobs.tables.ledger import NS, LedgerSegment, UndisturbedPace, first_after
 from spark_jobs.tables.outages import Outage
 
 LagAt = Callable[[int], float]
@@ -77,14 +78,14 @@ def recoveries(
 
 
 def by_batches(
-    outage: Outage, batches: list[Batch], segments: list[Segment], usual: UndisturbedPace | None
+    outage: Outage, batches: list[Batch], segments: list[LedgerSegment], usual: UndisturbedPace | None
 ) -> MeasuredRecovery:
     """Follow an outage to the commit of the batch that it cut off."""
     first = first_after(batches, outage)
     ready = outage.ready_ns
     if first and ready and usual and first.started_ns >= ready:
         ready = first.started_ns + usual.excess_ns(first)
-    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
+    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind is LedgerClass.LOST and s.fault == outage.fault)
     restored = max(first.ended_ns, ready) if first and ready else None
     return MeasuredRecovery(
         outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS

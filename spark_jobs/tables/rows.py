@@ -15,11 +15,11 @@ from journal.events.injector import Absorbed, Ended, Healed, Injected, Joined, O
 from journal.events.search import Found, ProbeJudged
 from journal.events.services import HostSample, LoadScheduled, MachineSample
 from results.tables.columns import Row
-from results.tables.schema import FaultOutcome
+from results.tables.schema import KEPT_CLASSES, FaultOutcome, LedgerClass
 from spark_jobs.streaming.progress import MicroBatch
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.executors import Registered, all_back_ns
-from spark_jobs.tables.ledger import NS, Segment
+from spark_jobs.tables.ledger import NS, LedgerSegment
 
 PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
 PROBE_FIELDS = {  # columns by what the journal calls them
@@ -150,10 +150,10 @@ def _checkpoint(batch: Batch, window: tuple[int, int], undisturbed: bool) -> Row
     }
 
 
-def ledger(segments: list[Segment]) -> list[Row]:
+def ledger(segments: list[LedgerSegment]) -> list[Row]:
     """One row per stretch of the window."""
     return [
-        {"start_ns": s.start_ns, "end_ns": s.end_ns, "class": s.kind, "seconds": (s.end_ns - s.start_ns) / NS}
+        {"start_ns": s.start_ns, "end_ns": s.end_ns, "class": s.kind.value, "seconds": (s.end_ns - s.start_ns) / NS}
         | {"batch": s.batch, "fault": s.fault}
         for s in segments
     ]
@@ -216,7 +216,7 @@ def run(
     run_id: str,
     experiment: Experiment,
     plan: FaultPlan,
-    segments: list[Segment],
+    segments: list[LedgerSegment],
     batches: list[Batch],
     service_rate: float | None,
     load_rate: float | None,
@@ -227,15 +227,17 @@ def run(
     checkpoint_cpu_share: float | None = None,
     tentative_accuracy: float | None = None,
     tentative_fidelity: float | None = None,
+    fell_back: str | None = None,
 ) -> Row:
     """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one.
 
-    `moved_s` is what `clock_step_s` found, the last four are `copies.cpu_shares` and `tentative.totals`.
+    `moved_s` is what `clock_step_s` found; the shares of CPU time are `copies.cpu_shares`, those of tentative output
+    `tentative.totals`. `fell_back` tells what the run did instead of what was asked.
     """
     start_ns, end_ns = plan.window_start_ns, plan.window_end_ns
     window_s = (end_ns - start_ns) / NS
-    kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in ("useful", "idle"))
-    idle_s = sum(s.end_ns - s.start_ns for s in segments if s.kind == "idle") / NS
+    kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in KEPT_CLASSES)
+    idle_s = sum(s.end_ns - s.start_ns for s in segments if s.kind is LedgerClass.IDLE) / NS
     records = sum(batch.records * _share(batch, start_ns, end_ns) for batch in batches)
     by_records = None
     if service_rate and experiment.load.mode is LoadMode.SATURATING:
@@ -252,6 +254,7 @@ def run(
         "faults": len(plan.events),
         "records_committed": round(records),
         "message_overhead": message_overhead,
+        "fell_back": fell_back,
         "copies_cpu_share": copies_cpu_share,
         "checkpoint_cpu_share": checkpoint_cpu_share,
         "tentative_accuracy": tentative_accuracy,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import pandas as pd
 
@@ -17,10 +16,9 @@ from models.accuracy import accuracy_of
 from models.fidelity import score
 from models.topology import Topology
 from results.tables.columns import Row
-from testbed.core.chaining import chained
-from testbed.core.layout import Layout, lay_out
-from testbed.operators import Delivery, Sink
-from testbed.queries import TestbedWorkload, dataflow
+from testbed.core.layout import Layout
+from testbed.experiment_layout import layout_of
+from testbed.operators import Sink
 from testbed.topology import topology_of
 
 MS, SECOND_MS = 1_000_000, 1000
@@ -78,13 +76,6 @@ def tentative(
         | _prediction(window, rows, absent, topology)
         for window, rows in of_windows[0].items()
     ]
-
-
-def layout_of(experiment: Experiment) -> Layout:
-    """The partitions that the testbed ran."""
-    engine, workload = experiment.engine, cast(TestbedWorkload, experiment.workload)  # the spec refuses others
-    flow = dataflow(workload, engine.partitions, Delivery.EXACTLY_ONCE)
-    return lay_out(chained(flow) if engine.chaining_run else flow)
 
 
 def totals(rows: Sequence[Row]) -> dict[str, float | None]:

@@ -1,7 +1,8 @@
-"""The raw logs of a run of the protocol testbed, and what follows from them for its tables."""
+"""What follows from the logs of a run of the protocol testbed for its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -12,17 +13,19 @@ from journal.events.testbed import TESTBED
 from results.tables.columns import Row
 from spark_jobs.tables import partial_ledger, testbed_tables
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.copies import CpuShares, copies, cpu_shares
+from spark_jobs.tables.copies import copies, cpu_shares
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
-from spark_jobs.tables.ledger import Segment, UndisturbedPace
+from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.output_logs import output_logs
+from spark_jobs.tables.partition_rates import partition_rates, sinks_of
 from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.query_recoveries import query_recoveries
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.tentative import WINDOW, tentative
+from spark_jobs.tables.relative_latency import query_latencies, slides, with_normal
+from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 
 class TestbedLogs(Logs):
@@ -31,54 +34,34 @@ class TestbedLogs(Logs):
     @property
     def commits(self) -> bool:
         """Whether anything is ever committed; without checkpoints nothing is."""
-        return self.experiment.engine.takes_checkpoints
+        return self.files.experiment.engine.takes_checkpoints
 
     @cached_property
     def query(self) -> list[Event]:
         """The journal of the testbed's driver."""
-        return self.journal("query", TESTBED)
+        return self.files.journal("query", TESTBED)
 
     @cached_property
     def batches(self) -> list[Batch]:
         """One batch for what was committed at once; without checkpoints, for what was read in an interval."""
-        interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
+        interval_ns = round(self.files.experiment.engine.checkpoint_interval_s * 1e9)
         return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
 
     @cached_property
     def losses(self) -> list[Loss]:
         """The slots that were lost with their partitions."""
-        return losses(self.query, self.journal("injector", INJECTOR), host_names(self.raw))
+        return losses(self.query, self.files.journal("injector", INJECTOR), host_names(self.files.raw))
 
     @cached_property
     def partition_recoveries(self) -> list[PartitionRecovery]:
         """How the partitions came back."""
         return partition_recoveries(self.query, self.losses)
 
-    @property
-    def query_recoveries(self) -> list[Row]:
-        """One row for each query that was restored."""
-        return query_recoveries(self.experiment, self.query, self.losses, self.partition_recoveries)
-
-    @property
-    def output_logs(self) -> list[Row]:
-        """One row for each report on an output log in the window."""
-        return output_logs(self.query, self.window)
-
-    @property
-    def copies(self) -> list[Row]:
-        """One row for each report on an active copy in the window."""
-        return copies(self.query, self.window, host_names(self.raw))
-
-    @property
-    def cpu_shares(self) -> CpuShares:
-        """Which shares of CPU time went into copies and checkpoints in the window."""
-        return cpu_shares(self.query, self.window)
-
     @cached_property
     def outages(self) -> list[Outage]:
         """When partitions were lost; in runs that recover in parts the others went on."""
-        injector = self.journal("injector", INJECTOR)
-        if self.experiment.engine.standby_run:
+        injector = self.files.journal("injector", INJECTOR)
+        if self.files.experiment.engine.standby_run:
             injector = that_took_something(injector, self.query, self.losses)
         return self._outages(as_query_journal(self.query), injector)
 
@@ -88,27 +71,54 @@ class TestbedLogs(Logs):
         return testbed_tables.pace(self.undisturbed, self.segments)
 
     @cached_property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LedgerSegment]:
         """The ledger of the window: of the dataflow as a whole, or of each partition's time if survivors went on."""
-        if self.experiment.engine.recovers_in_parts:
-            return partial_ledger.ledger(self.window, self.query, self.partition_recoveries)
-        return testbed_tables.ledger(self.window, self.query, self.outages)
+        if self.files.experiment.engine.recovers_in_parts:
+            return partial_ledger.ledger(self.files.window, self.query, self.partition_recoveries)
+        return testbed_tables.ledger(self.files.window, self.query, self.outages)
 
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
-        if self.experiment.engine.recovers_in_parts:
+        if self.files.experiment.engine.recovers_in_parts:
             return testbed_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
         return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
-    def partition_checkpoints(self) -> list[Row]:
-        """One row for each checkpoint of a partition that was stored in the window."""
-        return testbed_tables.partition_checkpoints(self.query, self.window)
+    def engine_tables(self) -> dict[str, Callable[[], list[Row]]]:
+        """How the rows are made of each table that only this engine fills."""
+        journal, window = self.query, self.files.window
+        return {
+            "partition_checkpoints": lambda: testbed_tables.partition_checkpoints(journal, window),
+            "partition_recoveries": lambda: [each.row() for each in self.partition_recoveries],
+            "query_recoveries": lambda: self._query_recoveries,
+            "query_latencies": lambda: self._query_latencies,
+            "partition_rates": lambda: partition_rates(journal, window, sinks_of(self.files.experiment)),
+            "copies": lambda: copies(journal, window, host_names(self.files.raw)),
+            "output_logs": lambda: output_logs(journal, window),
+            "tentative": lambda: self.tentative,
+        }
 
     @property
-    def message_overhead(self) -> float | None:
-        """Bytes of the protocol relative to those of data, up to the end of the run; None without data."""
-        return testbed_tables.message_overhead(self.query)
+    def _query_recoveries(self) -> list[Row]:
+        """One row for each query that was restored."""
+        found = query_recoveries(self.files.experiment, self.query, self.losses, self.partition_recoveries)
+        return with_normal(self.files.experiment, found, self._query_latencies) if self._query_latencies else found
+
+    @cached_property
+    def _query_latencies(self) -> list[Row]:
+        """One row for each slide of each query, where results tell which query they are of."""
+        if not self.files.experiment.names_queries:
+            return []
+        first_loss_ns = min((each.death_ns for each in self.losses), default=None)
+        found = slides(self.files.parquet("sink"))
+        return query_latencies(self.files.experiment, found, self.files.window[0], first_loss_ns)
+
+    @property
+    def engine_measures(self) -> dict[str, float | None]:
+        """What only this engine measures: the overhead of its messages up to the end of the run, the shares of CPU time
+        that went into copies and checkpoints in the window, and how good tentative output was."""
+        overhead = {"message_overhead": testbed_tables.message_overhead(self.query)}
+        return overhead | vars(cpu_shares(self.query, self.files.window)) | totals(self.tentative)
 
     @property
     def watermark_ms(self) -> int:
@@ -118,10 +128,10 @@ class TestbedLogs(Logs):
     @cached_property
     def tentative(self) -> list[Row]:
         """One row for each window with tentative output; none without an oracle to hold it against."""
-        experiment = self.experiment
+        experiment = self.files.experiment
         if not (experiment.engine.tentative_run and experiment.workload.has_oracle):
             return []
-        found, exact, sink = (self.parquet(name) for name in ("tentative", "oracle", "sink"))
+        found, exact, sink = (self.files.parquet(name) for name in ("tentative", "oracle", "sink"))
         if not experiment.workload.by_record:
             concerned = found.select(*WINDOW).distinct()
             exact, sink = (each.join(concerned, WINDOW, "left_semi") for each in (exact, sink))
@@ -130,7 +140,7 @@ class TestbedLogs(Logs):
     def seen(self) -> DataFrame:
         """Results are seen when they are committed; when they come to the sink if they never are, or if the protocol
         lets them out without waiting for that."""
-        engine = self.experiment.engine
-        if self.experiment.workload.by_record and (engine.puts_out_by_batch or not self.commits):
-            return seen_in_sink(self.parquet("sink"))
-        return seen_at_commit(self.input, self.batches)
+        engine = self.files.experiment.engine
+        if self.files.experiment.workload.by_record and (engine.puts_out_by_batch or not self.commits):
+            return seen_in_sink(self.files.parquet("sink"))
+        return seen_at_commit(self.files.input, self.batches)

@@ -27,8 +27,9 @@ from journal.events.testbed import (
     RoundStored,
 )
 from results.tables.columns import Row
+from results.tables.schema import LedgerClass
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
+from spark_jobs.tables.ledger import FEWEST_STEADY, NS, LedgerSegment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.recoveries import MeasuredRecovery
@@ -147,7 +148,7 @@ def _between(work: list[Piece], start_ns: int, end_ns: int) -> Iterator[Piece]:
             yield piece.part(first, last)
 
 
-def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outage]) -> list[Segment]:
+def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outage]) -> list[LedgerSegment]:
     """Contiguous segments that cover the window.
 
     Within a piece of work its shares stand one after the other. Lost is what was read before a recovery beyond the line
@@ -158,7 +159,7 @@ def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outa
         line = _line(journal, outage)
         for work in chain.from_iterable(spans[: number + 1]):
             work.roll_back(line, outage)
-    segments: list[Segment] = []
+    segments: list[LedgerSegment] = []
     for span, ending in zip(spans, [*outages, None], strict=True):
         segments += chain.from_iterable(work.segments() for work in span)
         if ending is not None:
@@ -182,10 +183,12 @@ class _Work:
             self.fault = self.fault if self.kept_until_ns < self.piece.end_ns else outage.fault
             self.kept_until_ns = at_ns
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[LedgerSegment]:
         start_ns, end_ns = self.piece.start_ns, self.piece.end_ns
-        yield from _shares(start_ns, self.kept_until_ns, self.piece, "useful", None)
-        yield from _shares(self.kept_until_ns, end_ns, replace(self.piece, checkpoint=0.0), "lost", self.fault)
+        yield from _shares(start_ns, self.kept_until_ns, self.piece, LedgerClass.USEFUL, None)
+        yield from _shares(
+            self.kept_until_ns, end_ns, replace(self.piece, checkpoint=0.0), LedgerClass.LOST, self.fault
+        )
 
 
 def _spans(window: tuple[int, int], work: list[Piece], outages: list[Outage]) -> list[list[Piece]]:
@@ -219,18 +222,18 @@ def _line(journal: Iterable[Event], outage: Outage) -> float:
     return events_read(lines[-1].positions) if lines else float("inf")
 
 
-def _shares(start_ns: int, end_ns: int, piece: Piece, kind: str, fault: int | None) -> Iterator[Segment]:
+def _shares(start_ns: int, end_ns: int, piece: Piece, kind: LedgerClass, fault: int | None) -> Iterator[LedgerSegment]:
     length = end_ns - start_ns
     idle_from = end_ns - round(piece.idle * length)
     checkpoint_from = idle_from - round(piece.checkpoint * length)
-    yield Segment(start_ns, checkpoint_from, kind, fault=fault)
-    yield Segment(checkpoint_from, idle_from, "checkpoint")
-    yield Segment(idle_from, end_ns, "idle")
+    yield LedgerSegment(start_ns, checkpoint_from, kind, fault=fault)
+    yield LedgerSegment(checkpoint_from, idle_from, LedgerClass.CHECKPOINT)
+    yield LedgerSegment(idle_from, end_ns, LedgerClass.IDLE)
 
 
-def merged(segments: Iterable[Segment]) -> list[Segment]:
+def merged(segments: Iterable[LedgerSegment]) -> list[LedgerSegment]:
     """The segments, of which those that follow each other in one class are one."""
-    found: list[Segment] = []
+    found: list[LedgerSegment] = []
     for each in segments:
         if found and (found[-1].kind, found[-1].fault) == (each.kind, each.fault):
             found[-1] = replace(found[-1], end_ns=each.end_ns)
@@ -239,20 +242,22 @@ def merged(segments: Iterable[Segment]) -> list[Segment]:
     return found
 
 
-def pace(undisturbed: list[Batch], segments: list[Segment]) -> UndisturbedPace | None:
+def pace(undisturbed: list[Batch], segments: list[LedgerSegment]) -> UndisturbedPace | None:
     """The usual pace: records by useful time of what no outage touched; None when too little is there to tell."""
     rates = [batch.records / ns for batch in undisturbed if (ns := _useful_ns(batch, segments))]
     return UndisturbedPace(median(rates)) if len(rates) >= FEWEST_STEADY else None
 
 
-def _useful_ns(batch: Batch, segments: list[Segment]) -> int:
+def _useful_ns(batch: Batch, segments: list[LedgerSegment]) -> int:
     overlaps = (
-        min(s.end_ns, batch.ended_ns) - max(s.start_ns, batch.started_ns) for s in segments if s.kind == "useful"
+        min(s.end_ns, batch.ended_ns) - max(s.start_ns, batch.started_ns)
+        for s in segments
+        if s.kind is LedgerClass.USEFUL
     )
     return sum(max(0, overlap) for overlap in overlaps)
 
 
-def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) -> MeasuredRecovery:
+def follow(outage: Outage, journal: Sequence[Event], segments: list[LedgerSegment]) -> MeasuredRecovery:
     """An outage until as much is read again as when the fault struck."""
     work = pieces(journal)
     before = [piece for piece in work if piece.start_ns < outage.death_ns]
@@ -266,7 +271,7 @@ def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) ->
 
 
 def follow_parts(
-    outage: Outage, journal: Sequence[Event], segments: list[Segment], recoveries: Sequence[PartitionRecovery]
+    outage: Outage, journal: Sequence[Event], segments: list[LedgerSegment], recoveries: Sequence[PartitionRecovery]
 ) -> MeasuredRecovery:
     """An outage of some partitions until each of them is as far as it was."""
     until_ns = outage.ready_ns or float("inf")
@@ -278,9 +283,9 @@ def follow_parts(
 
 
 def _recovery(
-    outage: Outage, journal: Iterable[Event], segments: Iterable[Segment], restored_ns: int | None
+    outage: Outage, journal: Iterable[Event], segments: Iterable[LedgerSegment], restored_ns: int | None
 ) -> MeasuredRecovery:
-    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
+    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind is LedgerClass.LOST and s.fault == outage.fault)
     times = (outage.death_ns, outage.notice_ns, outage.ready_ns, restored_ns, None)
     return MeasuredRecovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
 

@@ -67,6 +67,7 @@ def _part(job: Job, topic: str, events: int, rate: float) -> Job:
         input=replace(job.input, topic=topic, events=events, rate=rate, start_ns=time.time_ns()),
         output=replace(job.output, topic=CALIBRATION_OUTPUT),
         store=f"{job.store}-{topic}",
+        store_key_file=None,
     )
 
 

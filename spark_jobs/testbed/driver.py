@@ -3,9 +3,11 @@
 Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`. Spark places the tasks and retries those
 that it lost, as often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is
 complete; SIGTERM ends it at once. Once the file JOB.drain is there, the sources end where they are, and when all output
-is out it waits to be stopped. With a third argument it first measures how fast the job is and writes that there. The
-journal has what `runtime.server` and this program saw. It has one life: in a second one, nothing would be known of the
-checkpoints.
+is out it waits to be stopped. With a third argument it first measures how fast the job is and writes that there, unless
+that is there already. The journal has what `runtime.server` and this program saw.
+
+If the program dies, another can be started with the same arguments: it goes on from the line that the first one has
+written to the store, if the job names a file with the store's key.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pyspark.sql import SparkSession
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.waiting import poll_while
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
-from journal.events.testbed import ExecutorsUp, FellBack, Undeleted
+from journal.events.testbed import ExecutorsUp, FellBack, Finished, Undeleted
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
@@ -39,6 +41,7 @@ from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot, tell_failure
 from testbed.runtime.wire import Address
+from testbed.stores.record_chain import TakenOver
 from testbed.stores.store import ObjectStore
 
 WATCH_S, ENDING_S = 0.1, 10.0
@@ -144,9 +147,14 @@ def main() -> None:
     """Run a job of the testbed: `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`."""
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
-    is_second_life, journal = any(raw_entries(journal_path)), Journal(journal_path)
-    if is_second_life:
-        journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
+    before = {entry["event"] for entry in raw_entries(journal_path)}
+    if Failed.name in before:  # a supervisor starts it again whatever ended it
+        sys.exit(EnvironmentFailure.exit_code)
+    journal = Journal(journal_path)
+    unmeasured = [path for path in calibration if not path.exists()]
+    if before and (job.store_key_file is None or unmeasured):
+        why = "before it had measured how fast the job is" if unmeasured else "and the key of its checkpoints with it"
+        journal.record(Failed(f"the driver died, {why}"))
         sys.exit(EnvironmentFailure.exit_code)
     journal.record(DriverStarted())
     asked = Asked(job_path.with_suffix(".drain"))
@@ -154,14 +162,20 @@ def main() -> None:
     spark = _session(job)
     try:
         job, changed = settled(job)
-        if changed is not None:
-            journal.record(FellBack(changed))
+        if changed is not None and not before:
+            journal.record(FellBack(changed, job.recovery, job.protocol))
         job.object_store().check()
-        for path in calibration:
+        for path in unmeasured:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
             path.write_text(json.dumps(found.to_json()), encoding="utf-8")
-        run(spark, job, journal, asked)
+        if Finished.name in before:
+            clear(job.object_store(), journal)
+        else:
+            run(spark, job, journal, asked)
         exit_code = 0
+    except TakenOver as error:  # the run goes on with another driver, so it has not failed
+        print(error, file=sys.stderr)
+        exit_code = EnvironmentFailure.exit_code
     except AftershockError as error:
         journal.record(Failed(str(error)))
         exit_code = error.exit_code
@@ -175,8 +189,9 @@ def main() -> None:
 
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
-    secret = RunSecret.draw()
-    server = Server(job, secret.token, cast(str, spark.conf.get("spark.driver.host")), journal)
+    secret = RunSecret.with_key_in(job.store_key_file)
+    host = cast(str, spark.conf.get("spark.driver.host"))
+    server = Server(job, secret.token, host, journal, secret.store_key)
     stage = Stage(spark, job, server.address, secret)
     watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()

@@ -6,6 +6,7 @@ Checkpoint 0 of a partition is its empty state: it is always there and no object
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -92,14 +93,22 @@ def last_common(taken: Taken, channels: Sequence[Channel]) -> Line:
 
 
 def last_common_or_ended(taken: Taken, channels: Sequence[Channel]) -> Line:
-    """The same by borders, where the last checkpoint of a partition whose input has ended stands for all later ones."""
+    """The same by borders, where the last checkpoint of a partition whose input has ended stands for all later ones.
 
-    def at(of: Sequence[Checkpoint], number: int) -> Checkpoint | None:
-        return next((each for each in of if each.number == number or (each.last and each.number < number)), None)
+    Raises `ValueError` if there are none, as `last_common` does.
+    """
+    numbers = [{each.number for each in of} for of in taken]
+    ends = [min((each.number for each in of if each.last), default=math.inf) for of in taken]
+    for number in sorted(set().union(*numbers), reverse=True):
+        if all(number in stored or end < number for stored, end in zip(numbers, ends, strict=True)):
+            return tuple(each for of in taken if (each := at_border(of, number)) is not None)
+    raise ValueError("no border has a checkpoint of every partition")
 
-    numbers = sorted({each.number for of in taken for each in of}, reverse=True)
-    lines = (tuple(at(of, number) for of in taken) for number in numbers)
-    return next(tuple(each for each in line if each is not None) for line in lines if None not in line)
+
+def at_border(taken: Sequence[Checkpoint], number: int) -> Checkpoint | None:
+    """The checkpoint of a partition that it took at the border with this number, or that stands for it; None if there
+    is none."""
+    return next((each for each in taken if each.number == number or (each.last and each.number < number)), None)
 
 
 def is_needed(log: Checkpoint, line: Line, channels: Sequence[Channel], published: int) -> bool:

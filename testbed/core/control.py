@@ -66,6 +66,14 @@ class Detach:
 
 
 @dataclass(frozen=True)
+class Trim:
+    """What the primary of this copy has put out up to this number is out for good: the copy may let it go."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
 class Dismiss:
     """This copy is of no more use; goes to the worker that has it."""
 
@@ -201,7 +209,9 @@ class Passed:
     number: int
 
 
-ToPartition = Restore | Promote | Rejoin | Attach | Attached | Detach | Dismiss | Go | Round | Failure | Absent | Stable
+ToPartition = (
+    Restore | Promote | Rejoin | Attach | Attached | Detach | Trim | Dismiss | Go | Round | Failure | Absent | Stable
+)
 ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published | Passed
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
     kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))

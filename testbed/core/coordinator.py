@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
+from functools import partial
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.absent_partitions import AbsentPartitions
@@ -14,25 +15,26 @@ from testbed.core.control import (
     Promote,
     Published,
     Ready,
-    Rejoin,
-    Restore,
     Round,
     Stable,
     Stored,
     ToCoordinator,
-    ToPartition,
     TurnedTentative,
     Unreadable,
 )
 from testbed.core.copies import Copies
 from testbed.core.copying import Copying
-from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
+from testbed.core.effects import CoordinatorEffect
 from testbed.core.history import History
 from testbed.core.layout import Layout
+from testbed.core.line_orders import LineOrders
+from testbed.core.line_record import LineRecord
+from testbed.core.outbox import Outbox
 from testbed.core.placement import Placement, Worker
 from testbed.core.protocol import Protocol
-from testbed.core.recovery import Global, Recovery, World
-from testbed.core.underway import Underway
+from testbed.core.recovery import Global, RecoveryStrategy, World
+from testbed.core.rounds import CheckpointRounds
+from testbed.core.underway import RecoveriesUnderway
 from testbed.operators import Delivery, Sink, Source
 
 
@@ -61,12 +63,13 @@ class Coordinator:
         protocol: type[Protocol],
         slots: int,
         spare_lines: int = 1,
-        recovery: Recovery | None = None,
+        recovery: RecoveryStrategy | None = None,
         tentative: bool = False,
         standby_hosts: Iterable[str] = (),
+        record: LineRecord | None = None,
     ) -> None:
         """`tentative`: whether partitions go on without the input of those that are down; `standby_hosts`: as of
-        `Placement`."""
+        `Placement`; `record`: what the coordinator before knew. All of its workers are lost."""
         protocol.check(layout)
         for name, value, least in (("slots", slots, 1), ("spare_lines", spare_lines, 0)):
             if value < least:
@@ -80,15 +83,20 @@ class Coordinator:
         self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch, protocol.begins_anew)
         self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts))
         self._layout, self._protocol = layout, protocol
-        self._effects: list[CoordinatorEffect] = []
+        self._outbox = Outbox(self.placement)
+        self._line_orders = LineOrders(layout, self.history)
         self._down = set(range(len(layout.partitions)))
         self._lost = set(self._down)
-        self._underway: dict[int, Underway] = {}
-        self._round, self._unreported = 0, set[int]()
+        self._recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
+        if record is not None:
+            record.check(layout, protocol.name)
+            self.epoch = record.epoch
+            self.history.go_on_from(record.history)
+            self._rounds.number = self.history.last
         self._absent_partitions = AbsentPartitions(layout) if tentative else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
-        shared = self.history, self.placement, self._down, self._effects
-        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._restore_in)
+        shared = self.history, self.placement, self._down, self._outbox.effects
+        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -97,7 +105,7 @@ class Coordinator:
         """How far it is. With a partial recovery partitions that were not lost run in any phase."""
         if self._down:
             return Phase.WAITING
-        return Phase.RESTORING if self._underway else Phase.RUNNING
+        return Phase.RESTORING if self._recoveries.of else Phase.RUNNING
 
     @property
     def down(self) -> frozenset[int]:
@@ -113,9 +121,7 @@ class Coordinator:
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
-        effects = self._effects.copy()
-        self._effects.clear()
-        return effects
+        return self._outbox.take()
 
     def on_joined(self, worker: str, host: str = "", domains: Iterable[str] = ()) -> None:
         """A worker comes; its host and failure domains are empty if they are not known."""
@@ -139,11 +145,11 @@ class Coordinator:
         self._down |= lost
         self._lost |= lost
         if new:
-            self._order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
+            self._outbox.order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
         self._tell_absent(lost, promoted)
         if not self._strategy.partial:
-            self._underway.clear()
-        self._leave_recoveries(lost | promoted)
+            self._recoveries.clear()
+        self._recoveries.leave(lost | promoted)
         if promoted:
             self._recover(frozenset(), promoted)
         self._restore_what_can_be()
@@ -159,17 +165,20 @@ class Coordinator:
         self._copying.drop(self.copies.of.keys() - wanted)
         self._make_copies()
 
+    def on_trim_due(self) -> None:
+        """The period is over after which copies let go what their primaries have put out."""
+        self._copying.trim()
+
     def on_round_due(self) -> None:
         """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
-        if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._unreported:
-            self._round += 1
-            self._unreported = {each.number for each in self._layout.partitions}
-            self._order(self._sources, lambda number: Round(self.lives[number], self._round))
+        if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._rounds.under_way:
+            self._rounds.begin(range(len(self._layout.partitions)))
+            self._outbox.order(self._sources, lambda number: Round(self.lives[number], self._rounds.number))
 
     def on_message(self, message: ToCoordinator) -> None:
         """A partition tells something; of an earlier life only what is out for good still counts."""
         if isinstance(message, Published):
-            self._delete(self.history.publish(message.partition, message.number))
+            self._outbox.delete(self.history.publish(message.partition, message.number))
         elif isinstance(message, Ready):
             self._on_ready(message)
         elif isinstance(message, Passed):
@@ -184,29 +193,21 @@ class Coordinator:
         elif isinstance(message, TurnedTentative):
             self._on_turned_tentative(message)
         else:
-            self._report(message.partition, message.number)
+            self._rounds.report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
         if message.epoch in self.copies.attachments:
             self._copying.on_ready(message)
-        elif message.epoch in self._underway:
-            self._underway[message.epoch].on_ready(message, self._layout)
-            self._go_if_ready(message.epoch)
-
-    def _go_if_ready(self, epoch: int) -> None:
-        if not self._underway[epoch].awaited:
-            recovery = self._underway.pop(epoch)
-            going, layouts = sorted(recovery.taking_part), self._layout.partitions
-            self._order(going, lambda number: recovery.go(layouts[number], epoch))
-            self._announce_stable()
-            self._make_copies()
+        else:
+            self._recoveries.on_ready(message)
+            self._go_where_ready()
 
     def _on_unreadable(self, message: Unreadable) -> None:
         """The line lies further back now, maybe behind what survivors have let go: everybody goes there."""
         self.history.drop_unreadable(message.partition, message.key)
         self._down |= set(range(len(self._layout.partitions)))
         self._copying.drop(self._down)
-        self._underway.clear()
+        self._recoveries.clear()
         self._tell_absent(self._down)
         self._restore_what_can_be()
 
@@ -222,20 +223,15 @@ class Coordinator:
         if self._absent_partitions is not None:
             self._absent_partitions.forget(forgotten)
             news = self._absent_partitions.news(self._up().difference(promoted), self._down)
-            self._order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
+            self._outbox.order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
-        self._delete(self.history.add(message.checkpoint))
-        self._report(message.checkpoint.partition, message.checkpoint.number)
+        self._outbox.delete(self.history.add(message.checkpoint))
+        self._rounds.report(message.checkpoint.partition, message.checkpoint.number)
         if self.history.stable != before:
             self._announce_stable()
             self._make_copies()
-
-    def _report(self, partition: int, number: int) -> None:
-        """A partition's checkpoint of this round is stored, or won't be."""
-        if number == self._round:
-            self._unreported.discard(partition)
 
     def _restore_what_can_be(self) -> None:
         plan = self._strategy.plan(self._world())
@@ -257,7 +253,7 @@ class Coordinator:
             down=frozenset(self._down),
             placed=self.placement.placed,
             started=self.epoch > 0,
-            workers=frozenset(self.placement.workers),
+            workers=self.placement.in_order(self.epoch > 0),
             hosts=hosts,
             layout=self._layout,
             slots=self.placement.slots,
@@ -267,37 +263,36 @@ class Coordinator:
         """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
         nobody else notices."""
         back = restored | promoted
-        self._leave_recoveries(back)
+        self._recoveries.leave(back)
         self._copying.drop(restored)
         self._begin_epoch()
         self._down -= restored
         self._lost -= restored
-        self._unreported = set()
-        self._delete(self.history.recover(back))
-        names, of_copies = self._names(back), self._names(promoted)
-        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names, of_copies))
-        rejoins = self._rejoins(back)
+        self._rounds.abandon()
+        self._outbox.delete(self.history.recover(back))
+        self._outbox.effects.append(self._line_orders.sweep(back, promoted, self.epoch))
+        rejoins = self._line_orders.rejoins(back, self._up(), self.epoch)
         if len(restored) == len(self._layout.partitions):
-            self._underway.clear()
-        self._underway[self.epoch] = Underway({*back, *rejoins}, {*back, *rejoins})
+            self._recoveries.clear()
+        self._recoveries.begin(self.epoch, {*back, *rejoins})
+        restore = partial(self._line_orders.restore, epoch=self.epoch)
         for number in sorted(back):
             self.lives[number] = self.epoch
-            self._order([number], self._promote if number in promoted else self._restore)
+            self._outbox.order([number], self._promote if number in promoted else restore)
             if self._down:
-                self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
-        self._order(sorted(rejoins), lambda number: rejoins[number])
+                self._outbox.order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
+        self._outbox.order(sorted(rejoins), lambda number: rejoins[number])
         self._tell_absent(back)
         self._copying.attach({}, back)
 
-    def _leave_recoveries(self, partitions: Iterable[int]) -> None:
-        """These take no part any more in the recoveries that are under way: a later one restores them."""
-        for recovery in self._underway.values():
-            recovery.lose(set(partitions))
-
     def _go_where_ready(self) -> None:
         """Let those go on whose recovery waits for nobody any more. Who was just told to go back has left it."""
-        for epoch in list(self._underway):
-            self._go_if_ready(epoch)
+        layouts = self._layout.partitions
+        for epoch, recovery in self._recoveries.over():
+            told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}
+            self._outbox.order(told, told.__getitem__)
+            self._announce_stable()
+            self._make_copies()
 
     def _begin_epoch(self) -> int:
         self.epoch += 1
@@ -307,49 +302,15 @@ class Coordinator:
         self.copies.drop(number)
         return Promote(self.epoch)
 
-    def _names(self, partitions: frozenset[int]) -> frozenset[str]:
-        return frozenset(self._layout.partitions[number].name for number in partitions)
-
     def _make_copies(self) -> None:
         if self.phase is Phase.RUNNING:
             self._copying.make()
 
-    def _restore(self, number: int) -> Restore:
-        return self._restore_in(number, self.epoch)
-
-    def _restore_in(self, number: int, epoch: int) -> Restore:
-        at = self.history.line[number]
-        logs, published = self.history.replayed_logs(number), self.history.published(number)
-        outputs = self._layout.partitions[number].outputs
-        arrived = {c.id: self.history.line[c.receiver].received[c.id] for c in outputs}
-        return Restore(epoch, at, logs, published, arrived)
-
-    def _rejoins(self, restored: frozenset[int]) -> dict[int, Rejoin]:
-        """What the neighbours of restored partitions hear that are not restored themselves."""
-        found: dict[int, Rejoin] = {}
-        for number in self._up() - restored:
-            of = self._layout.partitions[number]
-            outputs = tuple(c.id for c in of.outputs if c.receiver in restored)
-            inputs = tuple(c.id for c in of.inputs if c.sender in restored)
-            if outputs or inputs:
-                found[number] = Rejoin(self.epoch, self.history.line[number].number, outputs, inputs)
-        return found
-
     def _announce_stable(self) -> None:
         """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
         told = self._up() if self._protocol.by_batch else self._sinks
-        self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
+        self._outbox.order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
         self._copying.announce_stable()
 
     def _up(self) -> set[int]:
         return {each.number for each in self._layout.partitions} - self._down
-
-    def _order(self, partitions: Iterable[int], message: Callable[[int], ToPartition]) -> None:
-        for number in partitions:
-            worker = self.placement.worker_of(number)
-            if worker is not None:
-                self._effects.append(Order(worker, number, message(number)))
-
-    def _delete(self, keys: list[str]) -> None:
-        if keys:
-            self._effects.append(Delete(tuple(keys)))

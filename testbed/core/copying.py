@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
-from testbed.core.control import Attach, Attached, Detach, Dismiss, Ready, Rejoin, Restore, Stable, ToPartition
+from testbed.core.control import (
+    Attach,
+    Attached,
+    Detach,
+    Dismiss,
+    Ready,
+    Rejoin,
+    Restore,
+    Stable,
+    ToPartition,
+    Trim,
+)
 from testbed.core.copies import Attachment, Copies, Copy
 from testbed.core.effects import CoordinatorEffect, Order, Placed
 from testbed.core.history import History
@@ -97,6 +108,12 @@ class Copying:
         self.drop(self.copies.stragglers(self._history.stable))
         for number, copy in self.copies.of.items():
             self._order(number, Stable(copy.life, self._history.stable[number].number))
+
+    def trim(self) -> None:
+        """Copies of sinks let go what their primaries have put out. Others keep what receivers may ask for again."""
+        for number, copy in self.copies.of.items():
+            if copy.runs and (published := self._history.published(number)):
+                self._order(number, Trim(copy.life, published))
 
     def _attach_if_ready(self) -> None:
         for epoch, each in self.copies.released():

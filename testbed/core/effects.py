@@ -23,11 +23,11 @@ class Send:
 
 @dataclass(frozen=True)
 class Grant:
-    """Let the sender of a channel send so many more frames."""
+    """Let the sender of a channel send so many more messages."""
 
     channel: int
     epoch: int
-    frames: int
+    messages: int
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 
-HEADER = struct.Struct("<HBxIIQqII")
+HEADER = struct.Struct("<HB?IIQqII")
 CHECKSUM = struct.Struct("<I")
 MAGIC = 0xAF5C
 LONGEST = 1 << 30  # a million records, which is the most that a message may have, are shorter
@@ -49,12 +49,13 @@ TENTATIVE_KINDS = frozenset({FrameKind.TENTATIVE, FrameKind.TENTATIVE_BORDER})
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message on a channel.
+    """One message on a channel, or a range of messages with one record each.
 
-    sequence       of data: 1, 2, ... on its channel; of others: that of the last data before it
+    sequence       of data: 1, 2, ... on its channel, of a range the last one's; of others: that of the last data before
     watermark_ns   no record that follows on this channel is before this event time
-    piggyback      what the protocol adds to data, and all that a marker or control carries
+    piggyback      what the protocol adds to data, to each message of a range; all that a marker or control carries
     batch          the records; None if there are none
+    is_range       whether each of the records is a message, and has a number (`core.ranges`)
     """
 
     kind: FrameKind
@@ -64,15 +65,22 @@ class Frame:
     watermark_ns: int
     piggyback: bytes = b""
     batch: pa.RecordBatch | None = None
+    is_range: bool = False
 
     @property
     def rows(self) -> int:
         """How many records it carries."""
         return self.batch.num_rows if self.batch is not None else 0
 
+    @property
+    def messages(self) -> int:
+        """How many messages it is."""
+        return self.rows if self.is_range else 1
+
     def protocol_bytes(self) -> int:
-        """The bytes that are there for the protocol's sake: markers and control whole, of data the piggyback."""
-        return len(self.piggyback) + (0 if self.kind in RECORDS else OVERHEAD_BYTES)
+        """The bytes that are there for the protocol's sake if each message travels by itself: markers and control
+        whole, of data the piggyback."""
+        return self.messages * len(self.piggyback) + (0 if self.kind in RECORDS else OVERHEAD_BYTES)
 
 
 def data_bytes(frame: Frame) -> int:
@@ -103,7 +111,7 @@ def log_parts(frames: Iterable[Frame]) -> Iterator[bytes | pa.Buffer]:
 
 def _header_and_payload(frame: Frame) -> tuple[bytes, pa.Buffer | bytes]:
     payload = frame.batch.serialize() if frame.batch is not None else b""
-    numbers = (MAGIC, frame.kind, frame.epoch, frame.channel, frame.sequence, frame.watermark_ns)
+    numbers = (MAGIC, frame.kind, frame.is_range, frame.epoch, frame.channel, frame.sequence, frame.watermark_ns)
     return HEADER.pack(*numbers, len(frame.piggyback), len(payload)), payload
 
 
@@ -126,7 +134,7 @@ class FrameReader:
         end = OVERHEAD_BYTES
         while len(data) - at >= OVERHEAD_BYTES:
             fields = HEADER.unpack_from(data, at)
-            end = at + OVERHEAD_BYTES + fields[6] + fields[7]
+            end = at + OVERHEAD_BYTES + fields[7] + fields[8]
             if fields[0] != MAGIC or end - at > LONGEST:
                 raise CorruptFrame(f"no frame begins with {fields[0]:#06x} and has {end - at} bytes")
             if end > len(data):
@@ -144,8 +152,8 @@ class FrameReader:
     def _frame(self, fields: tuple[Any, ...], data: memoryview) -> Frame:
         body = data[OVERHEAD_BYTES:]
         (checksum,) = CHECKSUM.unpack_from(data, HEADER.size)
-        if crc32(body, crc32(data[: HEADER.size])) != checksum or fields[3] >= len(self._schemas):
-            raise CorruptFrame(f"the frame {fields[4]} of channel {fields[3]} doesn't have its checksum")
+        if crc32(body, crc32(data[: HEADER.size])) != checksum or fields[4] >= len(self._schemas):
+            raise CorruptFrame(f"the frame {fields[5]} of channel {fields[4]} doesn't have its checksum")
         return _frame(fields, body, self._schemas)
 
 
@@ -154,7 +162,7 @@ def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
     found, at, view = [], 0, memoryview(data)
     while at < len(data):
         fields = HEADER.unpack_from(data, at) if len(data) - at >= HEADER.size else None
-        end = at + HEADER.size + fields[6] + fields[7] if fields else at
+        end = at + HEADER.size + fields[7] + fields[8] if fields else at
         if fields is None or end > len(data) or fields[0] != MAGIC:
             raise CorruptFrame(f"the log ends within a frame, {len(data) - at} bytes past the last one")
         found.append(_frame(fields, view[at + HEADER.size : end], schemas))
@@ -164,10 +172,13 @@ def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
 
 def _frame(fields: tuple[Any, ...], body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
     """A frame from its header and what follows; raises `CorruptFrame` if they do not fit each other."""
-    _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
+    _, kind, is_range, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
     piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None
-        return Frame(FrameKind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+        frame = Frame(FrameKind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch, is_range)
     except (pa.ArrowException, ValueError, IndexError, OSError, EOFError) as error:
         raise CorruptFrame(f"the frame {sequence} of channel {channel} can't be read: {error}") from error
+    if is_range and not 0 < frame.rows <= sequence:
+        raise CorruptFrame(f"the frame {sequence} of channel {channel} is a range of {frame.rows} messages")
+    return frame

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from experiments.errors import EnvironmentFailure
-from testbed.core.checkpoints import OUTSIDE, Checkpoint, Line, Taken, initial_line, is_needed
+from testbed.core.checkpoints import OUTSIDE, Checkpoint, Line, Taken, at_border, initial_line, is_needed
 from testbed.core.layout import Channel, Layout
 
 FindLine = Callable[[Taken, Sequence[Channel]], Line]
+
+
+@dataclass(frozen=True)
+class KeptHistory:
+    """What a `History` knew at a moment.
+
+    taken, logs  by partition the checkpoints that are kept, and those with logs
+    lines        of each line that is kept, the numbers of its checkpoints
+    published    by sink, the last checkpoint whose output it had published
+    """
+
+    taken: tuple[tuple[Checkpoint, ...], ...]
+    logs: tuple[tuple[Checkpoint, ...], ...]
+    lines: tuple[tuple[int, ...], ...]
+    published: dict[int, int]
 
 
 class History:
@@ -41,6 +56,24 @@ class History:
         self._logs: list[list[Checkpoint]] = [[] for _ in layout.partitions]
         self._lines: list[Line] = [initial_line(layout)]
         self._published: dict[int, int] = {}
+
+    def kept(self) -> KeptHistory:
+        """What is known now."""
+        taken, logs = (tuple(map(tuple, of)) for of in (self.taken, self._logs))
+        lines = tuple(tuple(at.number for at in line) for line in self._lines)
+        return KeptHistory(taken, logs, lines, dict(self._published))
+
+    def go_on_from(self, kept: KeptHistory) -> None:
+        """Know what another history of this dataflow knew."""
+        self.taken, self._logs = list(map(list, kept.taken)), list(map(list, kept.logs))
+        found = [{each.number: each for each in of} for of in self.taken]
+        self._lines = [tuple(of[at] for of, at in zip(found, line, strict=True)) for line in kept.lines]
+        self._published = dict(kept.published)
+
+    @property
+    def last(self) -> int:
+        """The highest number of any checkpoint that is known."""
+        return max(of[-1].number for of in self.taken)
 
     @property
     def stable(self) -> Line:
@@ -147,13 +180,19 @@ class History:
     def covered(self, line: Line) -> Line:
         """Where partitions are when all that a line covers is processed: a line by borders may lie further back for
         those whose output has to be made again (`testbed.output_log`)."""
-        last = max(each.number for each in line)
-        found = ({each.number: each for each in self.taken[at.partition]}.get(last, at) for at in line)
+        border = max(each.number for each in line)
+        found = (at_border(self.taken[at.partition], border) or at for at in line)
         return tuple(found) if self._by_borders else line
 
     def _replace(self, checkpoint: Checkpoint) -> list[str]:
-        """Take a checkpoint in, instead of one with its number from before a recovery; returns what is garbage now."""
+        """Take a checkpoint in, instead of one with its number from before a recovery; returns what is garbage now.
+
+        But not instead of one that a line has: that one is as good, and the line may be stable. The objects of the new
+        one are known as soon as a later one that builds on it is.
+        """
         of = self.taken[checkpoint.partition]
+        if any(line[checkpoint.partition].number == checkpoint.number for line in self._lines):
+            return []
         later = [each for each in of if each.number > checkpoint.number]
         earlier = [each for each in of if each.number < checkpoint.number]
         before = self.keys() if len(earlier) + len(later) < len(of) else set()

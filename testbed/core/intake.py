@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from experiments.errors import AftershockError
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import TENTATIVE_KINDS, Frame, FrameKind
 from testbed.core.layout import PartitionLayout
 from testbed.core.links import InputLink
-from testbed.core.progress import Tally
+from testbed.core.progress import Tally, Watermarks
+from testbed.core.ranges import cut, gather
 
 
 class ChannelGap(AftershockError):
@@ -22,9 +24,18 @@ class Intake:
     Frames of a channel are taken in their order. Of the channels that are ready any may be next.
     """
 
-    def __init__(self, layout: PartitionLayout, tally: Tally, effects: list[PartitionEffect]) -> None:
+    def __init__(
+        self,
+        layout: PartitionLayout,
+        tally: Tally,
+        effects: list[PartitionEffect],
+        watermarks: Watermarks | None = None,
+        in_range: int = 1,
+    ) -> None:
+        """`in_range`: so many messages at most are taken at one go, as far as event time by `watermarks` allows."""
         self._name, self._tally, self._effects = layout.name, tally, effects
         self._links = {channel.id: InputLink(channel) for channel in layout.inputs}
+        self._watermarks, self._in_range = watermarks, in_range
         self._last_served = -1
 
     def restore(self, epoch: int, received: Mapping[int, int]) -> None:
@@ -40,14 +51,16 @@ class Intake:
         """
         link = self._links[frame.channel]
         if frame.epoch != link.epoch:
-            self._tally.stale += 1
+            self._tally.stale += frame.messages
             return
         if self._has_arrived(link, frame):
-            self._tally.duplicates += 1
-            self.return_credit(frame.channel)
+            self._drop(frame)
             return
         if frame.kind is FrameKind.DATA:
-            link.arrived += 1
+            if (known := link.arrived - frame.sequence + frame.messages) > 0:
+                again, frame = cut(frame, known)
+                self._drop(again)
+            link.arrived += frame.messages
         if frame.sequence != link.arrived and frame.kind not in TENTATIVE_KINDS:
             raise ChannelGap(f"{self._name}, channel {frame.channel}: {frame.sequence} came, not {link.arrived}")
         self._queue(link, frame)
@@ -67,17 +80,20 @@ class Intake:
         return self._last_served
 
     def head(self, channel: int) -> Frame:
-        """The first frame in the queue of a channel that is ready."""
-        return self._links[channel].queue[0]
+        """The first frame in the queue of a channel that is ready; of ranges what can be processed at one go."""
+        queue = self._links[channel].queue
+        if self._watermarks is None or not queue[0].is_range:
+            return queue[0]
+        return gather(queue, partial(self._watermarks.would_advance, channel), self._in_range)
 
     def take(self, channel: int) -> None:
         """The first frame in the queue of a channel is being processed. Its number is that of the last data."""
         link = self._links[channel]
         link.received = link.queue.popleft().sequence
 
-    def return_credit(self, channel: int) -> None:
-        """The sender may send another frame on this channel."""
-        self._effects.append(Grant(channel, self._links[channel].epoch, 1))
+    def return_credit(self, channel: int, messages: int = 1) -> None:
+        """The sender may send so many more messages on this channel."""
+        self._effects.append(Grant(channel, self._links[channel].epoch, messages))
 
     def block(self, channel: int) -> None:
         """Let what comes on a channel wait."""
@@ -102,6 +118,10 @@ class Intake:
     def received(self) -> dict[int, int]:
         """By channel the number of the last data that was processed."""
         return {channel: link.received for channel, link in self._links.items()}
+
+    def _drop(self, again: Frame) -> None:
+        self._tally.duplicates += again.messages
+        self.return_credit(again.channel, again.messages)
 
     def _has_arrived(self, link: InputLink, frame: Frame) -> bool:
         return frame.kind is FrameKind.DATA and frame.sequence <= link.arrived

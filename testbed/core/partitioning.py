@@ -58,20 +58,21 @@ def rows_by_channel(batch: pa.RecordBatch, route: Route) -> list[tuple[Channel, 
     if batch.num_rows == 1:
         return [(channels[int(found[0])], batch)]
     order = np.argsort(found, kind="stable")
-    ends = np.cumsum(np.bincount(found, minlength=len(channels)))
+    counts = np.bincount(found, minlength=len(channels))
+    ends = np.cumsum(counts)
     rows = batch.take(pa.array(order))
-    starts = np.r_[0, ends[:-1]]
     return [
-        (channel, rows.slice(int(start), int(end - start)))
-        for channel, start, end in zip(channels, starts, ends, strict=True)
-        if end > start
+        (channel, rows.slice(end - count, count))
+        for channel, end, count in zip(channels, ends.tolist(), counts.tolist(), strict=True)
+        if count
     ]
 
 
 def _numbers(column: pa.Array) -> Hashes:
     """Whole numbers as they are, one for none, and of other values a hash of what they look like; (rows,)."""
     if pa.types.is_integer(column.type):
-        found: Hashes = column.fill_null(_NONE).to_numpy().astype(np.uint64)
+        whole = column.fill_null(_NONE) if column.null_count else column
+        found: Hashes = whole.to_numpy().astype(np.uint64)
         return found
     if pa.types.is_nested(column.type):
         return _hashes(column)

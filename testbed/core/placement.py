@@ -58,6 +58,12 @@ class Placement:
         """The partitions that have a worker."""
         return frozenset(number for number in self._slot_of if self.worker_of(number) is not None)
 
+    def in_order(self, started: bool) -> tuple[str, ...]:
+        """The workers that may host partitions, by host: so the same hosts get the same partitions in every run that
+        starts. Before the start, none whose host stands by. Of two host names, the shorter one is first."""
+        there = (each for each in self.workers.values() if started or each.host not in self._standby_hosts)
+        return tuple(each.name for each in sorted(there, key=lambda each: (len(each.host), each.host, each.name)))
+
     @property
     def hosting(self) -> list[str]:
         """The workers that host a partition."""
@@ -105,14 +111,14 @@ class Placement:
 
     def fill(self) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        one by one to the worker beyond the slots that hosts the fewest, as long as that has room: the others wait."""
+        one by one to the worker with the most room, as long as one has room: the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             worker = next(self._free(), None)
             if worker is not None:
                 self.spare.remove(worker)
                 self.hosts[slot] = worker
             else:
-                self._fill_beyond(slot)
+                self._spread(slot)
         self._begun |= all(slot in self.hosts for slot in range(self.slots))
 
     def _free(self) -> Iterator[str]:
@@ -121,11 +127,18 @@ class Placement:
             if self._begun or self.workers[name].host not in self._standby_hosts:
                 yield name
 
-    def _fill_beyond(self, slot: int) -> None:
-        room = Counter({seat: self.room for seat in sorted(self.hosts) if seat >= self.slots})
-        room.subtract(seat for seat in self.moved.values() if seat in room)
+    def _spread(self, slot: int) -> None:
+        room = self._room()
         for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
             seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))
             if free > 0:
                 self.moved[number] = seat
                 room[seat] -= 1
+
+    def _room(self) -> Counter[int]:
+        """How many more partitions the workers in the seats take: beyond the slots up to `room`, in a slot as many as
+        the slot has elsewhere."""
+        elsewhere = Counter(self._slot_of[number] for number in self.moved)
+        room = Counter({seat: self.room if seat >= self.slots else elsewhere[seat] for seat in sorted(self.hosts)})
+        room.subtract(seat for seat in self.moved.values() if seat in room)
+        return room

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from testbed.operators import START_OF_TIME_NS
+from testbed.operators import END_OF_TIME_NS, START_OF_TIME_NS
 
 
 @dataclass
@@ -13,8 +13,9 @@ class Tally:
     """What a partition has counted since it was made.
 
     data_bytes        of data sent but for what the protocol added, by the size of every 32nd message
-    duplicates        frames that had been received before
-    stale             frames of other epochs
+    protocol_bytes    what the protocol added; both as if each message of a range travelled by itself
+    duplicates        messages that had been received before
+    stale             messages of other epochs
     """
 
     records_in: int = 0
@@ -45,6 +46,13 @@ class Watermarks:
     def of_channels(self) -> dict[int, int]:
         """Event time by input channel."""
         return dict(self._of)
+
+    def would_advance(self, channel: int, watermark_ns: int) -> bool:
+        """Whether `advance` would return something."""
+        if watermark_ns <= self._of.get(channel, END_OF_TIME_NS):
+            return False
+        others = (reached_ns for each, reached_ns in self._of.items() if each != channel)
+        return min(watermark_ns, *others, END_OF_TIME_NS) > self.current_ns
 
     def advance(self, channel: int, watermark_ns: int) -> int | None:
         """A frame on this channel says how far event time is there.

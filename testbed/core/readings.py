@@ -45,23 +45,30 @@ class Reading:
         """Another message."""
         self.last[frame.channel] = frame.sequence
         if self.piggybacks and self.piggybacks[-1][1] == frame.piggyback:
-            self.piggybacks[-1] = (self.piggybacks[-1][0] + 1, frame.piggyback)
+            self.piggybacks[-1] = (self.piggybacks[-1][0] + frame.messages, frame.piggyback)
         else:
-            self.piggybacks.append((1, frame.piggyback))
+            self.piggybacks.append((frame.messages, frame.piggyback))
 
-    def frames(self, epoch: int, pieces: Sequence[Piece]) -> Iterator[Frame]:
-        """The same messages again, from the pieces of the batch that was read again.
+    def frames(self, epoch: int, pieces: Sequence[Piece], *, in_ranges: bool = False) -> Iterator[Frame]:
+        """The same messages again, from the pieces of the batch that was read again, each a message or a range.
 
         Raises `SourceChanged` where they can't be the same.
         """
-        counts = Counter(channel.id for channel, _ in pieces)
+        counts: Counter[int] = Counter()
+        for channel, rows in pieces:
+            counts[channel.id] += _messages(rows, in_ranges)
         if counts.keys() != self.last.keys() or sum(counts.values()) != sum(count for count, _ in self.piggybacks):
             raise SourceChanged(f"the records of positions {self.start} to {self.stop} go elsewhere than before")
         numbers = {channel: last - counts[channel] for channel, last in self.last.items()}
-        piggybacks = (each for count, piggyback in self.piggybacks for each in [piggyback] * count)
-        for (channel, rows), piggyback in zip(pieces, piggybacks, strict=True):
-            numbers[channel.id] += 1
-            yield Frame(FrameKind.DATA, epoch, channel.id, numbers[channel.id], self.watermark_ns, piggyback, rows)
+        piggybacks, with_same, piggyback = iter(self.piggybacks), 0, b""
+        for channel, rows in pieces:
+            if not with_same:
+                with_same, piggyback = next(piggybacks)
+            messages = _messages(rows, in_ranges)
+            with_same -= messages  # a range has one piggyback
+            numbers[channel.id] += messages
+            number, is_range = numbers[channel.id], in_ranges and rows is not None
+            yield Frame(FrameKind.DATA, epoch, channel.id, number, self.watermark_ns, piggyback, rows, is_range)
 
 
 class Rereading:
@@ -102,3 +109,7 @@ class Rereading:
         """The first has been sent again."""
         self._parts, self._at = [], None
         return self._readings.popleft()
+
+
+def _messages(rows: pa.RecordBatch | None, in_ranges: bool) -> int:
+    return rows.num_rows if in_ranges and rows is not None else 1

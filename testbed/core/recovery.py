@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,7 +21,8 @@ class World:
     down         those that were lost and not restored since; all of them before the first start
     placed       those that have a worker
     started      whether there was a start already
-    workers      the workers that are there
+    workers      the workers that are there, in the order in which they get partitions; before the first start without
+                 those that stand by
     hosts        who hosts each partition that was not lost
     layout       of the dataflow
     slots        with how many workers it starts
@@ -31,7 +32,7 @@ class World:
     down: frozenset[int]
     placed: frozenset[int]
     started: bool = True
-    workers: frozenset[str] = frozenset()
+    workers: Collection[str] = ()
     hosts: Mapping[int, str] = field(default_factory=dict)
     layout: Layout = NOTHING
     slots: int = 1
@@ -42,7 +43,7 @@ class World:
         return frozenset(range(self.partitions))
 
 
-class Recovery(ABC):
+class RecoveryStrategy(ABC):
     """One strategy. Pure: it is asked again whenever a worker comes or goes.
 
     name       in experiments
@@ -90,7 +91,7 @@ class Recovery(ABC):
         return dict.fromkeys(self.restored_now(world))
 
 
-class Global(Recovery):
+class Global(RecoveryStrategy):
     """Everybody goes back to the line, as soon as every partition has a worker."""
 
     name = "global"

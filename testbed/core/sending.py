@@ -14,6 +14,7 @@ from testbed.core.links import OutputLink
 from testbed.core.partitioning import rows_by_channel
 from testbed.core.progress import Tally, Watermarks
 from testbed.core.protocol import Protocol
+from testbed.core.ranges import cut, message
 from testbed.core.readings import Piece
 from testbed.core.snapshots import Snapshots
 
@@ -25,6 +26,8 @@ class Sending:
 
     frames_in_flight      the credit of a channel: frames sent and not yet processed
     records_per_message   more rows than that are sent as several frames
+    in_range              messages with one record: so many at most travel in a frame. Each takes credit, of which there
+                          is as much as so many times `frames_in_flight`
     """
 
     def __init__(
@@ -37,10 +40,12 @@ class Sending:
         effects: list[PartitionEffect],
         frames_in_flight: int,
         records_per_message: int,
+        in_range: int = 1,
     ) -> None:
         self._routes, self._protocol, self._snapshots = layout.routes, protocol, snapshots
         self._watermarks, self._tally, self._effects = watermarks, tally, effects
-        self._frames_in_flight, self._records_per_message = frames_in_flight, records_per_message
+        self._full_credit, self._records_per_frame = frames_in_flight * in_range, records_per_message * in_range
+        self.sends_ranges = in_range > 1
         self._links = {channel.id: OutputLink(channel) for channel in layout.outputs}
         self._leading_on = [link for link in self._links.values() if not link.channel.on_cycle]
         self._held_up = [link.waiting for link in self._leading_on]
@@ -50,7 +55,7 @@ class Sending:
         """Go on in this epoch after the data with these numbers, by channel; what is replayed goes first."""
         self._started = False
         for channel, link in self._links.items():
-            link.restore(epoch, sent[channel], self._frames_in_flight)
+            link.restore(epoch, sent[channel], self._full_credit)
         for frame in replayed:
             link = self._links[frame.channel]
             link.waiting.append(replace(frame, epoch=link.epoch))
@@ -74,8 +79,8 @@ class Sending:
             self._send(self._links[channel.id], rows)
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
-        """The messages that a batch makes, in order."""
-        most = self._records_per_message
+        """The messages or ranges that a batch makes, in order."""
+        most = self._records_per_frame
         for route in self._routes:
             for channel, rows in rows_by_channel(batch, route):
                 for start in range(0, rows.num_rows, most):
@@ -103,7 +108,7 @@ class Sending:
         """The receiver of a channel can take more."""
         link = self._links[grant.channel]
         if grant.epoch == link.epoch:
-            link.credit += grant.frames
+            link.credit += grant.messages
             self._flush(link)
 
     @property
@@ -132,12 +137,12 @@ class Sending:
 
     def _send(self, link: OutputLink, batch: pa.RecordBatch | None) -> None:
         watermark_ns = self._watermarks.current_ns
-        link.sent += 1
+        link.sent += batch.num_rows if self.sends_ranges and batch is not None else 1
         link.announced_ns = watermark_ns
         piggyback = self._protocol.before_send(link.channel)
-        frame = Frame(FrameKind.DATA, link.epoch, link.channel.id, link.sent, watermark_ns, piggyback, batch)
-        if link.sent % SIZED_EVERY == 1:
-            self._tally.data_bytes += SIZED_EVERY * data_bytes(frame)
+        is_range = self.sends_ranges and batch is not None
+        frame = Frame(FrameKind.DATA, link.epoch, link.channel.id, link.sent, watermark_ns, piggyback, batch, is_range)
+        self._tally.data_bytes += self._sized(frame)
         if self._protocol.logs:
             self._snapshots.log(frame)
         self._post(link, frame)
@@ -150,5 +155,19 @@ class Sending:
 
     def _flush(self, link: OutputLink) -> None:
         while link.waiting and link.credit > 0:
-            link.credit -= 1
-            self._effects.append(Send(link.waiting.popleft()))
+            frame = link.waiting.popleft()
+            if frame.messages > link.credit:
+                frame, rest = cut(frame, link.credit)
+                link.waiting.appendleft(rest)
+            link.credit -= frame.messages
+            self._effects.append(Send(frame))
+
+    @staticmethod
+    def _sized(frame: Frame) -> int:
+        """The size of the first of its messages whose number is due to be measured, for all those and the 31 after."""
+        before = frame.sequence - frame.messages
+        numbers = (frame.sequence + SIZED_EVERY - 1) // SIZED_EVERY - (before + SIZED_EVERY - 1) // SIZED_EVERY
+        if not numbers:
+            return 0
+        sized = message(frame, -before % SIZED_EVERY) if frame.is_range else frame
+        return numbers * SIZED_EVERY * data_bytes(sized)

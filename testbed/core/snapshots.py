@@ -17,9 +17,9 @@ from testbed.core.layout import PartitionLayout
 from testbed.core.readings import Reading
 from testbed.core.seal import Piece
 from testbed.operators import START_OF_TIME_NS, Sink, Source
-from testbed.operators.state import State, decode_state, encode_state
+from testbed.operators.state import Changes, State, decode_state, encode_state
 
-_Copy: TypeAlias = tuple[str, Callable[[Any], Iterator[Any]], Any]  # a state's name, what cuts its copy, the copy
+_Changed: TypeAlias = tuple[str, Changes]  # a state's name, and what changed in it
 
 
 @dataclass
@@ -71,9 +71,13 @@ class _Pending:
 class Snapshots:
     """Checkpoints are numbered from 1; the objects are `PARTITION/state-NUMBER-EPOCH` and `PARTITION/log-NUMBER-EPOCH`.
 
-    The first is a full copy and so is the one after `changes_per_full` others; the rest hold what changed since the one
-    before. The log holds what was sent since the checkpoint before, or what a sink received and has not published. That
-    of a source holds what it read instead of what it sent.
+    The first has the whole state. Each other one builds on at most `changes_per_full` before it, the first among them,
+    and has what changed since the last of these. If there are more, it takes the place of the last one, and then of
+    each one before that has no more changes than are merged already. So the whole is written again only when as much
+    has changed, and a change is written again a few times.
+
+    The log holds what was sent since the checkpoint before, or what a sink received and has not published. That of a
+    source holds what it read instead of what it sent.
     """
 
     def __init__(self, layout: PartitionLayout, changes_per_full: int) -> None:
@@ -99,6 +103,8 @@ class Snapshots:
             core: Core = next(parts)
             for name, piece in parts:
                 states[name].apply(piece)
+            for state in states.values():
+                state.end_span()
         return core
 
     def replayed(self, message: Restore, objects: Mapping[str, bytes], schemas: Sequence[pa.Schema]) -> Iterator[Frame]:
@@ -136,18 +142,13 @@ class Snapshots:
         self._log.frames.append(frame)
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
-        """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
-
-        By the key a full copy costs a twentieth of what changes do. `core` is written later: nobody may change it.
-        """
+        """A checkpoint of what is now. `core` is written later: nobody may change it."""
         self.last = number
-        full = len(self._chain) > self._changes_per_full or not self._chain
-        copies: list[_Copy] = [
-            (name, state.pieces, state.everything() if full else state.changes()) for name, state in states.items()
-        ]
+        kept = self._kept(states)
+        changed = [(name, state.changes(kept)) for name, state in states.items()]
         stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
         key = stem.format("state")
-        self._chain = (key,) if full else (*self._chain, key)
+        self._chain = (*self._chain[:kept], key)
         log, self._log = self._log, Log()
         log_key = stem.format("log") if log else None
         checkpoint = Checkpoint(
@@ -164,16 +165,16 @@ class Snapshots:
             last=core.last,
         )
         self._pending[self.last] = _Pending(checkpoint, log)
-        objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, copies)}
+        objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, changed)}
         if log_key is not None:
             objects[log_key] = partial(self._encoded_log, log)
         return Store(checkpoint, objects)
 
     def pass_over(self, states: dict[str, State], number: int) -> None:
-        """Take no checkpoint where this one is due; the next one that is taken is a full copy."""
+        """Take no checkpoint where this one is due; the next one that is taken is whole."""
         self.last, self._chain, self._log = number, (), Log()
         for state in states.values():
-            state.changes()  # forgotten: they would add up
+            state.forget()
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
         """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
@@ -185,9 +186,9 @@ class Snapshots:
         return [Stored(epoch, pending.checkpoint)]
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
-        """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs.
+        """What was taken since builds on this one, so it is lost too; the next is whole and has all their logs.
 
-        What builds on one that was lost already is lost already. The full copy after that does not build on it.
+        What builds on one that was lost already is lost already. The whole one after that does not build on it.
         """
         failed = self._pending.pop(number)
         if not failed.lost:
@@ -209,11 +210,23 @@ class Snapshots:
         waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
         return isinstance(self._layout.element, Sink) and any(waiting)
 
-    def _encoded(self, core: Core, copies: list[_Copy]) -> Iterator[Piece]:
-        """A checkpoint's core, then of every state its name and its copy, cut to pieces."""
+    def _kept(self, states: dict[str, State]) -> int:
+        """On how many of the objects of the last checkpoint the next one builds."""
+        count = len(self._chain)
+        if count <= self._changes_per_full:
+            return count
+        sizes = [sum(state.sizes[number] for state in states.values()) for number in range(count)]
+        size = sum(state.changed for state in states.values()) + sizes[-1]
+        count -= 1
+        while count and sizes[count - 1] <= size:
+            count, size = count - 1, size + sizes[count - 1]
+        return count
+
+    def _encoded(self, core: Core, changed: list[_Changed]) -> Iterator[Piece]:
+        """A checkpoint's core, then of every state its name with each piece of what changed."""
         yield encode_state(self._layout.name, core)
-        for name, pieces, copy in copies:
-            for piece in pieces(copy):
+        for name, changes in changed:
+            for piece in changes.pieces():
                 yield encode_state(self._layout.name, (name, piece))
 
     def _encoded_log(self, log: Log) -> Iterable[Piece]:

@@ -95,4 +95,5 @@ class SourceInput:
             self.start()
 
     def _send_again(self, pieces: list[Piece]) -> None:
-        self._sending.resend(self._again.pop().frames(self._epoch, pieces))
+        reading = self._again.pop()
+        self._sending.resend(reading.frames(self._epoch, pieces, in_ranges=self._sending.sends_ranges))

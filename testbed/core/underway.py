@@ -1,7 +1,8 @@
-"""A recovery that has begun: who has yet to be ready, and what all of them are told when everybody is."""
+"""Recoveries that have begun: who has yet to be ready, and what all of them are told when everybody is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from testbed.core.checkpoints import NO_BATCH
@@ -41,3 +42,35 @@ class Underway:
         outputs = (each.id for each in partition.outputs)
         arrived = tuple((channel, self.arrived[channel]) for channel in outputs if channel in self.arrived)
         return Go(epoch, self.reached.get(partition.number, NO_BATCH), arrived)
+
+
+class RecoveriesUnderway:
+    """All recoveries that have begun and are not over, by epoch."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.of: dict[int, Underway] = {}
+
+    def begin(self, epoch: int, taking_part: Iterable[int]) -> None:
+        """A recovery begins, and waits for all who take part."""
+        self.of[epoch] = Underway(set(taking_part), set(taking_part))
+
+    def leave(self, partitions: Iterable[int]) -> None:
+        """These take no part any more in what is under way: a later recovery restores them."""
+        for recovery in self.of.values():
+            recovery.lose(set(partitions))
+
+    def clear(self) -> None:
+        """A recovery of everybody takes the place of all others."""
+        self.of.clear()
+
+    def on_ready(self, message: Ready) -> None:
+        """A partition is ready; of recoveries that are not under way any more it says nothing."""
+        if message.epoch in self.of:
+            self.of[message.epoch].on_ready(message, self._layout)
+
+    def over(self) -> Iterator[tuple[int, Underway]]:
+        """The recoveries that wait for nobody any more, with their epochs. Each is over once it is given."""
+        for epoch in list(self.of):
+            if not self.of[epoch].awaited:
+                yield epoch, self.of.pop(epoch)

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from experiments.errors import BadInput
 from testbed.operators.interface import Operator, require_column
-from testbed.operators.state import KeyedState, State
+from testbed.operators.keyed_columns import KeyedColumns
+from testbed.operators.state import State
 from testbed.operators.windows import Windows
 
 FUNCTIONS = ("count", "sum", "min", "max")
 WINDOW_START = "window_start_ns"
-_INITIAL = {"count": 0, "sum": 0, "min": None, "max": None}
+_INITIAL = {"count": 0, "sum": 0, "min": np.iinfo(np.int64).max, "max": np.iinfo(np.int64).min}  # change nothing
 _MERGE = {"min": np.minimum, "max": np.maximum}
 
 Numbers = npt.NDArray[np.int64]
@@ -80,37 +81,43 @@ class Aggregate(Operator):
         return self._schema
 
     def open(self) -> None:
-        self._groups: KeyedState[int, Any, tuple[int, ...]] = KeyedState()
+        key_type = self._schema.field(self._key).type
+        self._groups: KeyedColumns[int, Any] = KeyedColumns(
+            self._initial, np.int64 if key_type == pa.int64() else np.object_
+        )
 
     def states(self) -> dict[str, State]:
         return {"groups": self._groups}
 
     def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         pairs = self._grouped(batch)
-        old = [known or self._initial for group in pairs.groups for known in self._groups.get_all(*group)]
+        found = [(start, self._groups.rows(start, keys)) for start, keys in pairs.groups]
+        old = np.concatenate([self._groups.numbers(*each) for each in found])
         running = [
             _accumulate(each.function, before, self._column(batch, each)[pairs.positions], pairs.first, pairs.last)
-            for each, before in zip(self._aggregations, zip(*old, strict=True), strict=True)
+            for each, before in zip(self._aggregations, old.T, strict=True)
         ]
-        new = list(zip(*(each[pairs.last].tolist() for each in running), strict=True))
-        at = 0
-        for start, keys in pairs.groups:
-            self._groups.put_all(start, keys, new[at : at + len(keys)])
-            at += len(keys)
+        new, at = np.column_stack([each[pairs.last] for each in running]), 0
+        for start, rows in found:
+            self._groups.put(start, rows, new[at : at + rows.size])
+            at += rows.size
         return self._running_rows(batch, pairs, running) if self._emit is Emit.RUNNING else None
 
     def advance(self, watermark_ns: int) -> pa.RecordBatch | None:
         if self._windows is None:
             return None
         closed = sorted(start for start in self._groups.buckets() if self._windows.closed_by(start, watermark_ns))
-        groups = [(start, self._groups.drop(start)) for start in closed]
-        rows = [(key, start, *values) for start, group in groups for key, values in sorted(group.items())]
-        if self._emit is Emit.RUNNING or not rows:
+        groups = [(start, *self._groups.drop(start)) for start in closed]
+        if self._emit is Emit.RUNNING or not groups:
             return None
-        return pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)],
-            schema=self._schema,
-        )
+        return pa.concat_batches([self._closed(*each) for each in groups])
+
+    def _closed(self, start: int, keys: list[Any], numbers: Numbers) -> pa.RecordBatch:
+        """The rows of a window, in the order of their keys."""
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        names = pa.array([keys[at] for at in order], self._schema.field(self._key).type)
+        columns = [names, pa.array(np.full(len(keys), start)), *map(pa.array, numbers[order].T)]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _grouped(self, batch: pa.RecordBatch) -> Pairs:
         keys = batch.column(self._key).dictionary_encode()
@@ -165,17 +172,14 @@ class Pairs:
     groups: list[tuple[int, list[Any]]]
 
 
-def _accumulate(
-    function: str, before: tuple[int | None, ...], values: Numbers, first: Numbers, last: Numbers
-) -> Numbers:
+def _accumulate(function: str, before: Numbers, values: Numbers, first: Numbers, last: Numbers) -> Numbers:
     """The aggregate after each of the values, which come group by group, from what it was before for each group."""
     if function in ("count", "sum"):
         sums = np.cumsum(values)
-        offsets = np.array(before) - sums[first] + values[first]
+        offsets = before - sums[first] + values[first]
         return sums + np.repeat(offsets, last - first + 1)
     merge, found = _MERGE[function], values.copy()
-    for start, end, known in zip(first.tolist(), last.tolist(), before, strict=True):
-        if known is not None:
-            found[start] = merge(found[start], known)
+    found[first] = merge(found[first], before)
+    for start, end in zip(first.tolist(), last.tolist(), strict=True):
         merge.accumulate(found[start : end + 1], out=found[start : end + 1])
     return found

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from testbed.operators.aggregate import Aggregation
 from testbed.operators.interface import Operator, require_column
+from testbed.operators.keyed_state import KeyedState
 from testbed.operators.rows import AppendedRows
-from testbed.operators.state import KeyedState, State
+from testbed.operators.state import State
 from testbed.operators.stateless import Predicate
 from testbed.operators.windows import Windows
 from workloads.schedule import NS_PER_MS

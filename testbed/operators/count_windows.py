@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from experiments.errors import BadInput
 from testbed.operators.interface import require_column
+from testbed.operators.keyed_state import KeyedState
 from testbed.operators.parts import ENTRIES, EntryKind, Footprints, Known, Parted
-from testbed.operators.state import KeyedState, State
+from testbed.operators.state import State
 
 AVERAGE = "average"
 ALL = 0  # the only bucket of the state
@@ -47,7 +48,7 @@ class CountWindows(Parted):
         self._windows: KeyedState[int, int, tuple[int, int]] = KeyedState()  # by key: how many records, their sum
         self._known = Known()
         self.position = 0
-        self._footprints = Footprints()
+        self._step: _Step | None = None
 
     def states(self) -> dict[str, State]:
         return {"windows": self._windows}
@@ -55,7 +56,7 @@ class CountWindows(Parted):
     def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         positions = self.position + 1 + np.arange(batch.num_rows)
         self.position += batch.num_rows
-        self._footprints = Footprints()
+        self._step = None
         if self._known:
             new = self._known.new(map(KEY.pack, batch.column(self._key).to_pylist()), positions)
             batch, positions = batch.filter(pa.array(new)), positions[new]
@@ -67,7 +68,7 @@ class CountWindows(Parted):
         known = np.array([each or (0, 0) for each in self._windows.get_all(ALL, groups.keys.tolist())], dtype=np.int64)
         counted = _counted(groups, values, known, self._size)
         self._put(groups, counted)
-        self._footprints = _footprints(groups, counted, keys, positions, known, self._size)
+        self._step = _Step(groups, counted, keys, positions, known)
         return self._closed(batch, keys, counted)
 
     def _put(self, groups: _Groups, counted: _Counted) -> None:
@@ -90,10 +91,10 @@ class CountWindows(Parted):
 
     def advance(self, watermark_ns: int) -> None:
         """Event time closes no window."""
-        self._footprints = Footprints()
+        self._step = None
 
     def footprints(self) -> Footprints:
-        return self._footprints
+        return Footprints() if self._step is None else _footprints(self._step, self._size)
 
     def part(self, window: bytes) -> bytes:
         found = self._windows.get(ALL, *KEY.unpack(window))
@@ -155,6 +156,21 @@ class _Counted:
         return found
 
 
+@dataclass(frozen=True)
+class _Step:
+    """What a batch did, from which its footprints are made if somebody asks for them.
+
+    keys, positions   of each record, in the order in which they came
+    known             for each group's key how many records its window had before the batch, and their sum
+    """
+
+    groups: _Groups
+    counted: _Counted
+    keys: Numbers
+    positions: Numbers
+    known: Numbers
+
+
 def _grouped(keys: Numbers) -> _Groups:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -177,9 +193,8 @@ def _counted(groups: _Groups, values: Numbers, known: Numbers, size: int) -> _Co
     return _Counted(groups.order, counts, sums - behind[start], start)
 
 
-def _footprints(
-    groups: _Groups, counted: _Counted, keys: Numbers, positions: Numbers, known: Numbers, size: int
-) -> Footprints:
+def _footprints(step: _Step, size: int) -> Footprints:
+    groups, counted, keys, positions = step.groups, step.counted, step.keys, step.positions
     counts = counted.in_order(counted.counts)
     opens, closes = np.flatnonzero(counts == 1), np.flatnonzero(counts == size)
     rows = np.concatenate((opens, closes))
@@ -201,7 +216,7 @@ def _footprints(
     return Footprints(
         pa.RecordBatch.from_arrays(columns, schema=ENTRIES),
         {KEY.pack(key): entry for entry, key in left},
-        [KEY.pack(key) for key in groups.keys[ends & (known[:, 0] > 0)].tolist()],
+        [KEY.pack(key) for key in groups.keys[ends & (step.known[:, 0] > 0)].tolist()],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from experiments.errors import BadInput
@@ -52,7 +53,7 @@ class PartedAggregate(Aggregate, Parted):
         starts = sorted(start for start in self._groups.buckets() if closed and closed(start, watermark_ns))
         kind = EntryKind.RESULT if self._emit is Emit.ON_CLOSE else EntryKind.CLOSE
         for start in starts:
-            for key, _ in sorted(self._groups.items(start)):
+            for key in sorted(self._groups.keys(start)):
                 self._recorder.closed(self._name(start, key), self.position, kind)
         return super().advance(watermark_ns)
 
@@ -67,12 +68,13 @@ class PartedAggregate(Aggregate, Parted):
 
     def parts(self) -> dict[bytes, bytes]:
         starts = self._groups.buckets()
-        windows = [self._name(start, key) for start in starts for key, _ in self._groups.items(start)]
+        windows = [self._name(start, key) for start in starts for key in self._groups.keys(start)]
         return {window: self.part(window) for window in windows}
 
     def load(self, window: bytes, part: bytes, at: int) -> None:
         start, key = self._named(window)
-        self._groups.put(start, key, struct.unpack(f"<{len(self._initial)}q", part))
+        numbers = np.frombuffer(part, dtype="<i8").reshape(1, len(self._initial))
+        self._groups.put(start, self._groups.rows(start, [key]), numbers)
         self._known.add(window, at)
 
     def ignore(self, window: bytes, at: int) -> None:
@@ -92,8 +94,7 @@ class PartedAggregate(Aggregate, Parted):
         """Also finds the windows that this opens."""
         found = super()._grouped(batch)
         for start, keys in found.groups:
-            known = self._groups.get_all(start, keys)
-            self._opened += [(start, key) for key, value in zip(keys, known, strict=True) if value is None]
+            self._opened += [(start, key) for key in self._groups.unknown(start, keys)]
         return found
 
     def _name(self, start: int, key: Any) -> bytes:

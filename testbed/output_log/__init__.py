@@ -4,6 +4,7 @@
     log         writes segments and says which are no longer needed
     reading     reads segments backwards, past those that are damaged
     extent      how far back a recovery would have to read now, and how much it would replay
+    lasting     how long a check is worth something
     policies    when to save the part of the oldest window again
     eventual    the eventual checkpoint, found by reading backwards
     recorded    an operator that records what it puts out and what its windows do

@@ -50,6 +50,11 @@ class Block:
         """How many rows the operator had emitted before the first step of the block."""
         return self.results - (self.rows.num_rows if self.rows is not None else 0)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its entries and rows have."""
+        return int(self.entries.nbytes) + (int(self.rows.nbytes) if self.rows is not None else 0)
+
     def rows_after(self, number: int) -> pa.RecordBatch | None:
         """The rows with higher numbers than this one; None if there is none."""
         fresh = self.results - max(number, self.results_before)

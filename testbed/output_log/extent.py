@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from testbed.operators.parts import Footprints
+from testbed.output_log.lasting import Lasting
 
 
 class Footprint(NamedTuple):
@@ -24,10 +25,12 @@ class Extent:
 
     entries    how many the log has
     position   how many records the operator has taken in
+    lasting    how long the checks of this life have lasted
     """
 
     def __init__(self) -> None:
         self.entries = self.position = 0
+        self.lasting = Lasting()
         self._windows: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
 
     def restore(self, windows: Iterable[tuple[bytes, tuple[int, int]]], entries: int, position: int) -> None:
@@ -37,6 +40,7 @@ class Extent:
 
     def add(self, step: Footprints, position: int) -> None:
         """A step has made these footprints and led to this position."""
+        self.lasting.gone(chain(step.gone, step.left), position)
         for window in step.gone:
             del self._windows[window]
         if step.left:
@@ -51,6 +55,7 @@ class Extent:
 
     def check(self, window: bytes) -> None:
         """The part of a window is saved now."""
+        self.lasting.saved(window, self.position)
         self._windows[window] = self.entries, self.position
         self._windows.move_to_end(window)
         self.entries += 1
@@ -92,10 +97,9 @@ class Extent:
         """Whether a recovery reads nothing but one footprint of each open window, and replays nothing."""
         return self.length == len(self) and self.replay == 0
 
-    @property
-    def gap(self) -> tuple[int, int]:
-        """How many entries and records less a recovery would take if the oldest window had a footprint now."""
-        if not self.oldest:
-            return 0, 0
-        (_, first), second = islice(chain(self, [(b"", Footprint(self.entries, self.position))]), 2)
-        return second[1].entry - first.entry, second[1].at - first.at
+    def gaps(self, most: int) -> Iterator[tuple[bytes, int, int, int]]:
+        """Of the oldest windows, at most so many, the oldest first: how old the footprint is, in records, and how many
+        entries and records are between it and the next one."""
+        now = b"", Footprint(self.entries, self.position)
+        for (window, place), (_, following) in pairwise(islice(chain(self, [now]), most + 1)):
+            yield window, self.position - place.at, following.entry - place.entry, following.at - place.at

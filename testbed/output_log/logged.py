@@ -49,6 +49,7 @@ class LoggedOperator(RecordedOperator):
         Raises `EnvironmentFailure` if the store refuses. Nothing is lost then, and nothing may be sent.
         """
         block = self.log.commit(self.extent)
+        self._bytes += block.nbytes if block is not None else 0
         rows, self._unsent = list(self._unsent), []
         fresh = block.rows_after(self._delivered) if block is not None else None
         return rows if fresh is None else [*rows, fresh]

@@ -11,7 +11,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Restore
 from testbed.core.frames import FrameKind
 from testbed.core.layout import PartitionLayout
-from testbed.core.partition import PartitionLimits, Rebuilt
+from testbed.core.partition import PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.core.snapshots import Core
 from testbed.operators.parts import Parted
@@ -52,7 +52,7 @@ class LoggedPartition(BatchedPartition):
         self._until = 0
         super().__init__(*parts)
 
-    def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
+    def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> tuple[RecordedOperator, Core]:
         operator = copy.deepcopy(self.layout.element)
         if not isinstance(operator, Parted):
             raise TypeError(f"the state of {self.layout.name} has no parts")
@@ -61,7 +61,7 @@ class LoggedPartition(BatchedPartition):
         return recorded, self._snapshots.rebuild(message, objects, recorded)
 
     def step(self, channel: int) -> None:
-        kind = self._intake.head(channel).kind
+        kind = self.intake.head(channel).kind
         super().step(channel)
         if kind is FrameKind.DATA and not self.tentative and self._budget.begins():
             self.save_parts()
@@ -73,7 +73,7 @@ class LoggedPartition(BatchedPartition):
     @property
     def recorded(self) -> RecordedOperator:
         """The operator, once it was restored."""
-        found = self._processing.element
+        found = self.processing.element
         if not isinstance(found, RecordedOperator):
             raise TypeError(f"{self.layout.name} was not restored")
         return found

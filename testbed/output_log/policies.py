@@ -9,22 +9,23 @@ from experiments.errors import BadInput
 from testbed.output_log.extent import Extent
 
 NO_TARGET = 2**62
+AHEAD = 256  # windows that are looked at together: some 0.1 ms of every check period
 
 
 class Policy(ABC):
-    """Asked again after every part that was saved, as long as the time for checks lasts."""
+    """Asked again once what it wanted is saved, as long as the time for checks lasts."""
 
     @abstractmethod
-    def due(self, extent: Extent) -> bool:
-        """Whether to save the part of the oldest window now."""
+    def due(self, extent: Extent) -> int:
+        """Of how many windows, the oldest ones, to save the parts now."""
 
 
 @dataclass(frozen=True)
 class OpensOnly(Policy):
     """Never: a recovery finds each window where it opened."""
 
-    def due(self, extent: Extent) -> bool:
-        return False
+    def due(self, extent: Extent) -> int:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -39,43 +40,65 @@ class Targets(Policy):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} ({symbol})", getattr(self, name), "1 or more")
 
-    def due(self, extent: Extent) -> bool:
-        return extent.length > self.extent or extent.replay > self.replay
+    def due(self, extent: Extent) -> int:
+        return int(extent.length > self.extent or extent.replay > self.replay)
 
 
-@dataclass(frozen=True)
-class CostBenefit(Policy):
-    """When a check is expected to save more time in recoveries than it takes.
+@dataclass
+class Costs:
+    """What an operator's checks and recoveries take, as far as it is known by now.
 
-    Without the check, a recovery also reads the entries, and replays the records, between the oldest footprint and the
-    next; for as long as the oldest window stays open. The check itself is one entry more to read. So it pays if
-
-        failure_rate * remaining_s * (entry_s * (dq - 1) + record_s * du) > check_s
-
-    The paper proposes such a formula (section III-A) and leaves it open; this one is ours.
-
-    failure_rate   failures per second
-    remaining_s    how long the oldest window is expected to stay open [s]
-    entry_s        time to read an entry in a recovery [s]
+    entry_s        time to read an entry of the log in a recovery [s]
     record_s       time to replay a record [s]
     check_s        time to save a part [s]
+    records_per_s  how many records the operator takes in
     """
 
-    failure_rate: float
-    remaining_s: float
     entry_s: float
     record_s: float
     check_s: float
+    records_per_s: float
 
     def __post_init__(self) -> None:
         for each in fields(self):
             if not getattr(self, each.name) > 0:
                 raise BadInput(each.name, getattr(self, each.name), "a positive number")
 
-    def due(self, extent: Extent) -> bool:
-        entries, records = extent.gap
-        saved_s = self.entry_s * (entries - 1) + self.record_s * records
-        return self.failure_rate * self.remaining_s * saved_s > self.check_s
+
+@dataclass(frozen=True)
+class CostBenefit(Policy):
+    """When checks are expected to save more time in recoveries than they take.
+
+    Once the k oldest windows are saved, a recovery no longer reads the entries, and no longer replays the records, from
+    the footprint of one to that of the next. If only one of them were not saved, a recovery would begin there for as
+    long as a check would have lasted: until its window closes, or is saved after all. Each check is one entry more to
+    read. So k checks pay if
+
+        failure_rate * sum of lasting_s[i] * (entry_s * (dq[i] - 1) + record_s * du[i]) > k * check_s
+
+    Several windows are looked at together, because two that are about as old save little one by one.
+    The paper proposes such a formula (section III-A) and leaves it open; this one is ours.
+
+    failure_rate   of the operator, failures per second
+    costs          as they were measured by now; may change
+    """
+
+    failure_rate: float
+    costs: Costs
+
+    def __post_init__(self) -> None:
+        if not self.failure_rate > 0:
+            raise BadInput("failure_rate", self.failure_rate, "a positive number")
+
+    def due(self, extent: Extent) -> int:
+        costs, saved = self.costs, 0.0
+        failures_per_record = self.failure_rate / costs.records_per_s
+        for count, (window, age, entries, records) in enumerate(extent.gaps(AHEAD), 1):
+            lasting = extent.lasting.expected(window, age, len(extent))
+            saved += lasting * (costs.entry_s * (entries - 1) + costs.record_s * records)
+            if failures_per_record * saved > count * costs.check_s:
+                return count
+        return 0
 
 
 @dataclass(frozen=True)
@@ -94,21 +117,28 @@ class CheckPacing:
 class Saving:
     """How partitions that keep an output log save parts of their state.
 
-    extent, replay   Q and U; None: no target. Without both, a window is saved only when it opens
+    extent, replay   Q and U; None: no target
     pace             CI and CP
+    failure_rate     failures of a partition per second, for `CostBenefit`; None: Q and U decide
+
+    Without any of them, a window is saved only when it opens.
     """
 
     extent: int | None = None
     replay: int | None = None
     pace: CheckPacing = field(default_factory=lambda: CheckPacing(0.005, 0.1))
+    failure_rate: float | None = None
 
     def __post_init__(self) -> None:
         """Raises `BadInput`."""
-        _ = self.policy
+        if self.failure_rate is not None and (self.extent, self.replay) != (None, None):
+            raise BadInput("failure_rate", self.failure_rate, "left out with a target for extent or replay")
+        self.policy(Costs(1, 1, 1, 1))
 
-    @property
-    def policy(self) -> Policy:
-        """When a part is saved."""
+    def policy(self, costs: Costs) -> Policy:
+        """When a part is saved, by an operator that has these costs."""
+        if self.failure_rate is not None:
+            return CostBenefit(self.failure_rate, costs)
         if self.extent is None and self.replay is None:
             return OpensOnly()
         return Targets(*(NO_TARGET if each is None else each for each in (self.extent, self.replay)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from experiments.errors import AftershockError
 from testbed.operators import START_OF_TIME_NS, Operator
@@ -53,6 +53,11 @@ class RecordedOperator(Operator):
         self.operator.resume(position)
 
     @property
+    def checks(self) -> int:
+        """How many parts of open windows were saved again since the operator was made or restored."""
+        return self._checks
+
+    @property
     def replaying(self) -> bool:
         """Whether the operator has not yet taken in again what it had before it was restored."""
         return self.operator.position < self._restored_at
@@ -63,17 +68,19 @@ class RecordedOperator(Operator):
     def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Take records in. Raises `ReplayDiverged` if they are replayed and other than before."""
         known = min(max(self._known_until - self.operator.position, 0), batch.num_rows)
-        self.operator.resume(self.operator.position + known)
-        batch = batch.slice(known)
+        if known:
+            self.operator.resume(self.operator.position + known)
+            batch = batch.slice(known)
         again = min(max(self._restored_at - self.operator.position, 0), batch.num_rows)
         if again:
             self.operator.process(port, batch.slice(0, again))
             step = self.operator.footprints()
             if step.left or step.gone:
                 raise ReplayDiverged(f"up to record {self.operator.position} other windows open or close than before")
-        if again == batch.num_rows:
+            batch = batch.slice(again)
+        if not batch.num_rows:
             return None
-        return self._add(self.operator.process(port, batch.slice(again)), self.operator.footprints())
+        return self._add(self.operator.process(port, batch), self.operator.footprints())
 
     def advance(self, watermark_ns: int) -> pa.RecordBatch | None:
         if watermark_ns <= self._watermark_ns:
@@ -90,11 +97,12 @@ class RecordedOperator(Operator):
             more: whether there is time for another one.
         """
         checked: list[tuple[bytes, bytes]] = []
-        begun = self.extent.entries
-        while not self.replaying and not self.extent.least and self._policy.due(self.extent):
-            oldest = self.extent.oldest
-            if oldest is None or oldest[1].entry >= begun or not more():
+        begun, due = self.extent.entries, 0
+        while not self.replaying and not self.extent.least:
+            due, oldest = due or self._policy.due(self.extent), self.extent.oldest
+            if not due or oldest is None or oldest[1].entry >= begun or not more():
                 break
+            due -= 1
             checked.append((oldest[0], self.operator.part(oldest[0])))
             self.extent.check(oldest[0])
         if checked:
@@ -122,15 +130,18 @@ class RecordedOperator(Operator):
     def take_block(self) -> Block:
         """All that was recorded since the last call, with where the operator is now."""
         blocks, self._blocks = [*self._blocks, self._block(NO_ENTRIES, None)], []
-        return merged(blocks)
+        block = merged(blocks)
+        self._bytes += block.nbytes
+        return block
 
     def put_back(self, block: Block) -> None:
         """This block was taken and is not safe: it goes before what was recorded since."""
         self._blocks.insert(0, block)
+        self._bytes -= block.nbytes
 
     def _add(self, rows: pa.RecordBatch | None, step: Footprints) -> pa.RecordBatch | None:
         self.extent.add(step, self.operator.position)
-        self._opens += pc.sum(pc.equal(step.entries.column("kind"), EntryKind.OPEN)).as_py() or 0
+        self._opens += int(np.count_nonzero(step.entries.column("kind").to_numpy() == EntryKind.OPEN.value))
         if rows is not None:
             self._results += rows.num_rows
         if step.entries.num_rows:
@@ -138,7 +149,6 @@ class RecordedOperator(Operator):
         return rows
 
     def _append(self, entries: pa.RecordBatch, rows: pa.RecordBatch | None) -> None:
-        self._bytes += entries.nbytes + (rows.nbytes if rows is not None else 0)
         self._keep(self._block(entries, rows))
 
     def _keep(self, block: Block) -> None:

@@ -65,7 +65,7 @@ class LogSnapshots(Snapshots):
         recorded.load(found)
         recorded.resume(begin.position)
         links = [SegmentLink(key, each.begin, each.end) for key, each in zip(keys, chain.objects, strict=True)]
-        given = vars(begin.core) | {"sent": end.core.sent}
+        given = vars(begin.core) | {"sent": end.core.sent, "last": end.core.last}
         return ReplayedCore(**given, until=end.core.batch, at=end, links=links)
 
     def go_on(self, recorded: RecordedOperator, core: ReplayedCore) -> None:
@@ -91,6 +91,7 @@ class LogSnapshots(Snapshots):
             tuple(each.key for each in self._links),
             forced=forced,
             replays_from=self._input_from(extent.replay_after),
+            last=core.last,
         )
         self._pending[number] = _Pending(checkpoint, Log())
         return Store(checkpoint, {key: written.pieces})

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from experiments.errors import BadInput
-from testbed.core.checkpoints import Checkpoint, Line, Taken, last_common
+from testbed.core.checkpoints import Checkpoint, Line, Taken, last_common_or_ended
 from testbed.core.layout import Channel, Layout
 from testbed.operators import Operator
 from testbed.operators.parts import Parted
@@ -35,15 +35,12 @@ class OutputLogged(BatchAligned):
             allowed = "batch-aligned: no operator has a state in parts, so there is nothing to log"
             raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
 
-    def on_end(self, checkpoint: int | None) -> None:
-        """The log of a window is not complete before the end is processed: the line stays where it is."""
-
     @staticmethod
     def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
         """The checkpoints of the last border that all have stored. But if a receiver needs output of a partition from
         before that border, of this partition the checkpoint from which it makes this output again. Of a partition
         whose checkpoint there is lost, the last one before it that is not."""
-        line = [_last_up_to(each.number, taken[each.partition]) for each in last_common(taken, channels)]
+        line = [_last_up_to(each.number, taken[each.partition]) for each in last_common_or_ended(taken, channels)]
         pending = list(channels)
         while pending:
             channel = pending.pop()

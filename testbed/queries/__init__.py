@@ -1,6 +1,7 @@
 """The workloads that the testbed has as dataflows.
 
 catalogue      all of them by their specs
+result_columns   results of any workload as messages, made by column
 nexmark        NexMark's queries 1, 3, 8 and 12
 reachability   the cyclic one of `checkmate`
 window_tree, top_100, incidents   those of `ppa`
@@ -8,7 +9,8 @@ hashtags       those of `incremental`
 cec_prices     that of `cec`
 """
 
-from testbed.queries.catalogue import BATCH, TestbedWorkload, as_messages, dataflow
+from testbed.queries.catalogue import TestbedWorkload, as_messages, dataflow, event_kinds
 from testbed.queries.nexmark import QUERIES
+from testbed.queries.result_columns import BATCH
 
-__all__ = ["BATCH", "QUERIES", "TestbedWorkload", "as_messages", "dataflow"]
+__all__ = ["BATCH", "QUERIES", "TestbedWorkload", "as_messages", "dataflow", "event_kinds"]

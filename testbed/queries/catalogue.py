@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -16,20 +15,19 @@ from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.graph import Dataflow
-from testbed.operators import Delivery
+from testbed.operators import Delivery, Source
 from testbed.queries.cec_prices import cec_prices, packed_averages
 from testbed.queries.hashtags import hashtags, packed_counts
 from testbed.queries.incidents import incidents, packed_incidents
-from testbed.queries.nexmark import PACKED, QUERIES, Packed, place
+from testbed.queries.nexmark import AUCTIONS, BIDS, PACKED, PERSONS, QUERIES, place
 from testbed.queries.reachability import packed_changes, reachability
+from testbed.queries.result_columns import BATCH, Packed, ResultColumns, messages, of_rows
 from testbed.queries.top_100 import packed_entries, top_100
 from testbed.queries.window_tree import packed_tuples, window_tree
 
-TestbedWorkload: TypeAlias = (
-    NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec | HashtagsSpec | CecPricesSpec
-)
-
-BATCH = "batch"
+ByRow: TypeAlias = ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec | HashtagsSpec | CecPricesSpec
+"""Workloads whose results become messages one by one, before these are put together by column."""
+TestbedWorkload: TypeAlias = NexmarkSpec | ByRow
 
 
 def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dataflow:
@@ -59,30 +57,42 @@ def _layered(spec: WindowTreeSpec | Top100Spec | IncidentsSpec, parallelism: int
     return top_100(spec, delivery) if isinstance(spec, Top100Spec) else incidents(spec, delivery)
 
 
+def event_kinds(spec: TestbedWorkload, parallelism: int) -> tuple[str, ...]:
+    """The kinds of events in the input of a workload, as the sources of them are named: also those that no query of
+    this one reads."""
+    if isinstance(spec, NexmarkSpec):
+        return BIDS, AUCTIONS, PERSONS
+    nodes = dataflow(spec, parallelism, Delivery.PLAIN).nodes.values()
+    return tuple(node.name for node in nodes if isinstance(node.element, Source))
+
+
 def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
     """Key and value of each result as a message, as the Structured Streaming queries write them.
 
     `partitions`: of the input, by which a position tells the place of a record. Tentative results have the column
-    `BATCH`, the same in all of them; their messages have it, too.
+    `BATCH`; their messages have it, too.
     """
-    batch = {BATCH: results.column(BATCH)[0].as_py()} if BATCH in results.schema.names else {}
-    rows: Iterable[Packed]
+    batches = results.column(BATCH) if BATCH in results.schema.names else None
+    return zip(*messages(_columns(spec, results, partitions), batches), strict=True)
+
+
+def _columns(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> ResultColumns:
+    if isinstance(spec, NexmarkSpec):
+        return PACKED[spec.query](results, partitions, spec.window_ms)
+    return of_rows(_rows(spec, results, partitions))
+
+
+def _rows(spec: ByRow, results: pa.RecordBatch, partitions: int) -> Iterable[Packed]:
     if isinstance(spec, ReachabilitySpec):
-        rows = packed_changes(results)
-    elif isinstance(spec, WindowTreeSpec):
+        return packed_changes(results)
+    if isinstance(spec, WindowTreeSpec):
         found = packed_tuples(results, spec.window_ms)
-        rows = ((start, end, place(position, partitions), value) for start, end, position, value in found)
-    elif isinstance(spec, Top100Spec):
-        rows = packed_entries(results, spec.window_ms)
-    elif isinstance(spec, IncidentsSpec):
-        rows = packed_incidents(results, spec.window_ms)
-    elif isinstance(spec, HashtagsSpec):
-        rows = packed_counts(results, spec)
-    elif isinstance(spec, CecPricesSpec):
-        averages = packed_averages(results, spec)
-        rows = ((due, due, place(position, partitions), value) for due, position, value in averages)
-    else:
-        rows = PACKED[spec.query](results, partitions, spec.window_ms)
-    for start_ms, end_ms, key, value in rows:
-        body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value, **batch}
-        yield f"{start_ms}|{key}", json.dumps(body, separators=(",", ":"))
+        return ((start, end, place(position, partitions), value) for start, end, position, value in found)
+    if isinstance(spec, Top100Spec):
+        return packed_entries(results, spec.window_ms)
+    if isinstance(spec, IncidentsSpec):
+        return packed_incidents(results, spec.window_ms)
+    if isinstance(spec, HashtagsSpec):
+        return packed_counts(results, spec)
+    averages = packed_averages(results, spec)
+    return ((due, due, place(position, partitions), value) for due, position, value in averages)

@@ -17,7 +17,8 @@ from experiments.hashtags import WINDOW, HashtagsSpec
 from testbed.core.graph import Dataflow, Stream
 from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding
 from testbed.operators.aggregate import WINDOW_START, Aggregate
-from testbed.operators.state import KeyedState, State
+from testbed.operators.keyed_state import KeyedState
+from testbed.operators.state import State
 from workloads.hashtags import MARK, NS_PER_MS, TOTALS, TWEETS
 
 TAG, AT, COUNT, QUERY = "hashtag", "at_ns", "count", "query"

@@ -6,19 +6,23 @@ in the stream, `at_ns` when it was due.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
+from testbed.queries.result_columns import ResultColumns, as_text, escaped, joined
 from workloads.schedule import NS_PER_MS
 
-Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
+Pack: TypeAlias = Callable[[pa.RecordBatch, int, int], ResultColumns]
+"""Results as columns of messages: from what a sink has, the partitions of the input, and window_ms."""
 
 BIDS, AUCTIONS, PERSONS, DUE = "bids", "auctions", "persons", "at_ns"
 TEXTS = ("name", "city", "state", "extra")
@@ -88,39 +92,56 @@ def place(position: int, partitions: int) -> str:
     return f"{position % partitions}:{position // partitions}"
 
 
-def _rows(results: pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(results.column(name).to_pylist() for name in names), strict=True)
+def _places(positions: pa.Array, partitions: int) -> pa.Array:
+    """The same for many positions."""
+    offsets, numbers = np.divmod(positions.to_numpy(), partitions)
+    return joined(as_text(numbers), ":", as_text(offsets))
 
 
-def _packed_bids(results: pa.RecordBatch, partitions: int, window_ms: int) -> Iterator[Packed]:
-    names = ("position", "at_ns", "auction", "bidder", "euros_milli", "extra")
-    for position, at_ns, auction, bidder, milli, extra in _rows(results, *names):
-        due_ms, euros = at_ns // NS_PER_MS, f"{milli // 1000}.{milli % 1000:03d}"
-        value = f'{{"auction":{auction},"bidder":{bidder},"euros":{euros},"extra":"{extra}"}}'
-        yield due_ms, due_ms, place(position, partitions), value
+def _ms(times_ns: pa.Array) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = times_ns.to_numpy() // NS_PER_MS
+    return found
 
 
-def _packed_pairs(*values: tuple[str, str]) -> Callable[[pa.RecordBatch, int, int], Iterator[Packed]]:
+def _packed_bids(results: pa.RecordBatch, partitions: int, window_ms: int) -> ResultColumns:
+    due_ms, (euros, milli) = pa.array(_ms(results["at_ns"])), np.divmod(results["euros_milli"].to_numpy(), 1000)
+    price = joined(as_text(euros), ".", pc.utf8_lpad(as_text(milli), 3, "0"))
+    ids = (as_text(results[name]) for name in ("auction", "bidder"))
+    value = joined(*_between(('{"auction":', ',"bidder":'), ids), ',"euros":', price)
+    value = joined(value, ',"extra":"', escaped(results["extra"]), '"}')
+    return ResultColumns(due_ms, due_ms, _places(results["position"], partitions), value)
+
+
+def _packed_pairs(*values: tuple[str, str]) -> Pack:
     """For pairs of an auction and a person: the names of their values in a result, and the columns that have them."""
-    keys, columns = zip(*values, strict=True)
 
-    def packed(results: pa.RecordBatch, partitions: int, window_ms: int) -> Iterator[Packed]:
-        names = ("position", "position_right", "at_ns", "at_ns_right", *columns)
-        for auction, person, at_ns, person_at_ns, *found in _rows(results, *names):
-            due_ms = max(at_ns, person_at_ns) // NS_PER_MS
-            value = json.dumps(dict(zip(keys, found, strict=True)), separators=(",", ":"))
-            yield due_ms, due_ms, f"{place(auction, partitions)},{place(person, partitions)}", value
+    def packed(results: pa.RecordBatch, partitions: int, window_ms: int) -> ResultColumns:
+        due_ms = pa.array(np.maximum(_ms(results["at_ns"]), _ms(results["at_ns_right"])))
+        auctions, persons = (_places(results[name], partitions) for name in ("position", "position_right"))
+        leads = [f'{"," if number else "{"}"{key}":' for number, (key, _) in enumerate(values)]
+        value = joined(*_between(leads, (_json(results[name]) for _, name in values)), "}")
+        return ResultColumns(due_ms, due_ms, joined(auctions, ",", persons), value)
 
     return packed
 
 
-def _packed_counts(results: pa.RecordBatch, partitions: int, window_ms: int) -> Iterator[Packed]:
-    for bidder, start_ns, bids in _rows(results, "bidder", "window_start_ns", "bids"):
-        start_ms = start_ns // NS_PER_MS
-        yield start_ms, start_ms + window_ms, str(bidder), f'{{"bids":{bids}}}'
+def _packed_counts(results: pa.RecordBatch, partitions: int, window_ms: int) -> ResultColumns:
+    start_ms = _ms(results["window_start_ns"])
+    value = joined('{"bids":', as_text(results["bids"]), "}")
+    return ResultColumns(pa.array(start_ms), pa.array(start_ms + window_ms), as_text(results["bidder"]), value)
 
 
-PACKED: dict[NexmarkQuery, Callable[[pa.RecordBatch, int, int], Iterator[Packed]]] = {
+def _json(column: pa.Array) -> pa.Array:
+    """Numbers or texts as JSON."""
+    return joined('"', escaped(column), '"') if pa.types.is_string(column.type) else as_text(column)
+
+
+def _between(leads: Iterable[str], texts: Iterable[pa.Array]) -> Iterator[str | pa.Array]:
+    """Each text behind its lead."""
+    return chain.from_iterable(zip(leads, texts, strict=True))
+
+
+PACKED: dict[NexmarkQuery, Pack] = {
     NexmarkQuery.Q1: _packed_bids,
     NexmarkQuery.Q3: _packed_pairs(("name", "name"), ("city", "city"), ("state", "state"), ("auction", "id")),
     NexmarkQuery.Q8: _packed_pairs(("person", "seller"), ("name", "name"), ("auction", "id")),

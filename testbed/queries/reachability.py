@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from experiments.workloads import ReachabilitySpec
 from testbed.core.graph import Dataflow
 from testbed.operators import Delivery, Operator
-from testbed.operators.state import KeyedState, State
+from testbed.operators.keyed_state import KeyedState
+from testbed.operators.state import State
 from workloads.reachability import LINKS, SOURCES, THEN
 
 PAIRS = pa.schema([*((name, SOURCES.field(name).type) for name in ("root", "path")), ("end", pa.int64())])

@@ -5,17 +5,17 @@ knows no strategy by name; `by_name` is for whoever reads an experiment.
 """
 
 from experiments.errors import BadInput
-from testbed.core.recovery import Global, Recovery, World
+from testbed.core.recovery import Global, RecoveryStrategy, World
 from testbed.recovery.partially_active import PartiallyActive
 from testbed.recovery.query_centric import QueryCentric
 from testbed.recovery.strategies import Blocking, Passive, SourceReplay
 
-STRATEGIES: dict[str, type[Recovery]] = {
+STRATEGIES: dict[str, type[RecoveryStrategy]] = {
     each.name: each for each in (Global, Blocking, Passive, PartiallyActive, QueryCentric, SourceReplay)
 }
 
 
-def by_name(name: str) -> type[Recovery]:
+def by_name(name: str) -> type[RecoveryStrategy]:
     """The strategy of this name; raises `BadInput` if there is none."""
     if name not in STRATEGIES:
         raise BadInput("recovery", name, ", ".join(STRATEGIES))
@@ -29,7 +29,7 @@ __all__ = [
     "PartiallyActive",
     "Passive",
     "QueryCentric",
-    "Recovery",
+    "RecoveryStrategy",
     "SourceReplay",
     "World",
     "by_name",

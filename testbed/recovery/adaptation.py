@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from experiments.errors import BadInput
 from models.fidelity import score
@@ -14,8 +15,18 @@ from testbed.topology import topology_of
 LEAST_GAIN = 0.05
 
 
+@dataclass(frozen=True)
+class NewPlan:
+    """The partitions that shall have a copy from now on; and the output fidelity in the worst case under the present
+    rates, with this plan and with the one that held before."""
+
+    partitions: frozenset[int]
+    fidelity: float
+    fidelity_before: float
+
+
 class Adaptation:
-    """Asked every so often with the rates of all partitions, it gives the partitions that shall have a copy.
+    """Asked every so often with the rates of all partitions, it says whether others shall have a copy.
 
     Making copies costs a restore each, so a new plan replaces the present one only if it is worth it: if its output
     fidelity in the worst case, under the rates as they are now, is higher by more than `least_gain`. Rates that
@@ -36,14 +47,19 @@ class Adaptation:
         self._names = {each.name: each.number for each in layout.partitions}
         self.present = present
 
-    def next(self, rates: Mapping[str, float]) -> frozenset[int]:
-        """The plan from now on, given the output of each partition by its name [records/s]."""
+    def next(self, rates: Mapping[str, float]) -> NewPlan | None:
+        """A plan that is worth it, given the output of each partition by its name [records/s]; None if there is none.
+
+        Raises `BadInput` if the planner cannot plan under these rates.
+        """
         topology = topology_of(self._layout, rates)
         found = PLANNERS[self._planner](topology, self._budget).replicated
         plan = frozenset(self._names[name] for name, copied in zip(topology.tasks, found, strict=True) if copied)
-        if self._fidelity(topology, plan) - self._fidelity(topology, self.present) > self._least_gain:
-            self.present = plan
-        return self.present
+        after, before = self._fidelity(topology, plan), self._fidelity(topology, self.present)
+        if after - before <= self._least_gain:
+            return None
+        self.present = plan
+        return NewPlan(plan, after, before)
 
     def _fidelity(self, topology: Topology, plan: Iterable[int]) -> float:
         """Output fidelity if everything fails that has no copy."""

@@ -17,14 +17,14 @@ def even_share(world: World) -> int:
 
 def room_of(world: World, capacity: float, costs: Costs | None = None) -> dict[str, float]:
     """How much more each worker can take; without costs each partition costs 1."""
-    room = dict.fromkeys(sorted(world.workers), float(capacity))
+    room = dict.fromkeys(world.workers, float(capacity))
     for number, worker in world.hosts.items():
         room[worker] -= 1 if costs is None else costs[number]
     return room
 
 
 def assigned(partitions: Iterable[int], room: Mapping[str, float]) -> dict[int, str | None]:
-    """Each goes to the worker with the most room (`incremental`, section 5), of several to the first by name."""
+    """Each goes to the worker with the most room (`incremental`, section 5), of several to the first."""
     left, assignment = dict(room), dict[int, str | None]()
     for number in partitions:
         worker = max(left, key=left.__getitem__)

@@ -42,9 +42,13 @@ class PartiallyActive(Passive):
             return "protocol batch-aligned: copies of partitions that keep an output log are not built"
         return super().check(protocol)
 
+    def budget(self, layout: Layout) -> int:
+        """How many partitions may have a copy."""
+        return round(self._ratio * len(layout.partitions))
+
     def copied(self, layout: Layout) -> frozenset[int]:
         """The plan; raises `BadInput` if the planner finds none."""
-        budget = round(self._ratio * len(layout.partitions))
+        budget = self.budget(layout)
         if budget == len(layout.partitions):
             return frozenset(range(budget))
         if not budget:

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from experiments.errors import BadInput
-from testbed.core.recovery import Recovery, World
+from testbed.core.recovery import RecoveryStrategy, World
 from testbed.recovery.assignment import Costs, assigned, assigned_by_cost, even_share, room_of
 from testbed.recovery.query_partitions import problem_of
 
@@ -20,7 +20,7 @@ LESS = 0.95
 PLANNING_S = 1.0
 
 
-class QueryCentric(Recovery):
+class QueryCentric(RecoveryStrategy):
     """At each arrival of a worker, those lost partitions go back that fit and that complete the best queries.
 
     A worker takes at most `capacity` partitions, or those that take so many cores of it. What is restored stays, and

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from testbed.core.protocol import Protocol
-from testbed.core.recovery import Recovery, World
+from testbed.core.recovery import RecoveryStrategy, World
 from testbed.recovery.assignment import assigned, even_share, room_of
 
 
-class Blocking(Recovery):
+class Blocking(RecoveryStrategy):
     """The lost partitions go back, all at once, as soon as every one of them has a worker: what `incremental`
     compares with. The others go on, as far as their input goes."""
 
@@ -35,7 +35,7 @@ class Blocking(Recovery):
         return world.down if world.down <= world.placed else frozenset()
 
 
-class Passive(Recovery):
+class Passive(RecoveryStrategy):
     """A lost partition goes back as soon as it has a worker: passive replication of `ppa`, section II."""
 
     name = "passive"
@@ -46,7 +46,7 @@ class Passive(Recovery):
         return world.down & world.placed if started or world.placed == world.everyone else frozenset()
 
 
-class SourceReplay(Recovery):
+class SourceReplay(RecoveryStrategy):
     """The lost partitions begin anew, without state, and so does every partition upstream of them, as soon as every one
     of the lost has a worker: Storm's way, with which `ppa` compares (section VI-A).
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from testbed.core.checkpoints import OUTSIDE
+from testbed.core.frames import data_bytes
 from testbed.core.partition import Partition
+from testbed.core.standing import progress
 from testbed.runtime.messages import Loaded, Peers, Reached
 from testbed.runtime.restoring import ReadBack
 
@@ -25,13 +27,13 @@ class _Way:
     @property
     def is_over(self) -> bool:
         """Whether the partition is as far as it ever was."""
-        return all(at >= self.goal.get(channel, 0) for channel, at in self.partition.progress.items())
+        return all(at >= self.goal.get(channel, 0) for channel, at in progress(self.partition).items())
 
     @property
     def records(self) -> int:
         """What the partition has processed; of a source, the positions that it has read."""
-        if OUTSIDE in self.partition.progress:
-            return self.partition.position - self.position
+        if OUTSIDE in progress(self.partition):
+            return self.partition.source_input.position - self.position
         return self.partition.tally.records_in - self.records_in
 
 
@@ -66,12 +68,12 @@ class CatchingUp:
         number = partition.number
         if number in self._goals:
             records_in = partition.tally.records_in
-            self._ways[number] = _Way(partition, partition.position, records_in, self._goals[number])
+            self._ways[number] = _Way(partition, partition.source_input.position, records_in, self._goals[number])
 
     def count(self, partition: Partition, channel: int) -> None:
-        """A partition is about to process the frame at the head of a channel."""
+        """A partition is about to process what is at the head of a channel."""
         if partition.number in self._ways:
-            self._ways[partition.number].size_bytes += partition.waiting_bytes(channel)
+            self._ways[partition.number].size_bytes += data_bytes(partition.intake.head(channel))
 
     def look(self, now_s: float) -> None:
         """See who has arrived [s, monotonic]. Whoever has yet to go has not, even with nothing to process again."""

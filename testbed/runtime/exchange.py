@@ -64,14 +64,14 @@ class Exchange:
 
     def grant(self, grant: Grant) -> None:
         """A partition gives credit; it goes back with the next `give_credit`."""
-        self._grants[grant.channel, grant.epoch] += grant.frames
+        self._grants[grant.channel, grant.epoch] += grant.messages
 
     def give_credit(self) -> None:
         """Credit goes back all of a channel's at once."""
         grants, self._grants = self._grants, Counter()
-        for (channel, epoch), frames in grants.items():
+        for (channel, epoch), messages in grants.items():
             sender = self._layout.channels[channel].sender
-            grant = Grant(channel, epoch, frames)
+            grant = Grant(channel, epoch, messages)
             slot = self._seat_of(sender)
             if slot == self._peers.mine:
                 self._at(sender, Partition.on_credit, grant)

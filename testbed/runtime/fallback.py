@@ -1,8 +1,8 @@
 """What a job falls back to if its dataflow cannot be recovered in parts.
 
 Source: `incremental`, section 4.3. What is sent again is told by its number from what was there before. That is sound
-only if an operator makes the same of the same input; of a filter by chance it is not. Then everybody goes back to the
-last complete checkpoint, and output is out only once no recovery can undo it.
+only if every operator is deterministic. If one is not, everybody goes back to the last complete checkpoint, and output
+is out only once no recovery can undo it.
 """
 
 from __future__ import annotations

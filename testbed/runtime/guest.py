@@ -30,9 +30,16 @@ class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
     def __init__(
-        self, selector: selectors.BaseSelector, connection: socket.socket, serial: int, listener: GuestListener
+        self,
+        selector: selectors.BaseSelector,
+        connection: socket.socket,
+        serial: int,
+        listener: GuestListener,
+        driver: int = 1,
     ) -> None:
-        self.name, self.serial, self.status = f"slot-{serial}", serial, SlotStatus(-1)
+        """`driver`: which one of the run it has come to, so that names are never used twice."""
+        name = f"slot-{serial}" if driver == 1 else f"slot-{driver}-{serial}"
+        self.name, self.serial, self.status = name, serial, SlotStatus(-1)
         self.hello: Hello | None = None
         self.heard_s = time.monotonic()
         self._listener, self._blocks = listener, BlockReader()

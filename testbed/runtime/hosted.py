@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.control import Restore
 from testbed.core.frames import Frame, data_bytes
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
-from testbed.output_log.partition import LoggedPartition, keeps_log
+from testbed.core.snapshots import Core
+from testbed.output_log.partition import Budget, LoggedPartition, keeps_log
+from testbed.output_log.policies import Saving
+from testbed.output_log.recorded import RecordedOperator
 from testbed.runtime.check_budget import PacedBudget
 from testbed.runtime.job import Job
+from testbed.runtime.log_costs import LogCosts
 
 # at(number, event, *arguments): something happens to a partition; nothing if it is not here or was never restored.
 At: TypeAlias = Callable[..., None]
@@ -58,18 +63,36 @@ class TimedBatchedPartition(Timed, BatchedPartition):
 
     @property
     def retained_bytes(self) -> int:
-        return self.retained.unstored_bytes + self.withheld_bytes
+        return self.sending.retained.unstored_bytes + self.withheld.size_bytes
 
 
 class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
-    """A partition that keeps an output log. `check_s`: the time that it has spent on saving parts [s]."""
+    """A partition that keeps an output log, and measures what that costs. To save parts counts as a checkpoint.
+
+    check_s  the time that it has spent on saving parts [s]
+    """
 
     check_s = 0.0
 
+    def __init__(self, *parts: Any, saving: Saving, budget: Budget) -> None:
+        self._costs = LogCosts()
+        super().__init__(*parts, policy=saving.policy(self._costs), budget=budget)
+
+    def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> tuple[RecordedOperator, Core]:
+        begun_s = time.thread_time()
+        recorded, core = super().rebuilt(message, objects)
+        self._costs.add_read(recorded.extent.length, time.thread_time() - begun_s)
+        return recorded, core
+
     def save_parts(self) -> None:
-        begun_s = time.perf_counter()
+        before, begun_s, begun_cpu_s = self.recorded.checks, time.perf_counter(), time.thread_time()
+        self._costs.set_taken_in(self.recorded.operator.position, self.processing_s, begun_s)
         super().save_parts()
-        self.check_s += time.perf_counter() - begun_s
+        took_s, cpu_s = time.perf_counter() - begun_s, time.thread_time() - begun_cpu_s
+        self._costs.add_checks(self.recorded.checks - before, took_s)
+        self.check_s += took_s
+        self.checkpoint_s += cpu_s
+        self.on_checkpoint(took_s, cpu_s)
 
     @property
     def counts_of_log(self) -> dict[str, float]:
@@ -107,7 +130,7 @@ class Hosted:
         partition: Timed
         if keeps_log(self._layouts[number], job.protocol_class):
             budget = PacedBudget(job.saving.pace)
-            partition = TimedLoggedPartition(*common, job.batching, policy=job.saving.policy, budget=budget)
+            partition = TimedLoggedPartition(*common, job.batching, saving=job.saving, budget=budget)
         elif job.protocol_class.by_batch:
             partition = TimedBatchedPartition(*common, job.batching)
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition
@@ -15,7 +16,7 @@ class Inputs:
     the same record, which the coordinator decides once all of them have stopped."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._feed_of = feeds(job)
         self._ends: Mapping[int, int] | None = None
         self._feeds: dict[int, Feed] = {}
         self._sources: dict[int, Partition] = {}
@@ -26,7 +27,7 @@ class Inputs:
     def open(self, source: Partition) -> None:
         """A source is hosted now."""
         self._sources[source.number] = source
-        self._feeds[source.number] = feed_of(self._job, source.layout)
+        self._feeds[source.number] = self._feed_of(source.layout)
 
     def close_one(self, number: int) -> None:
         """This source is not hosted any more; nothing happens if it never was."""
@@ -37,7 +38,7 @@ class Inputs:
 
     def read(self, source: Partition) -> Read | None:
         """The next input of a source; None if there is nothing yet."""
-        position, until = source.next_input
+        position, until = source.source_input.span
         if self._ends and until is None:
             until = self._ends[source.layout.index]
             if position >= until:
@@ -66,10 +67,11 @@ class Inputs:
         self._feeds, self._sources = {}, {}
 
 
-def feed_of(job: Job, layout: PartitionLayout) -> Feed:
-    """The input of a source partition."""
+def feeds(job: Job) -> Callable[[PartitionLayout], Feed]:
+    """What makes the inputs of the source partitions of a slot: those in Kafka are read for all of them together."""
     if job.input.kind is InputKind.KAFKA:
+        from testbed.runtime.shared_input import SharedInput
         from testbed.runtime.topics import KafkaEvents
 
-        return KafkaEvents(job, layout)
-    return Generated(job, layout)
+        return partial(KafkaEvents, SharedInput(job))
+    return partial(Generated, job)

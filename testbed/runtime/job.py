@@ -14,7 +14,7 @@ from testbed.core.by_batch.cutting import Batching
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
 from testbed.core.partition import PartitionLimits
-from testbed.core.recovery import Global, Recovery
+from testbed.core.recovery import Global, RecoveryStrategy
 from testbed.operators import Delivery
 from testbed.output_log.in_parts import in_parts
 from testbed.output_log.policies import Saving
@@ -52,6 +52,7 @@ class JobInput:
     start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
                      source as fast as it can be
     broker, topic    Kafka: the broker, and its topic, which has as many partitions as the sources
+    batch_records    Kafka: so many events are an Arrow batch in one message; None: each event is a message, as JSON
     """
 
     kind: InputKind
@@ -60,6 +61,7 @@ class JobInput:
     rate: float = 10_000.0
     broker: Broker | None = None
     topic: str = INPUT
+    batch_records: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Job(TypedJson):
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     replication_ratio       of `partially-active`: the share of partitions that have an active copy
     replication_planner     and what chooses them (`models/replication`)
+    trim_every_s            how often a sink's copy drops output that its primary has published [s]
+    adapt_every_s           how often the partitions with a copy are chosen anew, by measured rates; None: never
     standby_hosts           the addresses of hosts whose slots all stand by at the start
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
@@ -104,6 +108,8 @@ class Job(TypedJson):
     saving                  of protocol output-log: when parts of states are saved
     store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
     store_endpoint          of S3, unless it is that of AWS
+    store_key_file          has the key of the run's objects, so that a second driver can read them; None: each driver
+                            draws its own, and there can be no second one
     """
 
     run_id: str
@@ -117,6 +123,8 @@ class Job(TypedJson):
     standby: int = 0
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
+    trim_every_s: float = 1.0
+    adapt_every_s: float | None = None
     standby_hosts: tuple[str, ...] = ()
     domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
     recovery: str = Global.name
@@ -133,10 +141,18 @@ class Job(TypedJson):
     limits: PartitionLimits = field(default_factory=PartitionLimits)
     saving: Saving = field(default_factory=Saving)
     store_endpoint: str | None = None
+    store_key_file: str | None = None
 
     def __post_init__(self) -> None:
         """Raises `BadInput` for what can't be run."""
-        for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
+        for name in (
+            "slots",
+            "parallelism",
+            "checkpoint_interval_s",
+            "batch_length_s",
+            "silence_limit_s",
+            "trim_every_s",
+        ):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
         if self.parallelism < self.slots and self.strategy not in (Blocking, QueryCentric):
@@ -157,7 +173,19 @@ class Job(TypedJson):
         strategy = self.brought_back_by()
         if self.strategy is QueryCentric:
             self._check_capacity(len(layout.partitions))
-        self._require_standby(layout, len(strategy.copied(layout)))
+        copies = len(strategy.copied(layout))
+        if self.adapt_every_s is not None:
+            copies = self._most_copies(strategy, layout, self.adapt_every_s)
+        self._require_standby(layout, copies)
+
+    def _most_copies(self, strategy: RecoveryStrategy, layout: Layout, adapt_every_s: float) -> int:
+        """How many copies there may be if plans follow the load: the first plan may have fewer than a later one."""
+        if adapt_every_s <= 0:
+            raise BadInput("adapt_every_s", adapt_every_s, "more than 0")
+        if not isinstance(strategy, PartiallyActive) or not 0 < strategy.budget(layout) < len(layout.partitions):
+            allowed = "left out unless some partitions have a copy and some have none: there is nothing to choose"
+            raise BadInput("adapt_every_s", adapt_every_s, allowed)
+        return strategy.budget(layout)
 
     def _require_standby(self, layout: Layout, copies: int) -> None:
         needed = standby_needed(layout, self.slots, copies)
@@ -171,11 +199,11 @@ class Job(TypedJson):
         return by_name(self.protocol)
 
     @property
-    def strategy(self) -> type[Recovery]:
+    def strategy(self) -> type[RecoveryStrategy]:
         """The class of the recovery strategy; raises `BadInput` for an unknown name."""
         return strategy_by_name(self.recovery)
 
-    def brought_back_by(self) -> Recovery:
+    def brought_back_by(self) -> RecoveryStrategy:
         """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
             return PartiallyActive(self.replication_ratio, self.replication_planner)

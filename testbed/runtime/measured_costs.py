@@ -7,6 +7,7 @@ slot that is gone they stay what they were.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from testbed.runtime.messages import SlotStatus
@@ -26,8 +27,9 @@ class _Sample:
 class MeasuredCosts:
     """`cores` has what each partition takes, by its number."""
 
-    def __init__(self) -> None:
-        self.cores: dict[int, float] = {}
+    def __init__(self, known: Mapping[int, float]) -> None:
+        """`known`: what was measured before."""
+        self.cores = dict(known)
         self._samples: dict[str, deque[_Sample]] = {}
 
     def note(self, worker: str, status: SlotStatus, now_s: float) -> None:

@@ -85,7 +85,7 @@ class Mesh:
     def grant(self, slot: int, grant: Grant) -> None:
         """Credit for a channel from another slot; nothing happens if that is gone."""
         if slot in self._receiving:
-            self._receiving[slot].send(CREDIT.pack(grant.channel, grant.epoch, grant.frames))
+            self._receiving[slot].send(CREDIT.pack(grant.channel, grant.epoch, grant.messages))
 
     def flush(self) -> None:
         """Send what the connections take now."""

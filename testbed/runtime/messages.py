@@ -33,7 +33,7 @@ class Peers:
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
-    reached    by partition that goes back or is promoted how far it has ever been (`Partition.progress`), as far as
+    reached    by partition that goes back or is promoted how far it has ever been (`standing.progress`), as far as
                that is known; nobody is named at the first start
     """
 
@@ -149,7 +149,7 @@ class SlotStatus:
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
-    progress   by partition how far it has come (`Partition.progress`)
+    progress   by partition how far it has come (`standing.progress`)
     loaded     the restored partitions that got their state since the last status
     reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end

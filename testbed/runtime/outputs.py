@@ -23,7 +23,8 @@ from testbed.runtime.job import Job, OutputKind
 from testbed.runtime.sinks import Files, Nowhere, Outlet
 
 T = TypeVar("T")
-MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
+MOST_UNWRITTEN = 32_768  # records that wait behind a writing: with one record a message, batches would tell too little
+MOST_PUBLICATIONS = 2  # under way, of a sink with exactly-once delivery
 MOST_BATCHES = 16  # under way, of a sink that publishes each batch by itself
 MOST_TOGETHER = (
     MOST_BATCHES  # numbers of one publication: a sink's copy brings all that it withheld when it is promoted,
@@ -136,7 +137,7 @@ class SinkOutput:
         self._publishes = layout.element == Sink(Delivery.EXACTLY_ONCE)
         self._outlet = outlet_of(job, layout)
         self._under_way, self._closed = 0, False
-        self._unwritten: list[pa.RecordBatch] = []
+        self._unwritten, self._unwritten_records = list[pa.RecordBatch](), 0
         self._unpublished: dict[int, Sequence[pa.RecordBatch]] = {}
         self._most_publications = MOST_BATCHES if job.protocol_class.by_batch else MOST_PUBLICATIONS
 
@@ -156,7 +157,7 @@ class SinkOutput:
         """Whether as much is under way as may be."""
         if self._publishes:
             return self._under_way + len(self._unpublished) >= self._most_publications
-        return self._under_way + len(self._unwritten) >= MOST_WRITES
+        return self._unwritten_records >= MOST_UNWRITTEN
 
     @property
     def empty(self) -> bool:
@@ -166,6 +167,7 @@ class SinkOutput:
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch, now or with others when the current writing is over."""
         self._unwritten.append(batch)
+        self._unwritten_records += batch.num_rows
         if not self._under_way:
             self._write_all()
 
@@ -185,7 +187,7 @@ class SinkOutput:
         )
 
     def _write_all(self) -> None:
-        batches, self._unwritten = self._unwritten, []
+        batches, self._unwritten, self._unwritten_records = self._unwritten, [], 0
         self._under_way += 1
         self._background.submit(partial(_attempted, partial(self._outlet.write, batches)), self._after_writing)
 

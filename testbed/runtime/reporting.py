@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from testbed.core import standing
 from testbed.core.by_batch.partition import is_muted
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
@@ -47,19 +48,26 @@ class Reporting:
         return SlotStatus(
             epoch=self._exchange.epoch,
             tallies={each.number: vars(each.tally) for each in here},
-            positions={each.number: each.position for each in here if isinstance(each.layout.element, Source)},
-            copied={e.number: e.position for e in restored if is_muted(e) and isinstance(e.layout.element, Source)},
+            positions={
+                each.number: each.source_input.position for each in here if isinstance(each.layout.element, Source)
+            },
+            copied={
+                e.number: e.source_input.position
+                for e in restored
+                if is_muted(e) and isinstance(e.layout.element, Source)
+            },
             finished=tuple(each.number for each in here if self._is_finished(each)),
             kept=self._storing.take_kept(),
             sent_bytes=self._exchange.sent_bytes,
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
-            ended=bool(here) and all(each.ended for each in here if isinstance(each.layout.element, Source)),
+            ended=bool(here)
+            and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
             caught_up=bool(here) and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
-            progress={each.number: each.progress for each in here},
+            progress={each.number: standing.progress(each) for each in here},
             loaded=self._catching_up.take_loaded(),
             reached=self._catching_up.take_reached(),
             costs={each.number: self._cost(each) for each in restored},
@@ -72,14 +80,16 @@ class Reporting:
         return Cost(is_muted(of), of.processing_s, checkpoint_s, records, of.input_bytes, of.retained_bytes)
 
     def _counts(self, here: Sequence[Partition]) -> Counts:
-        sent, processed = (sum(numbers) for numbers in zip((0, 0), *(each.counts for each in here), strict=True))
-        ended = all(each.ended for each in here if isinstance(each.layout.element, Source))
+        sent, processed = (
+            sum(numbers) for numbers in zip((0, 0), *(standing.counts(each) for each in here), strict=True)
+        )
+        ended = all(each.source_input.ended for each in here if isinstance(each.layout.element, Source))
         return Counts(self._exchange.epoch, self.asked, sent, processed, ended)
 
     def _is_finished(self, partition: Partition) -> bool:
         """Whether this is a sink that has put out everything."""
         return (
             isinstance(partition.layout.element, Sink)
-            and (partition.idle if self._cyclic else partition.finished)
+            and (partition.idle if self._cyclic else standing.finished(partition))
             and self._outputs.is_out(partition.number)
         )

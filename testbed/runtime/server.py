@@ -29,6 +29,7 @@ from testbed.operators import Sink
 from testbed.recovery import QueryCentric
 from testbed.runtime.admission import Admission, Fields
 from testbed.runtime.cost_reports import CostReports
+from testbed.runtime.following_load import following_load
 from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.runtime.guest import Guest
 from testbed.runtime.job import Job
@@ -47,6 +48,7 @@ from testbed.runtime.messages import (
 )
 from testbed.runtime.milestones import Milestones
 from testbed.runtime.missing_input import MissingInput
+from testbed.runtime.record_keeper import RecordKeeper
 from testbed.runtime.run_events import RunEvents
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
@@ -82,6 +84,7 @@ class Server:
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     partitions-absent            others go on without the input of these; a partition does so from this batch
     and partition-tentative      until it is restored
+    plan-changed                 others shall have a copy than before, because rates have changed
     queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
@@ -96,15 +99,20 @@ class Server:
     finished                     the output is complete: where that has the sources
     """
 
-    def __init__(self, job: Job, token: bytes, host: str, journal: Journal) -> None:
+    def __init__(self, job: Job, token: bytes, host: str, journal: Journal, store_key: bytes | None = None) -> None:
+        """`store_key`: with which the driver before, if there was one, has sealed what it wrote.
+
+        Raises `EnvironmentFailure` if that can't be read.
+        """
         self.selector = selectors.DefaultSelector()
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._validation = MessageValidation(self._layout)
         strategy = job.brought_back_by()
-        self._coordinator = Coordinator(
-            self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, job.tentative, job.standby_hosts
-        )
+        self._records = RecordKeeper(job.object_store(store_key))
+        found = self._records.found
+        given = job.slots, job.spare_lines, strategy, job.tentative, job.standby_hosts, found
+        self._coordinator = Coordinator(self._layout, job.protocol_class, *given)
         self._garbage = GarbageCollector(job.object_store(), journal)
         self._admission = Admission(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._admission.address
@@ -114,32 +122,37 @@ class Server:
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
-        self._costs = MeasuredCosts()
+        self._costs = MeasuredCosts({} if found is None else found.costs)
         self._cost_reports = CostReports(self._layout, self._guests, journal)
         self._measures_costs = isinstance(strategy, QueryCentric)
         if isinstance(strategy, QueryCentric):
             strategy.measured = self._costs.cores
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
-        self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
-        self._next_round_s = self._next_progress_s = 0.0
+        self._following_load = following_load(job, self._layout, self._coordinator, self.selector, journal)
+        self._draining = SourceEnds(self._layout, self._coordinator, self._guests, {} if found is None else found.ends)
+        beside = lambda: dict(self._draining.ends), lambda: dict(self._costs.cores)
+        self._records.keep(self._coordinator, self._layout, job.protocol_class.name, *beside)
+        self._next_round_s = self._next_progress_s = self._next_trim_s = 0.0
         self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
 
     def serve(self, stopping: Callable[[], bool]) -> bool:
         """Until the output is complete, which returns True, or it is stopping.
 
-        Raises `EnvironmentFailure` when no line of checkpoints is left, or slots do nothing but fail.
+        Raises `EnvironmentFailure` when no line of checkpoints is left, or slots do nothing but fail; `TakenOver` when
+        another driver has come.
         """
         while not stopping():
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
-            self._draining.look()
+            self._draining.look(self._records.ends)
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
             for guest in list(self._guests.values()):
                 guest.link.flush()
             if self._finished():
+                self._records.confirm()
                 self._tell_progress()
                 self._journal.record(Finished(self._positions()))
                 return True
@@ -158,12 +171,15 @@ class Server:
             guest.link.close()
         self._admission.close()
         self._garbage.close()
+        self._records.close()
+        if self._following_load is not None:
+            self._following_load.close()
 
     # What guests do.
 
     def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
         self._named += 1
-        guest = Guest(self.selector, connection, self._named, self)
+        guest = Guest(self.selector, connection, self._named, self, self._records.driver)
         self._guests[guest.name] = guest
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
@@ -245,6 +261,8 @@ class Server:
     def _on_clock(self, now_s: float) -> None:
         self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
+        if self._following_load is not None:
+            self._following_load.on_clock(now_s, [guest.status for guest in self._hosting_guests()])
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
                 self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
@@ -258,6 +276,9 @@ class Server:
             interval_s = self._job.checkpoint_interval_s
             self._next_round_s = now_s + (min(interval_s, DRAINING_ROUND_S) if self._draining.asked else interval_s)
             self._coordinator.on_round_due()
+        if now_s >= self._next_trim_s:
+            self._next_trim_s = now_s + self._job.trim_every_s
+            self._coordinator.on_trim_due()
         if now_s >= self._next_progress_s:
             self._next_progress_s = now_s + PROGRESS_S
             self._tell_progress()
@@ -285,7 +306,7 @@ class Server:
     def _carry_out(self) -> None:
         self._missing_input.look()
         self._waiting_queries.look()
-        for effect in self._coordinator.take_effects():
+        for effect in self._records.effects():
             match effect:
                 case Order(worker, partition, message):
                     self._run_events.order(message)

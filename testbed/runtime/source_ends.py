@@ -15,15 +15,20 @@ class SourceEnds:
     input then end where the furthest of them is, also if they are restored in the meantime. The copies of sources have
     their say, too, since a promoted one goes on from where it is.
 
+    Nobody is told where sources end before that is written where a second driver finds it: output may rest on it.
+
     asked   whether the run was asked to end
+    ends    where the sources end, by the index of their partition; empty until that is decided
     """
 
-    def __init__(self, layout: Layout, coordinator: Coordinator, guests: Mapping[str, Guest]) -> None:
-        """`guests`: those who are there, at any time."""
-        self.asked = False
+    def __init__(
+        self, layout: Layout, coordinator: Coordinator, guests: Mapping[str, Guest], ends: Mapping[int, int]
+    ) -> None:
+        """`guests`: those who are there, at any time; `ends`: as the driver before has decided."""
+        self.asked, self.ends = False, dict(ends)
         self._layout, self._coordinator, self._guests = layout, coordinator, guests
         self._held = set[int]()
-        self._ends: dict[int, int] = {}
+        self._written = bool(ends)
 
     def ask(self) -> None:
         """The run shall end."""
@@ -32,12 +37,16 @@ class SourceEnds:
     def on_epoch(self) -> None:
         """A recovery begins: slots know nothing of sources that stop, and are told before any source goes on."""
         self._held.clear()
-        if self._ends:
+        if self._written:
             self._tell_all()
 
-    def look(self) -> None:
-        """See whether the slots can stop their sources; once all have, decide where they end."""
-        if not self.asked or self._ends or self._coordinator.phase is not Phase.RUNNING:
+    def look(self, written: Mapping[int, int]) -> None:
+        """See whether the slots can stop their sources. Once all have, decide where they end, and once that is written,
+        tell them; `written` is what is."""
+        if self.ends and not self._written and written == self.ends:
+            self._written = True
+            self._tell_all()
+        if not self.asked or self.ends or self._coordinator.phase is not Phase.RUNNING:
             return
         epoch = self._coordinator.epoch
         hosting = [self._guests[name] for name in self._coordinator.placement.hosting]
@@ -52,8 +61,7 @@ class SourceEnds:
         for guest in (*hosting, *copying):
             for number, at in (guest.status.positions | guest.status.copied).items():
                 index = self._layout.partitions[number].index
-                self._ends[index] = max(at, self._ends.get(index, at))
-        self._tell_all()
+                self.ends[index] = max(at, self.ends.get(index, at))
 
     def _hold(self, guests: list[Guest]) -> None:
         """Each is told once to stop its sources."""
@@ -64,4 +72,4 @@ class SourceEnds:
 
     def _tell_all(self) -> None:
         for guest in self._guests.values():
-            guest.say(Drain(self._ends))
+            guest.say(Drain(self.ends))

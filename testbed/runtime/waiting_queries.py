@@ -6,14 +6,14 @@ from journal.events.testbed import CostsMeasured, FellBack, QueriesWaiting
 from journal.writer import Journal
 from testbed.core.coordinator import Coordinator
 from testbed.core.layout import Layout
-from testbed.recovery import QueryCentric, Recovery
+from testbed.recovery import QueryCentric, RecoveryStrategy
 from testbed.recovery.query_partitions import priority_of, queries_of
 
 
 class WaitingQueries:
     """Of a run that recovers query by query; of another it has nothing to tell."""
 
-    def __init__(self, layout: Layout, coordinator: Coordinator, strategy: Recovery, journal: Journal) -> None:
+    def __init__(self, layout: Layout, coordinator: Coordinator, strategy: RecoveryStrategy, journal: Journal) -> None:
         self._strategy = strategy if isinstance(strategy, QueryCentric) else None
         self._coordinator, self._journal = coordinator, journal
         self._names = [each.name for each in layout.partitions]

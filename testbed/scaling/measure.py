@@ -106,7 +106,8 @@ class _Bench:
         self, spec: NexmarkSpec, layout: Layout, protocol: type[Protocol], store: ObjectStore, rows: int
     ) -> None:
         self._layout, self._store, self._block = layout, store, BLOCK_EVENTS[rows]
-        schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(records_per_message=rows)
+        schemas = [channel.schema for channel in layout.channels]
+        limits = PartitionLimits(records_per_message=rows, messages_in_range=1)  # a cost by message is asked for
         count = len(layout.partitions)
         self._partitions = [Partition(p, count, schemas, protocol, limits) for p in layout.partitions]
         for partition, at in zip(self._partitions, initial_line(layout), strict=True):

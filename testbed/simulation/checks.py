@@ -19,7 +19,7 @@ from testbed.simulation.invariants import Invariants
 from testbed.simulation.logged import LoggedChecks
 from testbed.simulation.network import Network
 from testbed.simulation.storage import Storage
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import SimulatedWorker
 
 
 class Checks:
@@ -28,19 +28,20 @@ class Checks:
     batches   of runs by batch
     copies    of runs with active copies
     logged    of partitions that keep an output log
+    untold    whether nobody has been told yet what the coordinator wants: then they know less than it does
     """
 
     def __init__(
         self,
         layout: Layout,
         protocol: type[Protocol],
-        coordinator: Coordinator,
         network: Network,
-        workers: Sequence[Worker],
+        workers: Sequence[SimulatedWorker],
         storage: Storage,
         limits: PartitionLimits,
         batching: Batching,
         expected: Counter[tuple] | None,
+        coordinator: Coordinator,
     ) -> None:
         """`workers`: those that the coordinator listens to, at any time; `expected`: what a run without faults
         publishes, if that is known."""
@@ -49,9 +50,13 @@ class Checks:
         self.batches = Invariants(layout, coordinator, network, workers, limits)
         self.copies = CopyInvariants(layout, coordinator, network, workers, limits.frames_in_flight)
         self.logged = LoggedChecks()
+        self.untold = False
 
     def after_step(self) -> None:
         """One event has happened."""
+        if self.untold:
+            self.batches.all_changed()
+            return
         if self._by_batch:
             self.batches.check()
         if self._has_copies:
@@ -62,7 +67,7 @@ class Checks:
         if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
             self.copies.check_state(partition)
 
-    def of_effect(self, worker: Worker, partition: Partition, effect: PartitionEffect) -> None:
+    def of_effect(self, worker: SimulatedWorker, partition: Partition, effect: PartitionEffect) -> None:
         """A partition wants this, and it has not been done yet."""
         if isinstance(partition, BatchedPartition):
             self.copies.check_effect(partition, effect)

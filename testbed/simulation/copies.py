@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
-
-import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
 from testbed.core.layout import Layout
+from testbed.core.standing import counts
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import SimulatedWorker
 
 
 class CopyInvariantBroken(AftershockError):
@@ -27,7 +25,12 @@ class CopyInvariants:
     """Everything raises `CopyInvariantBroken`. `compared` counts the states of copies that were held against others."""
 
     def __init__(
-        self, layout: Layout, coordinator: Coordinator, network: Network, workers: Sequence[Worker], credit: int
+        self,
+        layout: Layout,
+        coordinator: Coordinator,
+        network: Network,
+        workers: Sequence[SimulatedWorker],
+        credit: int,
     ) -> None:
         """`workers`: those that the coordinator listens to, at any time; `credit`: the limit of each channel."""
         self._layout, self._coordinator, self._network = layout, coordinator, network
@@ -52,7 +55,7 @@ class CopyInvariants:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is tentative")
             if not copied.muted:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is not muted")
-            kept, stable = copied.retained.number, self._coordinator.history.stable[number].number
+            kept, stable = copied.sending.retained.number, self._coordinator.history.stable[number].number
             if kept > max(stable, worker.restored[number]):
                 raise CopyInvariantBroken(
                     f"the copy of {copied.layout.name} retains from {kept}, and {stable} is stable"
@@ -68,7 +71,7 @@ class CopyInvariants:
     def check_state(self, partition: BatchedPartition) -> None:
         """At the end of a batch every exact life and every copy of a partition has the same state."""
         known = self._compared_at.get(partition) == (partition.epoch, partition.batch)
-        if known or partition.tentative or not partition.at_border:
+        if known or partition.tentative or not partition.intake.at_border:
             return
         self._compared_at[partition] = partition.epoch, partition.batch
         key, state = (partition.number, partition.batch), _content(partition)
@@ -83,8 +86,10 @@ class CopyInvariants:
         for number, known in self._coordinator.copies.of.items():
             copied = named[known.worker].partitions[number]
             primary = named[self._coordinator.placement.worker_of(number) or ""].partitions[number]
-            if copied.inputs and copied.counts != primary.counts:
-                raise CopyInvariantBroken(f"the copy of {primary.layout.name} is at {copied.counts}: {primary.counts}")
+            if copied.inputs and counts(copied) != counts(primary):
+                raise CopyInvariantBroken(
+                    f"the copy of {primary.layout.name} is at {counts(copied)}: {counts(primary)}"
+                )
 
     def _check_channel(self, channel: int, number: int, copied: BatchedPartition, everybody_knows: bool) -> None:
         """No credit is lost or made on a link to a copy, and each has both of its ends once all have heard of it."""
@@ -93,27 +98,25 @@ class CopyInvariants:
             sender = worker.partitions.get(number)
             if worker.name != name or not isinstance(sender, BatchedPartition) or is_muted(sender):
                 continue
-            epoch, credit = sender.copy_ends.get(channel, (-1, 0))
-            if epoch != copied.receives_in(channel):
+            epoch, credit = sender.sending.copies.ends.get(channel, (-1, 0))
+            if epoch != copied.intake.epoch(channel):
                 if everybody_knows:
                     raise CopyInvariantBroken(f"the copy of {copied.layout.name} gets nothing on channel {channel}")
             else:
-                under_way, owed = self._network.under_way(channel, epoch), copied.owes(channel)
+                under_way, owed = self._network.under_way(channel, epoch), copied.intake.owes(channel)
                 if credit + under_way + owed != self._credit:
                     found = f"{credit} left, {under_way} under way, {owed} queued"
                     raise CopyInvariantBroken(f"channel {channel} to a copy: of {self._credit} there are {found}")
 
 
 def _content(partition: BatchedPartition) -> bytes:
-    """The state of a partition; asking a copy of it, since asking changes what it has yet to tell."""
-    states = {name: copy.deepcopy(state).everything() for name, state in partition.states.items()}
-    return pickle.dumps((_sorted(states), partition.counts))
+    """The state of a partition."""
+    states = {name: state.content() for name, state in partition.processing.states.items()}
+    return pickle.dumps((_sorted(states), counts(partition)))
 
 
 def _sorted(value: Any) -> Any:
     """A value that is the same whatever the order of keys."""
     if isinstance(value, dict):
         return sorted(((repr(key), _sorted(each)) for key, each in value.items()), key=lambda pair: pair[0])
-    if isinstance(value, list) and value and all(isinstance(each, pa.RecordBatch) for each in value):
-        return pa.Table.from_batches(value).to_pydict()  # however the rows are cut to pieces
     return [_sorted(each) for each in value] if isinstance(value, tuple | list) else value

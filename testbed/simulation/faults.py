@@ -9,7 +9,8 @@ from enum import Enum
 from random import Random
 
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.simulation.workers import Worker
+from testbed.core.standing import aligning, replaying
+from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.store import MemoryStore
 
 
@@ -58,20 +59,20 @@ class FaultSchedule:
         return self._pending.popleft()
 
 
-def is_moment(moment: CrashMoment, workers: Sequence[Worker], coordinator: Coordinator) -> bool:
+def is_moment(moment: CrashMoment, workers: Sequence[SimulatedWorker], coordinator: Coordinator) -> bool:
     """Whether a fault that waits for this moment may strike now."""
     partitions = [partition for worker in workers for partition in worker.partitions.values()]
     match moment:
         case CrashMoment.ANY:
             return True
         case CrashMoment.ALIGNING:
-            return any(partition.aligning for partition in partitions)
+            return any(aligning(partition) for partition in partitions)
         case CrashMoment.STORING:
             return any(worker.storing for worker in workers)
         case CrashMoment.RESTORING:
             return coordinator.phase is Phase.RESTORING and coordinator.epoch > 1
         case CrashMoment.REPLAYING:
-            return any(partition.replaying for partition in partitions)
+            return any(replaying(partition) for partition in partitions)
 
 
 def spoil(store: MemoryStore, among: Set[str], random: Random) -> bool:

@@ -15,7 +15,7 @@ from testbed.core.partition import PartitionLimits
 from testbed.simulation.network import Network
 from testbed.simulation.retained import RetainedMemory
 from testbed.simulation.tentative import TentativeChecks
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import SimulatedWorker
 
 
 class InvariantBroken(AftershockError):
@@ -34,7 +34,7 @@ class Invariants:
         layout: Layout,
         coordinator: Coordinator,
         network: Network,
-        workers: Sequence[Worker],
+        workers: Sequence[SimulatedWorker],
         limits: PartitionLimits,
     ) -> None:
         """`workers`: those that the coordinator listens to, at any time."""
@@ -44,7 +44,7 @@ class Invariants:
         self._feeding = frozenset[int]()
         self.tentative = TentativeChecks(layout)
         self._changed, self._all_changed = set[int](), True
-        self._placed: dict[int, tuple[Worker, BatchedPartition]] = {}
+        self._placed: dict[int, tuple[SimulatedWorker, BatchedPartition]] = {}
         self._channels = [{channel.id for channel in (*p.inputs, *p.outputs)} for p in layout.partitions]
 
     def changed(self, number: int) -> None:
@@ -72,7 +72,7 @@ class Invariants:
                 self._check_channel(channel, self._placed[channel.sender], self._placed[channel.receiver])
         self._changed, self._all_changed = set(), False
 
-    def _find_placed(self) -> dict[int, tuple[Worker, BatchedPartition]]:
+    def _find_placed(self) -> dict[int, tuple[SimulatedWorker, BatchedPartition]]:
         """The partitions that live where the coordinator has them."""
         down, lives = self._coordinator.down, self._coordinator.lives
         return {
@@ -82,7 +82,7 @@ class Invariants:
             if isinstance(partition, BatchedPartition) and number not in down and partition.epoch == lives[number]
         }
 
-    def _check_tentative(self, worker: Worker, partition: BatchedPartition) -> None:
+    def _check_tentative(self, worker: SimulatedWorker, partition: BatchedPartition) -> None:
         """Who is tentative misses something."""
         if partition.tentative:
             orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
@@ -90,9 +90,9 @@ class Invariants:
             others = {number for number, (_, each) in self._placed.items() if each.tentative} - {partition.number}
             self.tentative.check(partition, informed, self._coordinator.down, others)
 
-    def _check_partition(self, worker: Worker, partition: BatchedPartition) -> None:
+    def _check_partition(self, worker: SimulatedWorker, partition: BatchedPartition) -> None:
         """Retained is what lies after the stable line; who fails is known to those who send to it."""
-        name, kept = partition.layout.name, partition.retained.number
+        name, kept = partition.layout.name, partition.sending.retained.number
         stable = self._coordinator.history.stable[partition.number].number
         if kept > max(stable, worker.restored[partition.number]):
             raise InvariantBroken(f"{name} retains what is after checkpoint {kept}, and {stable} is stable")
@@ -101,26 +101,29 @@ class Invariants:
         if kept < stable and self._coordinator.phase is Phase.RUNNING:
             raise InvariantBroken(f"{name} still retains what is after checkpoint {kept}, and {stable} is stable")
         failed = {each.id for each in partition.outputs if each.receiver in self._coordinator.down}
-        if partition.unheard != failed:
-            raise InvariantBroken(f"{name} takes {set(partition.unheard)} for unheard, which {failed} are")
+        if partition.sending.unheard != failed:
+            raise InvariantBroken(f"{name} takes {set(partition.sending.unheard)} for unheard, which {failed} are")
 
     def _check_channel(
-        self, channel: Channel, sending: tuple[Worker, BatchedPartition], receiving: tuple[Worker, BatchedPartition]
+        self,
+        channel: Channel,
+        sending: tuple[SimulatedWorker, BatchedPartition],
+        receiving: tuple[SimulatedWorker, BatchedPartition],
     ) -> None:
         """Both ends agree on the epoch once they have heard of it, and no credit is lost or made."""
         (one, sender), (other, receiver) = sending, receiving
-        epoch, expected = sender.sends_in(channel.id), receiver.receives_in(channel.id)
+        epoch, expected = sender.sending.epoch(channel.id), receiver.intake.epoch(channel.id)
         if epoch != expected:
             if not one.orders and not other.orders:
                 raise InvariantBroken(f"channel {channel.id}: sent in epoch {epoch}, received in {expected}")
             return
-        under_way, owed = self._network.under_way(channel.id, epoch), receiver.owes(channel.id)
-        credit = sender.credit(channel.id)
+        under_way, owed = self._network.under_way(channel.id, epoch), receiver.intake.owes(channel.id)
+        credit = sender.sending.credit(channel.id)
         if credit + under_way + owed != self._credit:
             of = f"{credit} left, {under_way} under way, {owed} queued"
             raise InvariantBroken(f"channel {channel.id}: of a credit of {self._credit} there are {of}")
 
-    def check_stored(self, worker: Worker, checkpoint: Checkpoint, last_batch: int, out: int) -> None:
+    def check_stored(self, worker: SimulatedWorker, checkpoint: Checkpoint, last_batch: int, out: int) -> None:
         """A sink's checkpoint goes to the store once all output up to its last batch is out.
 
         `out`: the number of the last output that is out.
@@ -137,7 +140,7 @@ class Invariants:
         lost = {each.number for each in self._layout.partitions if each.name in names} - there
         self._feeding = self._layout.with_upstream(lost)
 
-    def check_restored(self, worker: Worker, number: int) -> None:
+    def check_restored(self, worker: SimulatedWorker, number: int) -> None:
         """A strategy that restores parts leaves exact survivors alone, unless something could not be read, or lost
         partitions need input that nothing else has. A copy is none, be it that it could not be made."""
         there = worker.partitions.get(number)

@@ -44,7 +44,10 @@ class Network:
 
     def under_way(self, channel: int, epoch: int) -> int:
         """How many frames of an epoch are under way."""
-        return sum(frame.epoch == epoch for frames in self._both(channel) for frame in frames)
+        frames, to_copy = self._both(channel)
+        if not frames and not to_copy:  # most channels at most moments, and this is asked after every step
+            return 0
+        return sum(frame.epoch == epoch for frame in (*frames, *to_copy))
 
     def send(self, frame: Frame, to_copy: bool = False) -> None:
         """Raises `ContentChanged`."""
@@ -70,9 +73,9 @@ class Network:
             sender = partitions.get(channel.sender)
             if sender is None or is_muted(sender):
                 continue
-            self.lose(channel.id, sender.sends_in(channel.id))
-            if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
-                self.lose(channel.id, sender.copy_ends[channel.id][0])
+            self.lose(channel.id, sender.sending.epoch(channel.id))
+            if isinstance(sender, BatchedPartition) and channel.id in sender.sending.copies.ends:
+                self.lose(channel.id, sender.sending.copies.ends[channel.id][0])
 
     def _both(self, channel: int) -> tuple[deque[Frame], deque[Frame]]:
         """What is under way on a channel, and what to a copy of its receiver."""
@@ -84,6 +87,8 @@ class Network:
             return
         number = frame.sequence if frame.kind is FrameKind.DATA else border_of(frame)
         known = self._contents.setdefault((frame.channel, frame.kind, number), frame)
+        if known is frame:
+            return
         if replace(known, epoch=0, batch=None) != replace(frame, epoch=0, batch=None) or known.batch != frame.batch:
             raise ContentChanged(f"frame {number} of channel {frame.channel} is not what it was before")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from weakref import WeakKeyDictionary
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.retained import HELD_UP_AT
-from testbed.core.by_batch.segments import Segment, held_bytes
+from testbed.core.by_batch.segments import RetainedSegment, held_bytes
 from testbed.core.partition import PartitionLimits
+
+NOTHING = (0, 0)
 
 
 class TooMuchRetained(AftershockError):
@@ -23,19 +24,20 @@ class RetainedMemory:
     def __init__(self, limits: PartitionLimits) -> None:
         self._most = limits.retained_bytes
         self._before: dict[tuple[int, int], int] = {}
-        self._counted = WeakKeyDictionary[
-            Segment, tuple[int, int]
-        ]()  # of each segment how many frames, and their bytes
+        # Of each segment in memory how many frames were counted, and their bytes.
+        self._counted: dict[tuple[int, int], dict[RetainedSegment, tuple[int, int]]] = {}
 
     def check(self, partition: BatchedPartition) -> None:
         """Whenever something has happened to it. Raises `TooMuchRetained`."""
         name, life = partition.layout.name, (partition.number, partition.epoch)
-        in_memory = [each for each in partition.retained.segments if each.frames]
+        in_memory = [each for each in partition.sending.retained.segments if each.frames]
         if self._most is None:
             if in_memory:
                 raise TooMuchRetained(f"{name} keeps output that nobody asks for")
             return
-        held = sum(self._held(each) for each in in_memory if not each.stored)
+        counted = self._counted.get(life, {})
+        now = {each: _held(each, counted.get(each, NOTHING)) for each in in_memory if not each.stored}
+        held, self._counted[life] = sum(size for _, size in now.values()), now
         before = self._before.get(life, 0)
         if held > before > HELD_UP_AT * self._most:
             raise TooMuchRetained(f"{name} had {before} bytes of retained output in memory and now has {held}")
@@ -44,26 +46,29 @@ class RetainedMemory:
 
     def check_left(self, partition: BatchedPartition, stored: Collection[str]) -> None:
         """At the end, with all keys of the store: of this life it has what the partition may need, and no more."""
-        begin, end = partition.retained.stem.split("{}")
+        begin, end = partition.sending.retained.stem.split("{}")
         left = {key for key in stored if key.startswith(begin) and key.endswith(end)}
-        if left != partition.retained.keys:
-            raise TooMuchRetained(f"{partition.layout.name} has {sorted(left)}, and needs {partition.retained.keys}")
+        if left != partition.sending.retained.keys:
+            raise TooMuchRetained(
+                f"{partition.layout.name} has {sorted(left)}, and needs {partition.sending.retained.keys}"
+            )
 
-    def _held(self, segment: Segment) -> int:
-        """The bytes of its frames. They are only ever added, so that those that are new are counted."""
-        count, size = self._counted.get(segment, (0, 0))
-        frames = segment.frames or []
-        if len(frames) == count:
-            return size
-        size += sum(held_bytes(frame) for frame in frames[count:])
-        self._counted[segment] = len(frames), size
-        return size
-
-    def _check_read_back(self, partition: BatchedPartition, in_memory: list[Segment]) -> None:
+    def _check_read_back(self, partition: BatchedPartition, in_memory: list[RetainedSegment]) -> None:
         """One segment for the receiver of a channel, and one for its copy."""
-        read_back = Counter(each.channel for each in in_memory if each.stored)
-        for channel, segments in read_back.items():
-            if segments > 1 + (channel in partition.copy_ends):
+        stored = [each.channel for each in in_memory if each.stored]
+        if not stored:
+            return
+        for channel, segments in Counter(stored).items():
+            if segments > 1 + (channel in partition.sending.copies.ends):
                 raise TooMuchRetained(
                     f"{partition.layout.name} has more than one segment of channel {channel} read back"
                 )
+
+
+def _held(segment: RetainedSegment, counted: tuple[int, int]) -> tuple[int, int]:
+    """How many frames it has, and their bytes. They are only ever added, so that those that are new are counted."""
+    count, size = counted
+    frames = segment.frames or []
+    if len(frames) == count:
+        return counted
+    return len(frames), size + sum(held_bytes(frame) for frame in frames[count:])

@@ -30,6 +30,7 @@ from testbed.core.control import (
 )
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import (
+    CoordinatorEffect,
     Delete,
     Discard,
     Fetch,
@@ -48,7 +49,7 @@ from testbed.core.effects import (
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
-from testbed.core.recovery import Recovery
+from testbed.core.recovery import RecoveryStrategy
 from testbed.operators import Source
 from testbed.output_log.partition import LoggedPartition, keeps_log
 from testbed.output_log.policies import OpensOnly, Policy
@@ -58,7 +59,7 @@ from testbed.simulation.faults import Fault, FaultSchedule, is_moment, spoil
 from testbed.simulation.network import Network
 from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
 from testbed.simulation.storage import Storage
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.store import UnreadableObject
 
 RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
@@ -81,7 +82,7 @@ class Simulation:
         refusals: float = 0.0,
         timers: float = 0.2,
         observer: Observer | None = None,
-        recovery: Recovery | None = None,
+        recovery: RecoveryStrategy | None = None,
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
         standby: int = 0,
@@ -96,7 +97,8 @@ class Simulation:
         `policy`: of partitions that keep an output log.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
-        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
+        self._new_coordinator = partial(Coordinator, layout, protocol, slots, spare_lines, recovery, tentative)
+        self.coordinator = self._new_coordinator()
         self._batching = batching or Batching(10, 2)
         if recovery is not None and recovery.from_sources:
             self._batching = replace(self._batching, per_checkpoint=None)
@@ -118,10 +120,11 @@ class Simulation:
         self._lost: deque[str] = deque()
         self._spoiling = self._ruining = self._falls_back = False
         self._fallback_epoch = 0
-        self.workers: list[Worker] = []
-        self._isolated: list[Worker] = []
-        world = layout, protocol, self.coordinator, self.network, self.workers, self._storage
-        self.checks = Checks(*world, self._limits, self._batching, expected)
+        self.workers: list[SimulatedWorker] = []
+        self._isolated: list[SimulatedWorker] = []
+        rest = self.network, self.workers, self._storage, self._limits, self._batching, expected
+        self._new_checks = partial(Checks, layout, protocol, *rest)
+        self.checks = self._new_checks(self.coordinator)
         for _ in range(slots + standby):
             self._join()
 
@@ -160,7 +163,7 @@ class Simulation:
             events += [(self._timer, worker, number) for worker in self.workers for number in worker.partitions]
         return events
 
-    def _queues(self, worker: Worker) -> tuple[tuple[deque, Callable], ...]:
+    def _queues(self, worker: SimulatedWorker) -> tuple[tuple[deque, Callable], ...]:
         """What is under way, and what happens when the first of it arrives."""
         return (
             (worker.orders, self._order),
@@ -169,7 +172,7 @@ class Simulation:
             (worker.publishing, self._publish),
         )
 
-    def _ready(self, worker: Worker, partition: Partition) -> list[tuple]:
+    def _ready(self, worker: SimulatedWorker, partition: Partition) -> list[tuple]:
         """What a partition can do by itself."""
         if partition.wants_input:
             return [(self._read, worker, partition)]
@@ -182,16 +185,16 @@ class Simulation:
         for worker in self._everyone():
             self._at(worker, self.layout.channels[frame.channel].receiver, Partition.on_frame, frame)
 
-    def _step(self, worker: Worker, partition: Partition, channel: int) -> None:
+    def _step(self, worker: SimulatedWorker, partition: Partition, channel: int) -> None:
         self._at(worker, partition.number, Partition.step, channel)
 
-    def _read(self, worker: Worker, partition: Partition) -> None:
+    def _read(self, worker: SimulatedWorker, partition: Partition) -> None:
         batches = self._inputs[partition.layout.operator][partition.layout.index]
-        position, _ = partition.next_input
+        position, _ = partition.source_input.span
         batch = batches[position] if position < len(batches) else None
         self._at(worker, partition.number, Partition.on_input, batch, position + 1, position + 1 >= len(batches))
 
-    def _timer(self, worker: Worker, number: int) -> None:
+    def _timer(self, worker: SimulatedWorker, number: int) -> None:
         on_own_time = self.protocol.on_own_time and self._random.random() < 0.7
         self._at(worker, number, Partition.on_timer if on_own_time else Partition.on_progress)
 
@@ -199,7 +202,7 @@ class Simulation:
         self.coordinator.on_round_due()
         self._coordinate()
 
-    def _message(self, worker: Worker) -> None:
+    def _message(self, worker: SimulatedWorker) -> None:
         message = decode_message(worker.messages.popleft())
         if isinstance(message, Stored) and message.epoch == self.coordinator.epoch:
             self._observer.known(message.checkpoint)
@@ -212,7 +215,7 @@ class Simulation:
         self.coordinator.on_lost(self._lost.popleft())
         self._coordinate()
 
-    def _order(self, worker: Worker) -> None:
+    def _order(self, worker: SimulatedWorker) -> None:
         self.checks.batches.all_changed()
         number, data = worker.orders.popleft()
         message = decode_message(data)
@@ -242,14 +245,14 @@ class Simulation:
             return BatchedPartition(layout, count, self._schemas, self.protocol, self._limits, self._batching)
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
 
-    def _stored(self, worker: Worker) -> None:
+    def _stored(self, worker: SimulatedWorker) -> None:
         """The store does what a partition has asked for."""
         number, asked = worker.storing.popleft()
         if reply := self._storage.carry_out(asked):
             event, arguments = reply
             self._at(worker, number, event, *arguments)
 
-    def _publish(self, worker: Worker) -> None:
+    def _publish(self, worker: SimulatedWorker) -> None:
         number, output = worker.publishing.popleft()
         if self._storage.publish(number, output):
             self.checks.published(self.outcome.published)
@@ -288,7 +291,7 @@ class Simulation:
         self._join()
 
     def _join(self) -> None:
-        worker = Worker(f"worker-{self.outcome.joined}")
+        worker = SimulatedWorker(f"worker-{self.outcome.joined}")
         self.outcome.joined += 1
         self.workers.append(worker)
         self.coordinator.on_joined(worker.name)
@@ -296,7 +299,7 @@ class Simulation:
 
     # Effects.
 
-    def _at(self, worker: Worker, number: int, event: Callable, *arguments: object) -> None:
+    def _at(self, worker: SimulatedWorker, number: int, event: Callable, *arguments: object) -> None:
         """Something happens to a partition, in the way of its kind, if the worker has it."""
         self.checks.batches.changed(number)
         partition = worker.partitions.get(number)
@@ -305,7 +308,7 @@ class Simulation:
             self.checks.after_event(partition)
             self._carry_out(worker, partition)
 
-    def _carry_out(self, worker: Worker, partition: Partition) -> None:
+    def _carry_out(self, worker: SimulatedWorker, partition: Partition) -> None:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
             self.checks.of_effect(worker, partition, effect)
@@ -331,9 +334,13 @@ class Simulation:
             for each in self._everyone():
                 self._at(each, sender, Partition.on_credit, grant)
 
+    def _effects(self) -> list[CoordinatorEffect]:
+        """What the coordinator wants that may be done now."""
+        return self.coordinator.take_effects()
+
     def _coordinate(self) -> None:
         self.checks.batches.all_changed()
-        for effect in self.coordinator.take_effects():
+        for effect in self._effects():
             match effect:
                 case Order(name, partition, message):
                     found = [worker for worker in self.workers if worker.name == name]
@@ -366,7 +373,7 @@ class Simulation:
 
     # Looking around.
 
-    def _everyone(self) -> list[Worker]:
+    def _everyone(self) -> list[SimulatedWorker]:
         return self.workers + self._isolated
 
     def _finished(self) -> bool:
@@ -375,7 +382,7 @@ class Simulation:
             return False
         return all(
             is_muted(partition)
-            or (partition.idle and (partition.ended or not isinstance(partition.layout.element, Source)))
+            or (partition.idle and (partition.source_input.ended or not isinstance(partition.layout.element, Source)))
             for worker in self.workers
             for partition in worker.partitions.values()
         )

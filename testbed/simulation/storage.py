@@ -25,7 +25,7 @@ class Storage:
 
     def carry_out(self, asked: Store | Spill | Fetch | Discard) -> Reply | None:
         """Do what a partition has asked of the store; None if it hears nothing of that."""
-        refused = self._random.random() < self._refusals
+        refused = self.refuses()
         match asked:
             case Store(of) if refused:
                 return Partition.on_store_failed, (of.epoch, of.number)
@@ -43,6 +43,10 @@ class Storage:
             case Discard(keys):
                 self.delete(keys)
         return None
+
+    def refuses(self) -> bool:
+        """Whether the store refuses what it is asked to write now."""
+        return self._random.random() < self._refusals
 
     def read(self, order: Restore) -> dict[str, bytes]:
         """The objects that a partition needs to go back, by key. Raises `UnreadableObject`."""

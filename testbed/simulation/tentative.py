@@ -36,7 +36,7 @@ class TentativeChecks:
 
         `informed`: whether no order is under way to it about that. Otherwise what it missed may be back.
         """
-        if partition.retained.has_other_than(FrameKind.DATA, FrameKind.BORDER):
+        if partition.sending.retained.has_other_than(FrameKind.DATA, FrameKind.BORDER):
             raise TentativeBroken(f"{partition.layout.name} retains what is tentative")
         life = partition.number, partition.epoch
         if life in self._seen:

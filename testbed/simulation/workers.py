@@ -10,7 +10,7 @@ from testbed.core.partition import Partition
 
 
 @dataclass
-class Worker:
+class SimulatedWorker:
     """A process with partitions.
 
     partitions   by number

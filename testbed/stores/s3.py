@@ -27,8 +27,13 @@ CALLING = Config(
 PATIENCE_S, AGAIN_S = 120.0, 1.0  # for what must be read
 MOST_DELETED = 1000  # by one request
 MISSING = {"NoSuchKey", "404"}
+TAKEN, AT_ONCE = {"PreconditionFailed", "412"}, {"ConditionalRequestConflict", "409"}
 
 T = TypeVar("T")
+
+
+class WrittenAtOnce(EnvironmentFailure):
+    """Two writers create an object at the same time: S3 tells one of them to ask again."""
 
 
 class S3Store(ObjectStore):
@@ -81,6 +86,22 @@ class S3Store(ObjectStore):
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         body = b"".join(pieces)  # it may have to be sent again
         self._ask(f"the object {key} can't be written", self._client.put_object, Key=self._prefix + key, Body=body)
+
+    def _create(self, key: str, sealed: bytes) -> bool:
+        created = partial(self._created, key, sealed)
+        return retry(created, WrittenAtOnce, interval_s=AGAIN_S, limit_s=self._patience_s)
+
+    def _created(self, key: str, sealed: bytes) -> bool:
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=sealed, IfNoneMatch="*")
+        except (BotoCoreError, ClientError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            if code in TAKEN:
+                return False
+            if code in AT_ONCE:
+                raise WrittenAtOnce(f"the object {key} can't be written: {error}", "try again") from error
+            raise self._failure(f"the object {key} can't be written", str(error)) from error
+        return True
 
     def _read(self, key: str) -> bytes:
         fetch = partial(self._tried, f"the object {key} can't be read", lambda: self._fetched(key))

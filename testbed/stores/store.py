@@ -10,7 +10,7 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -50,6 +50,13 @@ class ObjectStore(ABC):
         self._write(key, sealed)
         return sealed.length
 
+    def create(self, key: str, content: bytes) -> bool:
+        """Write a small object unless there is one with this key; returns whether it did. Of several writers one wins.
+
+        Raises `EnvironmentFailure` if the store refuses; then the object may be there all the same.
+        """
+        return self._create(key, b"".join(_Sealed(Seal(self._store_key, key), [content])))
+
     def get(self, key: str) -> bytes:
         """Read an object; raises `UnreadableObject` if it is missing, or not as a member of the run wrote it."""
         found = self._read(key)
@@ -65,6 +72,9 @@ class ObjectStore(ABC):
         try:
             if self.get(key) != content:
                 raise UnreadableObject(key, "it differs")
+            if self.create(key, content):
+                allowed = "one that creates an object only if there is none (S3: If-None-Match)"
+                raise EnvironmentFailure("the store creates an object that is there already", f"use {allowed}")
         except UnreadableObject as error:
             raise EnvironmentFailure(str(error), "look at the store") from error
         self.delete(key)
@@ -91,6 +101,9 @@ class ObjectStore(ABC):
     def _write(self, key: str, pieces: Iterable[Piece]) -> None: ...
 
     @abstractmethod
+    def _create(self, key: str, sealed: bytes) -> bool: ...
+
+    @abstractmethod
     def _read(self, key: str) -> bytes: ...
 
 
@@ -109,6 +122,9 @@ class MemoryStore(ObjectStore):
 
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         self.objects[key] = b"".join(pieces)
+
+    def _create(self, key: str, sealed: bytes) -> bool:
+        return self.objects.setdefault(key, sealed) is sealed
 
     def _read(self, key: str) -> bytes:
         if key not in self.objects:
@@ -136,8 +152,25 @@ class DirectoryStore(ObjectStore):
             raise EnvironmentFailure(f"the objects in {self._root} can't be listed: {error}", "look there") from error
 
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
+        with self._written_beside(key, pieces) as (partial, path):
+            partial.replace(path)
+
+    def _create(self, key: str, sealed: bytes) -> bool:
+        with self._written_beside(key, [sealed]) as (partial, path):
+            try:
+                path.hardlink_to(partial)  # unlike a rename, it replaces nothing
+            except FileExistsError:
+                return False
+            finally:
+                partial.unlink()
+        return True
+
+    @contextmanager
+    def _written_beside(self, key: str, pieces: Iterable[Piece]) -> Iterator[tuple[Path, Path]]:
+        """A file with these pieces, safe on the disk, and the place where it is to go."""
         path = self._root / key
-        partial = path.with_name(f".{os.getpid()}.{path.name}")
+        # The number of the process says who was writing, but containers of one host may have the same one.
+        partial = path.with_name(f".{os.getpid()}.{uuid4().hex}.{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.unlink(missing_ok=True)
@@ -145,7 +178,7 @@ class DirectoryStore(ObjectStore):
                 for some in _gathered(pieces):
                     _write_all(file.fileno(), some)
                 os.fsync(file.fileno())
-            partial.replace(path)
+            yield partial, path
         except OSError as error:
             with suppress(OSError):
                 partial.unlink()

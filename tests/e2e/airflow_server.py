@@ -72,13 +72,19 @@ def wait(what: str, met: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def served_airflow(home: Path, **variables: str) -> Iterator[Server]:
+def home_of_its_own(home: Path, **variables: str) -> Iterator[None]:
+    """Results and Airflow are below this folder, and no setting of another Airflow counts; `variables` are set, too."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
             patch.delenv(name)
-        patch.setenv("AFTERSHOCK_HOME", str(home))
-        for name, value in variables.items():
+        for name, value in {"AFTERSHOCK_HOME": str(home), **variables}.items():
             patch.setenv(name, value)
+        yield
+
+
+@contextmanager
+def served_airflow(home: Path, **variables: str) -> Iterator[Server]:
+    with home_of_its_own(home, **variables):
         port = free_port()
         process = subprocess.Popen(
             [PROGRAM, "serve", "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -26,8 +26,7 @@ from results.regression import records
 from results.runs import store
 from results.summary.findings import REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION, TABLES
-from tests.unit.results.protection import runs as protected_runs
-from tests.unit.results.protection.runs import QUERY, TASK
+from tests.unit.results.protection.runs import write_fast_and_safe
 from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
@@ -113,10 +112,7 @@ def write_protections() -> None:
     for number, more_s in enumerate(MORE_S):
         started_ns = START_NS - (100 + number) * 86_400 * 10**9
         seen = {"service_rate": 1000.0 + 20 * more_s, "started_ns": started_ns}
-        fast = {"engine": QUERY, "useful_s": 90.0, "checkpoint_s": 10.0, "costs_s": (10.0 + more_s, 9.0)}
-        safe = {"engine": TASK, "useful_s": 80.0, "checkpoint_s": 20.0, "costs_s": (4.0 + more_s, 4.2)}
-        protected_runs.write_run(f"fast-{number}", **fast, **seen)
-        protected_runs.write_run(f"safe-{number}", **safe, **seen)
+        write_fast_and_safe(number, (10.0 + more_s, 9.0), (4.0 + more_s, 4.2), **seen)
 
 
 def write_night(number: int, utilization: float) -> store.Run:
@@ -149,7 +145,7 @@ def write_regression() -> None:
         "sentences": ["utilization became worse: 0.81 to 0.712 (-12.1 %)"],
     }  # fmt: skip
     document = {"regression_id": REGRESSION, "recorded_ns": START_NS, "verdict": "worse", "experiments": [entry]}
-    records.keep(document, {"regression": [row], "change_points": [change]})
+    records.keep(records.RecordedComparison.model_validate(document), {"regression": [row], "change_points": [change]})
 
 
 def write_reproduction() -> None:

@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import expect
 
 from infra.processes import MARK
-from results.tables.schema import LEDGER_CLASSES
+from results.tables.schema import LedgerClass
 from tests import by_the_clock
-from tests.e2e.airflow_server import api_server
+from tests.e2e.airflow_server import api_server, home_of_its_own
 from tests.e2e.browser import CHROMIUM, PATIENCE_S, logged_in_browser, screenshot
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
@@ -37,11 +37,9 @@ WITHOUT_9092 = (*UNSHARED, sys.executable, "-c", OCCUPY)
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
-        monkeypatch.delenv(name)
-    yield tmp_path
+def home(tmp_path):
+    with home_of_its_own(tmp_path):
+        yield tmp_path
     assert processes_of(tmp_path) == []
 
 
@@ -87,7 +85,7 @@ def test_a_run_under_kills_keeps_the_contract(home):
 
     ledger = document["ledger"]
     assert ledger["window"] == pytest.approx(70)
-    assert sum(ledger[name] for name in LEDGER_CLASSES) == pytest.approx(ledger["window"], rel=1e-9)
+    assert sum(ledger[name] for name in LedgerClass) == pytest.approx(ledger["window"], rel=1e-9)
     assert ledger["useful"] > 0
     assert ledger["restart"] > 0
     measured = document["utilization"]["measured"]
@@ -169,7 +167,7 @@ def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
     verdicts = {verdict["check"]: verdict["verdict"] for verdict in document["verdicts"]}
     assert set(by_the_clock.others(verdicts).values()) == {"pass"}, document["verdicts"]
     assert process.returncode == (0 if set(verdicts.values()) == {"pass"} else 1)
-    assert sum(document["ledger"][name] for name in LEDGER_CLASSES) == pytest.approx(40)
+    assert sum(document["ledger"][name] for name in LedgerClass) == pytest.approx(40)
     (recovery,) = document["recoveries"]
     assert recovery["restart"] > 0
     assert (document["quality"]["lost"], document["quality"]["duplicated"]) == (0, 0)
@@ -182,7 +180,7 @@ def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
         page = context.new_page()
         page.goto(f"{server}/aftershock/runs/{document['run_id']}")
         expect(page.locator("[data-drawn-ms]")).to_have_count(4)
-        expect(page.locator(".facts")).to_contain_text("coordinated")
+        expect(page.locator("[aria-labelledby=setting] .facts")).to_contain_text("coordinated")
         page.locator("#table-partition_checkpoints summary").click()
         expect(page.locator("#table-partition_checkpoints").get_by_role("cell", name="round").first).to_be_visible()
         screenshot(page, "run-testbed", full_page=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from experiments import spec
 from results.checks import validate
 from results.summary import index
 from results.views.report import write_report
-from tests.e2e.airflow_server import api_server
+from tests.e2e.airflow_server import api_server, home_of_its_own
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot
 from tests.e2e.example_run import (
     DAG_RUN,
@@ -37,10 +36,7 @@ from tests.e2e.web import request
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an Airflow API server of its own, over a store with a run that was judged, and a failed one."""
     home = tmp_path_factory.mktemp("pages")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
-            patch.delenv(name)
-        patch.setenv("AFTERSHOCK_HOME", str(home))
+    with home_of_its_own(home):
         run = write_run("wordcount-one")
         validate(run, spec.load())
         write_report(run, spec.load())

@@ -114,7 +114,10 @@ def make_store() -> Stored:
     entry = where | {"verdict": "worse", "candidates": ["whole"], "baseline": ["victim"], "pinned": False}
     document = {"regression_id": REGRESSION, "recorded_ns": 1, "verdict": "worse", "asked_for": None}
     document["experiments"] = [entry | {"sentences": ["utilization became worse"]}]
-    return Stored(*runs, records.keep(document, {"regression": [row], "change_points": [change]}).root)
+    kept = records.keep(
+        records.RecordedComparison.model_validate(document), {"regression": [row], "change_points": [change]}
+    )
+    return Stored(*runs, kept.root)
 
 
 def _run(run_id: str) -> store.Run:

@@ -22,7 +22,7 @@ def is_told(_: Stored, path: Path) -> str:
     if len(found) + len(damaged) != (1 if os.path.lexists(path.with_name(records.DOCUMENT)) else 0):
         raise AssertionError(f"{len(found)} comparisons are read and {len(damaged)} damaged")
     records.set_aside()
-    written(found)
+    written([each.to_json() for each in found])
     try:
         rows = records.Regression(REGRESSION, path.parent).rows("regression")
         if not all(set(row) >= set(COMPARISON_SCHEMAS["regression"].names) for row in rows):

@@ -36,10 +36,11 @@ def pages_of(path: Path, random: Random) -> tuple[str, str]:
 def feed(session: Session) -> None:
     from fastapi.testclient import TestClient  # Airflow takes seconds to import: not for who feeds other fuzzers
 
-    from tests.unit.plugins.server import airflow_in, api_server_over, session_token
+    from tests.unit.plugins.server import airflow_in, pages_behind_airflow, session_token, show_store
 
     with temporary_home() as folder, airflow_in(folder), pytest.MonkeyPatch.context() as patch:
-        server = api_server_over(store.home(), patch)
+        show_store(store.home(), patch)
+        server = pages_behind_airflow()
         files = sorted(files_of(make_store()))
         for number, random in enumerate(session.draws()):
             browser = TestClient(server, cookies={"_token": session_token()}, follow_redirects=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,20 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.spec import ClusterSpec
-from infra import credentials
 from infra.cluster import HANDLE_FILE, Driver, Handle
-from infra.launch import BROKER_PORT
-from infra.local import LocalDriver, lay_out
-from infra.services import gateway, kafka, startup
+from infra.local import LocalDriver
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
 from spark_jobs.streaming.job import STATE_STORE
+from tests.integration.lone_broker import lone_broker, new_run_id
 
 ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)
-
-
-def new_run_id() -> str:
-    return f"test-{uuid.uuid4().hex[:8]}"
 
 
 @contextmanager
@@ -54,21 +47,8 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def broker(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     """A cluster of which only the broker runs; the tests of a module share it and leave it up."""
-    root: Path = tmp_path_factory.mktemp("broker")
-    try:
-        with startup.one_at_a_time():
-            handle = lay_out(ONE_WORKER, new_run_id(), root)
-            logs = handle.directory(handle.gateway.name) / "logs"
-            logs.mkdir(parents=True)
-            handle.save()  # who has no handle is cleaned away
-            credentials.make(root)
-            gateway.start_broker(driver, handle)
-        gateway.wait_port(handle.gateway.address, BROKER_PORT, logs / "broker.log")
-        kafka.wait_ready(handle.kafka, logs / "broker.log")
+    with lone_broker(driver, tmp_path_factory.mktemp("broker")) as handle:
         yield handle
-    finally:
-        if (root / HANDLE_FILE).exists():
-            driver.destroy(Handle.load(root))
 
 
 @pytest.fixture(scope="module")

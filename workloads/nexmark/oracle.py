@@ -35,6 +35,11 @@ count(DISTINCT {0}) AS all_{0}s,
 count(DISTINCT {0}) FILTER (WHERE price < 10000) AS low_{0}s,
 count(DISTINCT {0}) FILTER (WHERE price BETWEEN 10000 AND 999999) AS middle_{0}s,
 count(DISTINCT {0}) FILTER (WHERE price > 999999) AS high_{0}s"""
+WINNING = """WITH winning AS (
+    SELECT a.id AS auction, a.ms AS opens, a.expires AS closes, a.seller, a.category, b.bidder, b.price,
+        row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.ms, b.offset, b.partition) AS rank
+    FROM {auction} a, {bid} b WHERE b.auction = a.id AND b.ms BETWEEN a.ms AND a.expires
+)"""
 STATISTICS = f"{COUNTS}, {DISTINCT.format('bidder')}, {DISTINCT.format('auction')} FROM {{bid}}"
 
 Q = NexmarkQuery
@@ -44,6 +49,10 @@ SQL = {
     Q.Q2: f"{ONE_RECORD}, auction, price FROM {{bid}} WHERE auction - auction DIV 123 * 123 = 0",
     Q.Q3: f"""{BOTH_RECORDS} AS key, y.name, y.city, y.state, x.id AS auction FROM {{auction}} x, {{person}} y
         WHERE x.category = 10 AND (y.state = 'OR' OR y.state = 'ID' OR y.state = 'CA') AND y.id = x.seller""",
+    Q.Q4: f"""{WINNING} SELECT closes DIV $window_ms * $window_ms AS start_ms,
+            closes DIV $window_ms * $window_ms + $window_ms AS end_ms, string(category) AS key,
+            sum(price) / count(price) AS average
+        FROM winning WHERE rank = 1 GROUP BY 1, 2, 3""",
     Q.Q5: """WITH counts AS (
             SELECT pane * $slide_ms AS start_ms, auction
             FROM {bid} LATERAL VIEW explode(sequence(ms DIV $slide_ms - $panes + 1, ms DIV $slide_ms)) AS pane
@@ -53,16 +62,21 @@ SQL = {
             FROM counts GROUP BY start_ms, auction
         )
         SELECT start_ms, start_ms + $window_ms AS end_ms, string(auction) AS key, bids FROM ranked WHERE rank = 1""",
+    Q.Q6: f"""{WINNING}, latest AS (
+            SELECT closes DIV $window_ms * $window_ms AS start_ms, seller, price,
+                row_number() OVER (
+                    PARTITION BY seller, closes DIV $window_ms ORDER BY closes DESC, auction DESC) AS age
+            FROM winning WHERE rank = 1
+        )
+        SELECT start_ms, start_ms + $window_ms AS end_ms, string(seller) AS key, sum(price) / count(price) AS average
+        FROM latest WHERE age <= 10 GROUP BY 1, 2, 3""",
     Q.Q7: f"""WITH ranked AS (
             SELECT *, rank() OVER (PARTITION BY {TUMBLING} ORDER BY price DESC) AS rank FROM {{bid}}
         ) {ONE_WINDOW}, place AS key, auction, bidder, price FROM ranked WHERE rank = 1""",
     Q.Q8: f"""{BOTH_RECORDS} AS key, y.id AS person, y.name, x.id AS auction FROM {{auction}} x, {{person}} y
         WHERE x.seller = y.id AND x.ms DIV $window_ms = y.ms DIV $window_ms""",
-    Q.Q9: """WITH ranked AS (
-            SELECT a.ms AS start_ms, a.expires AS end_ms, string(a.id) AS key, b.bidder, b.price,
-                row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.ms, b.offset, b.partition) AS rank
-            FROM {auction} a, {bid} b WHERE b.auction = a.id AND b.ms BETWEEN a.ms AND a.expires
-        ) SELECT start_ms, end_ms, key, bidder, price FROM ranked WHERE rank = 1""",
+    Q.Q9: f"""{WINNING} SELECT opens AS start_ms, closes AS end_ms, string(auction) AS key, bidder, price
+        FROM winning WHERE rank = 1""",
     Q.Q10: f"""{ONE_RECORD}, auction, bidder, price, left(string(due), 10) AS day, substr(string(due), 12, 5) AS minute
         FROM {{bid}}""",
     Q.Q11: """WITH gaps AS (

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from workloads import results
-from workloads.nexmark import join_queries, record_queries, window_queries
+from workloads.nexmark import auction_queries, join_queries, record_queries, window_queries
 from workloads.nexmark.feed import NexmarkEvents
 
 QUERIES: dict[NexmarkQuery, Callable[[NexmarkEvents], DataFrame]] = {
@@ -22,10 +22,12 @@ QUERIES: dict[NexmarkQuery, Callable[[NexmarkEvents], DataFrame]] = {
     NexmarkQuery.Q1: record_queries.q1,
     NexmarkQuery.Q2: record_queries.q2,
     NexmarkQuery.Q3: join_queries.q3,
+    NexmarkQuery.Q4: auction_queries.q4,
     NexmarkQuery.Q5: window_queries.q5,
+    NexmarkQuery.Q6: auction_queries.q6,
     NexmarkQuery.Q7: window_queries.q7,
     NexmarkQuery.Q8: join_queries.q8,
-    NexmarkQuery.Q9: window_queries.q9,
+    NexmarkQuery.Q9: auction_queries.q9,
     NexmarkQuery.Q10: record_queries.q10,
     NexmarkQuery.Q11: window_queries.q11,
     NexmarkQuery.Q12: window_queries.q12,

@@ -40,30 +40,6 @@ def q7(feed: NexmarkEvents) -> DataFrame:
     )
 
 
-def q9(feed: NexmarkEvents) -> DataFrame:
-    """The highest bid of each auction while it is open, the earliest of equal ones; no auction outlasts a window."""
-    opened = feed.auctions.withColumn("closes", F.timestamp_millis("expires"))
-    auctions = timely(opened, "closes").alias("a")
-    bids = timely(feed.bids).alias("b")
-    longest = F.expr(f"INTERVAL {feed.spec.window_ms} MILLISECONDS")
-    while_open = (
-        (F.col("b.auction") == F.col("a.id"))
-        & F.col("b.date_time").between(F.col("a.date_time"), F.col("a.closes"))
-        & (F.col("b.date_time") >= F.col("a.closes") - longest)
-    )
-    pairs = auctions.join(bids, while_open).select(
-        F.col("a.id").alias("auction"),
-        F.col("a.date_time").alias("opens"),
-        "a.closes",
-        "b.bidder",
-        "b.price",
-        F.struct("b.price", -F.col("b.due_ms"), -F.col("b.offset"), -F.col("b.partition")).alias("rank"),
-    )
-    won = pairs.groupBy("auction", "opens", "closes").agg(F.max_by(F.struct("bidder", "price"), "rank").alias("won"))
-    window = F.struct(F.col("opens").alias("start"), F.col("closes").alias("end"))
-    return by_window(won.withColumn("window", window), F.col("auction"), "won.bidder", "won.price")
-
-
 def q11(feed: NexmarkEvents) -> DataFrame:
     """Bids of each bidder in each session, which ends after `window_s` without a bid."""
     session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")

@@ -99,7 +99,7 @@ class DataflowEngine(Engine):
             raise BadInput(f"engine.{problem.field}", problem.value, problem.allowed) from None
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
-        job = testbed_job(self.experiment, handle, checkpoint_of(handle), run.run_id)
+        job = testbed_job(self.experiment, handle, Path(checkpoint_of(handle)), run.run_id)
         return self._submit_driver(PROGRAMS / "testbed" / "driver.py", job, handle, run)
 
     def pace(self) -> Pace:
@@ -122,7 +122,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
     job = _job(experiment, run_id, experiment.engine.objects_of(run_id) or str(store), handle.kafka)
     domains = {handle.hosts[name].address: of for name, of in _domains(experiment).items()}
     standby = tuple(handle.hosts[name].address for name in standby_hosts(experiment))
-    return replace(job, domains=domains, standby_hosts=standby)
+    return replace(job, domains=domains, standby_hosts=standby, store_key_file=str(handle.store_key))
 
 
 def standby_hosts(experiment: Experiment) -> tuple[str, ...]:
@@ -161,6 +161,8 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         capacity=engine.capacity,
         replication_ratio=engine.replication_ratio_run,
         replication_planner=engine.replication_planner_run.value,
+        trim_every_s=engine.trim_every_run_s,
+        adapt_every_s=engine.adapt_every_s,
         cpu_limit=engine.cpu_limit,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=broker),
@@ -171,5 +173,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         checkpoint_interval_s=engine.checkpoint_interval_s,
         batch_length_s=engine.batch_length_run_s,
         limits=PartitionLimits(records_per_message=engine.records_per_message_run),
-        saving=Saving(engine.log_extent, engine.log_replay, CheckPacing(*engine.check_pace_run_s)),
+        saving=Saving(
+            engine.log_extent, engine.log_replay, CheckPacing(*engine.check_pace_run_s), engine.log_failure_rate
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,14 +154,29 @@ def calibration_path(handle: Handle) -> Path:
 
 
 def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
-    """Where driver and executors bind, what they may use, and where they find the Kafka connector."""
-    connector = ":".join(str(jar) for jar in ensure_jars().connector)
+    """Where driver and executors bind, what they may use, and where they find the Kafka connector.
+
+    The hosts of a borrowed cluster do not have the connector: they get it from the driver.
+    """
+    jars = [str(jar) for jar in ensure_jars().connector]
+    connector = ":".join(jars)
     address = handle.gateway.address
+    there = {"spark.executor.extraClassPath": connector}
     return {
         "spark.driver.host": address,
         "spark.driver.bindAddress": address,
         "spark.driver.extraClassPath": connector,
-        "spark.executor.extraClassPath": connector,
+        **(_brought_along(experiment, jars) if handle.is_borrowed else there),
         "spark.executor.cores": str(experiment.cluster.worker_cores),
         "spark.executor.memory": f"{experiment.cluster.worker_memory_mb}m",
+    }
+
+
+def _brought_along(experiment: Experiment, jars: Sequence[str]) -> dict[str, str]:
+    """The jars, and an executor for each worker and no more: others may use the same cluster."""
+    return {
+        "spark.jars": ",".join(jars),
+        "spark.cores.max": str(experiment.cores),
+        "spark.executor.instances": str(experiment.cluster.workers),
+        "spark.dynamicAllocation.enabled": "false",
     }

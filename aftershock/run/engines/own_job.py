@@ -65,7 +65,7 @@ def _folder(handle: Handle) -> Path:
     return Path(handle.root) / JOB
 
 
-def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path) -> dict[str, str]:
+def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path | str) -> dict[str, str]:
     """What the placeholders in a job's arguments stand for, by name (`experiments.workloads.PLACEHOLDERS`)."""
     job = experiment.workload
     return {

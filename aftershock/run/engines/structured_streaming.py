@@ -78,7 +78,7 @@ class StructuredStreaming(Engine):
         return BatchReads()
 
 
-def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> JobConfig:
+def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path | str, event_log: Path) -> JobConfig:
     """The query driver's configuration."""
     return JobConfig(
         broker=handle.kafka,
@@ -92,6 +92,6 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
     )
 
 
-def checkpoint_of(handle: Handle) -> Path:
-    """The folder of a query's checkpoints, which every host sees."""
-    return Path(handle.root) / STORE / "checkpoint"
+def checkpoint_of(handle: Handle) -> str:
+    """The folder of a query's checkpoints, which every host sees: a path, or a URL on a cluster that is borrowed."""
+    return handle.checkpoints or str(Path(handle.root) / STORE / "checkpoint")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from experiments.wording import significant
 from results.checks.check import ASKED_OF, Check, has_copies
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
@@ -29,7 +30,7 @@ CHECKS = (
         subject=cost,
         rules=lambda evidence: [between("relative", 0, MOST)],
         observed=lambda found: (
-            f"{found['own_us'].iat[0]:.1f} µs a record, primaries {found['primary_us'].iat[0]:.1f} µs"
+            f"{significant(found['own_us'].iat[0])} µs a record, primaries {significant(found['primary_us'].iat[0])} µs"
         ),
         expected=lambda evidence: f"at most {MOST:g} times what a record costs the primaries",
         asks=f"a record costs copies at most {MOST:g} times the CPU time that it costs their primaries",

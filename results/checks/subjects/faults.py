@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.fault_kinds import FaultKind
+from experiments.wording import significant
 from results.checks.check import ASKED_OF, Check, has_faults
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
@@ -82,7 +83,8 @@ CHECKS: tuple[Check, ...] = (
             between("late_s", 0, evidence.experiment.lateness_limit_s, share=0.99),
         ],
         observed=lambda frame: (
-            f"{frame['late_s'].quantile(0.99) * 1e3:.2f} ms off at p99, {frame['late_s'].max() * 1e3:.2f} at most, "
+            f"{significant(frame['late_s'].quantile(0.99) * 1e3)} ms off at p99, "
+            f"{significant(frame['late_s'].max() * 1e3)} at most, "
             f"{len(frame)} faults"
         ),
         expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",
@@ -130,7 +132,7 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: f"p {frame['p_value'].min():.2g} in the worst of {len(frame)} tests",
         expected=lambda evidence: f"p {LEAST_CHANCE:g} or more: the plan could have come from its laws",
         asks="the plan could have come from its laws: p is at least .0001 in every test",
-        asked_of="a fault process that can be held against its law",
+        asked_of="a fault process that can be compared with its law",
         applies=lambda experiment: any(process.shows_its_law for process in experiment.faults.processes),
     ),
     Check(

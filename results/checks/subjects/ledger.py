@@ -1,12 +1,15 @@
-"""The ledger accounts for the whole window, once, by a clock that was steady."""
+"""The ledger accounts for the whole window, once, by a clock that was steady; a saturating load leaves no idle time."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from results.checks.check import Check
+from experiments.wording import percent, significant
+from results.checks.check import ASKED_OF, Check, is_to_be_busy
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set
+from results.predictions.replays import MOST_IDLE
+from results.tables.schema import LedgerClass
 
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
 
@@ -30,6 +33,13 @@ def ledger_joints(evidence: Evidence) -> pd.DataFrame:
     return pd.DataFrame({"gap_ns": [start - end for end, start in zip(ends, starts, strict=True)]})
 
 
+def idle_share(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: the share of the ledger's time in which the query waited for input."""
+    segments = evidence.rows("ledger", "the ledger has no segments")
+    idle_s = segments.loc[segments["class"] == LedgerClass.IDLE, "seconds"].sum()
+    return pd.DataFrame({"idle": [float(idle_s / segments["seconds"].sum())]})
+
+
 def clock(evidence: Evidence) -> pd.DataFrame:
     """Return one row: by how much the wall clock was moved while the window was measured [s]."""
     moved_s = evidence.the_run()["clock_step_s"]
@@ -44,8 +54,11 @@ CHECKS: tuple[Check, ...] = (
         table="ledger",
         subject=ledger_sum,
         rules=lambda evidence: [between("relative_gap", 0, evidence.experiment.tolerances.ledger_share)],
-        observed=lambda frame: f"{frame['sum_s'].iat[0]:.3f} s of {frame['window_s'].iat[0]:.3f} s",
-        expected=lambda evidence: f"equal within {evidence.experiment.tolerances.ledger_share:.2%}",
+        observed=lambda frame: (
+            f"{significant(abs(frame['sum_s'].iat[0] - frame['window_s'].iat[0]))} s off in a window of"
+            f" {significant(frame['window_s'].iat[0])} s"
+        ),
+        expected=lambda evidence: f"equal within {percent(evidence.experiment.tolerances.ledger_share)}",
         asks="the classes of the ledger add up to the window (`tolerances.ledger_share`)",
     ),
     Check(
@@ -58,11 +71,22 @@ CHECKS: tuple[Check, ...] = (
         asks="the stretches of the ledger have no gaps and no overlaps",
     ),
     Check(
+        name="load.saturated",
+        table="ledger",
+        subject=idle_share,
+        rules=lambda evidence: [between("idle", 0, MOST_IDLE)],
+        observed=lambda frame: f"idle for {percent(frame['idle'].iat[0])} of the window",
+        expected=lambda evidence: f"at most {MOST_IDLE:.0%}",
+        asks="a saturating load leaves the query idle for at most 5 % of the window",
+        asked_of=ASKED_OF[is_to_be_busy],
+        applies=is_to_be_busy,
+    ),
+    Check(
         name="clock.steady",
         table="runs",
         subject=clock,
         rules=lambda evidence: [between("clock_step_s", 0, MOST_STEP_S)],
-        observed=lambda frame: f"the wall clock was moved by {frame['clock_step_s'].iat[0] * 1e3:,.2f} ms",
+        observed=lambda frame: f"the wall clock was moved by {significant(frame['clock_step_s'].iat[0] * 1e3)} ms",
         expected=lambda evidence: f"{MOST_STEP_S * 1e3:g} ms at most: all times in the tables are the wall clock's",
         asks="the wall clock moved by at most 5 ms against the monotonic clock",
     ),

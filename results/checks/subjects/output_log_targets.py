@@ -10,11 +10,14 @@ nothing of a replay, in which nothing is saved, is between them. No time suffice
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
 from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
+from experiments.wording import significant
 from results.checks.check import Check, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
@@ -38,9 +41,14 @@ def has_replay_target(experiment: Experiment) -> bool:
 
 def follows_model(experiment: Experiment) -> bool:
     """Whether windows of the workload that the model knows are saved only when they open."""
-    targets = has_extent_target(experiment) or has_replay_target(experiment)
-    workload = experiment.workload
-    return described(experiment) and not targets and isinstance(workload, CecPricesSpec) and workload.window_records > 1
+    engine, workload = experiment.engine, experiment.workload
+    saves_again = (engine.log_extent, engine.log_replay, engine.log_failure_rate) != (None, None, None)
+    return (
+        described(experiment)
+        and not saves_again
+        and isinstance(workload, CecPricesSpec)
+        and workload.window_records > 1
+    )
 
 
 def reports(evidence: Evidence) -> pd.DataFrame:
@@ -122,30 +130,45 @@ def _extent(items: float, size: int, probability: float) -> float:
     return extent(items, size, probability)
 
 
+def _within_target(
+    column: str,
+    subject: Callable[[Evidence], pd.DataFrame],
+    applies: Callable[[Experiment], bool],
+    *,
+    most: str,
+    would: str,
+    grown: str,
+    besides: str = "",
+) -> Check:
+    """The check of a target: `most` is its symbol, and `would` says what a recovery would do with at most so many."""
+    return Check(
+        name=f"output_logs.{column}",
+        table="output_logs",
+        subject=subject,
+        rules=lambda evidence: [between("share", 0, 1)],
+        observed=lambda frame: (
+            f"{len(frame):,} reports, at most {significant(frame['share'].max())} of what is allowed"
+        ),
+        expected=lambda evidence: f"at most {most} and {grown} since the report before, in each",
+        asks=f"a recovery would {would}, and those since the previous report; only reports with time to"
+        f" spare count (at most {SPENT:.0%} of CI in every CP spent{besides})",
+        asked_of=f"`engine.log_{column}`",
+        applies=applies,
+    )
+
+
 CHECKS: tuple[Check, ...] = (
-    Check(
-        name="output_logs.extent",
-        table="output_logs",
-        subject=extents,
-        rules=lambda evidence: [between("share", 0, 1)],
-        observed=lambda frame: f"{len(frame):,} reports, at most {frame['share'].max():.2f} of what is allowed",
-        expected=lambda evidence: "at most Q and what the log has grown by since the report before, in each",
-        asks="a recovery would read at most Q entries, and those since the report before, where there was time enough"
-        f" (at most {SPENT:.0%} of CI in every CP spent, Q not below the open windows)",
-        asked_of="`engine.log_extent`",
-        applies=has_extent_target,
+    _within_target(
+        "extent",
+        extents,
+        has_extent_target,
+        most="Q",
+        would="read at most Q entries",
+        grown="what the log has grown by",
+        besides=", Q not below the open windows",
     ),
-    Check(
-        name="output_logs.replay",
-        table="output_logs",
-        subject=replays,
-        rules=lambda evidence: [between("share", 0, 1)],
-        observed=lambda frame: f"{len(frame):,} reports, at most {frame['share'].max():.2f} of what is allowed",
-        expected=lambda evidence: "at most U and what was taken in since the report before, in each",
-        asks="a recovery would replay at most U records, and those since the report before, where there was time enough"
-        f" (at most {SPENT:.0%} of CI in every CP spent)",
-        asked_of="`engine.log_replay`",
-        applies=has_replay_target,
+    _within_target(
+        "replay", replays, has_replay_target, most="U", would="replay at most U records", grown="what was taken in"
     ),
     Check(
         name="output_logs.modelled_extent",
@@ -156,8 +179,8 @@ CHECKS: tuple[Check, ...] = (
         expected=lambda evidence: "what the model has for the age of the oldest window",
         asks="in the last report a recovery would read as many entries as the model has for windows that are saved only"
         f" when they open; the age of the oldest one is beyond its limits in {CHANCE:.1%} of runs",
-        asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent` and"
-        " `engine.log_replay`",
+        asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent`,"
+        " `engine.log_replay` and `engine.log_failure_rate`",
         applies=follows_model,
     ),
 )

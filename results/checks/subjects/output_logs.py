@@ -6,6 +6,7 @@ import pandas as pd
 
 from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
+from experiments.wording import percent
 from models.open_windows import open_windows
 from results.checks.check import Check, keeps_output_log
 from results.checks.evidence import Evidence
@@ -46,9 +47,9 @@ CHECKS: tuple[Check, ...] = (
         table="output_logs",
         subject=windows,
         rules=lambda evidence: [between("off", 0, TOLERANCE)],
-        observed=lambda frame: f"{frame['open_windows'].iat[0]:,} open, {frame['off'].iat[0]:.2%} off",
+        observed=lambda frame: f"{frame['open_windows'].iat[0]:,} open, {percent(frame['off'].iat[0])} off",
         expected=lambda evidence: f"as many as the model has for the records taken in, within {TOLERANCE:.0%}",
-        asks="in the last report so many windows are open as follows from items, window and records, within 1 %",
+        asks="in the last report, the number of open windows follows from items, window and records, within 1 %",
         asked_of=f"protocol `output-log`, workload `cec-prices` with {FEWEST_ITEMS:,} items or more",
         applies=described,
     ),

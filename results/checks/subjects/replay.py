@@ -5,14 +5,20 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.recovery_modes import RecoveryMode
+from experiments.wording import significant
 from results.checks.check import ASKED_OF, Check, is_replayed
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
 from results.checks.subjects.tables import row_count, value_rules
 from results.summary.findings import REPLAY_MODEL, took_effect
+from results.tables.schema import LedgerClass
 
 ROUNDING_S = 0.01  # of sums over a window
-CLASSES = {"down_s": ["detect", "restart"], "warm_up_s": ["warm-up"], "lost_s": ["lost"]}
+CLASSES = {
+    "down_s": [LedgerClass.DETECT, LedgerClass.RESTART],
+    "warm_up_s": [LedgerClass.WARM_UP],
+    "lost_s": [LedgerClass.LOST],
+}
 CURVES = ("measured", "replayed")
 
 
@@ -118,7 +124,7 @@ def _must_have_rows(evidence: Evidence) -> list[int]:
     if evidence.experiment.engine.recovery_run is RecoveryMode.TASK:
         return []
     process = evidence.process
-    amid = {s.fault for outage in process.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
+    amid = {s.fault for outage in process.ledger.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
     return [strike.fault for strike in process.strikes if strike.fault not in amid]
 
 
@@ -145,7 +151,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: value_rules("replayed_recoveries") + RECOVERY_RULES,
         observed=row_count,
         expected=lambda evidence: "a row for each outage, which says what the ledger says; R as in the prediction",
-        asks="each outage has its row, which says what the ledger says; their mean R is that of the prediction",
+        asks="each outage has a row that agrees with the ledger; the mean R of these rows is that of the prediction",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),
@@ -155,11 +161,12 @@ CHECKS: tuple[Check, ...] = (
         subject=useful_time,
         rules=lambda evidence: value_rules("useful_time") + useful_time_rules(evidence),
         observed=lambda frame: (
-            f"{frame['measured_s'].iat[-1]:.1f} s measured and {frame['replayed_s'].iat[-1]:.1f} s replayed, "
+            f"{significant(frame['measured_s'].iat[-1])} s measured and "
+            f"{significant(frame['replayed_s'].iat[-1])} s replayed, "
             f"{frame['second'].iat[-1]} s after the window opened"
         ),
         expected=lambda evidence: "curves that rise from 0 to what the utilizations say, and no faster than time",
-        asks="both curves rise from 0 to what their utilizations say, never fall, and are never faster than time",
+        asks="both curves rise from 0 to what their utilizations give, never fall, and never rise faster than time",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),

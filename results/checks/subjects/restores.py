@@ -10,6 +10,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
+from experiments.wording import significant
 from models.passive_restore import FEWEST, MeasuredRestore, predicted_s
 from results.checks.check import Check, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
@@ -104,7 +105,7 @@ def _rules(evidence: Evidence) -> list[Rule]:
 
 
 def _observed(table: pd.DataFrame) -> str:
-    seconds = ", ".join(f"{row.measured_s:.2f} ({row.predicted_s:.2f})" for row in table.itertuples())
+    seconds = ", ".join(f"{significant(row.measured_s)} ({significant(row.predicted_s)})" for row in table.itertuples())
     return f"{table['off'].iat[0]:.0%} off: {seconds} s"
 
 

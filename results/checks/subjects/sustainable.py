@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from experiments.wording import percent, significant
 from models.sustainable.lag import MOST_GROWTH, STUCK, grows, growth, limit_s
 from models.sustainable.search import End
 from results.checks.check import ASKED_OF, Check, has_faults, searches
@@ -54,9 +55,9 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("gap", 0, evidence.experiment.load.precision)],
         observed=lambda frame: (
             f"{frame['low'].iat[0]:,.0f} records/s sustained, {frame['high'].iat[0]:,.0f} not, "
-            f"{frame['gap'].iat[0]:.1%} apart"
+            f"{percent(frame['gap'].iat[0])} apart"
         ),
-        expected=lambda evidence: f"at most {evidence.experiment.load.precision:.1%} apart",
+        expected=lambda evidence: f"at most {percent(evidence.experiment.load.precision)} apart",
         asks="the search closed its bracket within `load.precision`",
         asked_of=ASKED_OF[searches],
         applies=searches,
@@ -67,14 +68,14 @@ CHECKS: tuple[Check, ...] = (
         subject=growth_of_lag,
         rules=lambda evidence: [in_set("grows", False), between("level_s", None, _level_limit_s(evidence))],
         observed=lambda frame: (
-            f"lag grows by {frame['growth'].iat[0]:.1%} of the load in the window, "
-            f"and is worth {frame['level_s'].iat[0]:.1f} s of it"
+            f"lag grows by {percent(frame['growth'].iat[0])} of the load in the window, "
+            f"and is worth {significant(frame['level_s'].iat[0])} s of it"
         ),
         expected=lambda evidence: (
             f"at most {MOST_GROWTH:.0%} and {_level_limit_s(evidence):g} s, "
             f"at {evidence.experiment.load.share:.0%} of the rate found"
         ),
-        asks="lag in the window does not grow, and is worth at most twice a probe's limit",
+        asks="lag in the window does not grow, and stays within twice a probe's limit",
         asked_of="`load.mode` `sustainable`, no faults",
         applies=lambda experiment: searches(experiment) and not has_faults(experiment),
     ),

@@ -18,6 +18,7 @@ from results.checks.check import (
     is_dataflow,
     is_tentative,
     keeps_output_log,
+    names_queries,
     recovers_by_query,
     recovers_by_task,
     searches,
@@ -27,7 +28,7 @@ from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
 from results.tables.columns import SIGNED
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
+from results.tables.schema import RUN_TABLES, TABLES, FaultOutcome, LedgerClass
 from results.tables.testbed import RecoveredHow
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
@@ -39,8 +40,8 @@ HELD_AGAINST_OTHERS = (
     "useful_time",
 )  # tables with a check of values of their own
 HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
-HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
-HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
+HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries", "partition_rates"), is_dataflow)
+HAVE_THE_TABLE |= {"query_recoveries": recovers_by_query, "query_latencies": names_queries}
 HAVE_THE_TABLE |= {"output_logs": keeps_output_log, "copies": has_copies, "spark_tasks": recovers_by_task}
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
@@ -51,6 +52,8 @@ NEEDED_FOR = {
     "output_logs": keeps_output_log,
     "spark_tasks": recovers_by_task,
     "copies": has_copies,
+    "partition_rates": is_dataflow,
+    "query_latencies": names_queries,
 }
 
 
@@ -89,7 +92,7 @@ def value_rules(table: str) -> list[Rule]:
         if column.is_number and column.bounds != SIGNED:
             rules.append(between(column.name, *column.bounds))
     if table == "ledger":
-        rules.append(in_set("class", *LEDGER_CLASSES))
+        rules.append(in_set("class", *(each.value for each in LedgerClass)))
     if table == "probes":
         rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
     if table == "partition_recoveries":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.spec import Experiment
+from experiments.wording import significant
 from models.accuracy import predicted_by_fidelity
 from results.checks.check import Check, has_oracle, is_tentative
 from results.checks.evidence import Evidence
@@ -87,7 +88,7 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['leaked'].sum():,} of {frame['emitted'].sum():,} tentative results in the exact output"
         ),
         expected=lambda evidence: "0",
-        asks="no tentative result that the oracle does not have is in the exact output",
+        asks="the exact output has no tentative result that the oracle does not have",
         asked_of=OF_TENTATIVE_RUNS,
         applies=judged_by_oracle,
     ),
@@ -108,13 +109,14 @@ CHECKS: tuple[Check, ...] = (
         subject=predicted_windows,
         rules=lambda evidence: [between("apart", 0, MOST_APART)],
         observed=lambda frame: (
-            f"accuracy {frame['accuracy'].mean():.3f}, output fidelity {frame['output_fidelity'].mean():.3f}, "
-            f"at most {frame['apart'].max():.3f} apart, {frame['windows'].sum():,} windows"
+            f"accuracy {significant(frame['accuracy'].mean())}, "
+            f"output fidelity {significant(frame['output_fidelity'].mean())}, "
+            f"at most {significant(frame['apart'].max())} apart, {frame['windows'].sum():,} windows"
         ),
         expected=lambda evidence: f"at most {MOST_APART:g} apart in every window, or in those of few results together",
-        asks="in windows that missed the same input throughout, accuracy is the output fidelity that is predicted; "
-        f"those of fewer than {MANY} results that missed the same are judged together, if they have {TELLING} results",
-        asked_of="`engine.tentative`, with a query each result of which comes from one path through the dataflow",
+        asks="in windows that missed the same input throughout, accuracy agrees with the predicted output fidelity; "
+        f"those of fewer than {MANY} results are judged with others that missed the same, if all have {TELLING}",
+        asked_of="`engine.tentative`, with a query whose results come from one path through the dataflow each",
         applies=fidelity_describes,
     ),
 )

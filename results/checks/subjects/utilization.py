@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.spec import Experiment
+from experiments.wording import significant
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.check import ASKED_OF, Check, has_faults, is_replayed, saturates
 from results.checks.evidence import Evidence
@@ -71,7 +72,7 @@ def both_estimates(evidence: Evidence) -> pd.DataFrame:
 
 def _expected_utilization(evidence: Evidence) -> str:
     (low, high), row = allowed_utilization(evidence), predicted_utilization(evidence).iloc[0]
-    return f"{low:.3f} to {high:.3f} ({row['model']}: {row['predicted']:.3f})"
+    return f"{significant(low)} to {significant(high)} ({row['model']}: {significant(row['predicted'])})"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -80,7 +81,7 @@ CHECKS: tuple[Check, ...] = (
         table="predictions",
         subject=predicted_utilization,
         rules=lambda evidence: [between("measured", *allowed_utilization(evidence))],
-        observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
+        observed=lambda frame: significant(frame["measured"].iat[0]),
         expected=_expected_utilization,
         asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
         asked_of="no faults, or at least 3 expected ones that the model describes",
@@ -91,6 +92,7 @@ CHECKS: tuple[Check, ...] = (
         table="predictions",
         subject=long_run,
         rules=lambda evidence: [between("above_low", 0, None), between("below_high", 0, None)],
+        # Four digits: these limits differ too little for three.
         observed=lambda frame: f"eq. 10 gives {frame['predicted'].iat[0]:.4f}",
         expected=lambda evidence: "{low:.4f} to {high:.4f} by simulating its process".format(
             **long_run(evidence).iloc[0]
@@ -104,7 +106,9 @@ CHECKS: tuple[Check, ...] = (
         table="runs",
         subject=both_estimates,
         rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.estimates)],
-        observed=lambda frame: f"{frame['by_time'].iat[0]:.3f} by time, {frame['by_records'].iat[0]:.3f} by records",
+        observed=lambda frame: (
+            f"{significant(frame['by_time'].iat[0])} by time, {significant(frame['by_records'].iat[0])} by records"
+        ),
         expected=lambda evidence: f"equal within {evidence.experiment.tolerances.estimates:g}",
         asks="utilization by time and by records agree (`tolerances.estimates`)",
         asked_of=ASKED_OF[saturates],

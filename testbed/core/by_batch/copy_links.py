@@ -86,7 +86,7 @@ class CopyLinks:
         """Maybe it is a copy that can take more."""
         each = self._links.get(grant.channel)
         if each is not None and each.link.epoch == grant.epoch:
-            each.link.credit += grant.frames
+            each.link.credit += grant.messages
             self._flush(each)
 
     @property

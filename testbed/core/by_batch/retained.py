@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
-from testbed.core.by_batch.segments import Segment
+from testbed.core.by_batch.segments import RetainedSegment
 from testbed.core.effects import Discard, Fetch, PartitionEffect, Spill
 from testbed.core.frames import Frame, FrameKind, log_parts
 
@@ -43,18 +43,18 @@ class Retained:
         number       of the checkpoint at which the partition is
         most_bytes   so much may be in memory before anything goes to the store
         """
-        self._segments: dict[int, list[Segment]] = {channel: [] for channel in channels}
+        self._segments: dict[int, list[RetainedSegment]] = {channel: [] for channel in channels}
         self._ends = dict.fromkeys(self._segments, 0)
         self._marks: deque[tuple[int, dict[int, int]]] = deque([(number, dict(self._ends))])
         self.stem, self._most_bytes = stem, most_bytes
         self._segment_bytes = most_bytes // (SEGMENTS * max(1, len(self._segments)))
         self._effects: list[PartitionEffect] = [] if effects is None else effects
         self._unstored: Counter[int] = Counter()
-        self._in_store: dict[str, Segment] = {}  # and on their way there
+        self._in_store: dict[str, RetainedSegment] = {}  # and on their way there
         self._spilled = 0
         self._under_way: str | None = None
         self._refused = False
-        self._read: dict[Hashable, Segment] = {}
+        self._read: dict[Hashable, RetainedSegment] = {}
         self._places: dict[Hashable, tuple[int, int]] = {}  # the channel and the place to which each reader has come
         self.frames = self.unstored_bytes = 0
 
@@ -69,7 +69,7 @@ class Retained:
         return self.unstored_bytes > HELD_UP_AT * self._most_bytes
 
     @property
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[RetainedSegment]:
         """All that is kept, channel by channel."""
         return chain.from_iterable(self._segments.values())
 
@@ -83,7 +83,7 @@ class Retained:
         channel = frame.channel
         of, end = self._segments[channel], self._ends[channel]
         if not of or of[-1].closed or of[-1].size > self._segment_bytes:
-            of.append(Segment(channel, end))
+            of.append(RetainedSegment(channel, end))
         size = of[-1].add(frame)
         self._ends[channel] = end + 1
         self._unstored[channel] += size
@@ -224,10 +224,10 @@ class Retained:
         self._under_way = segment.key
         self._effects.append(Spill(segment.key, partial(log_parts, tuple(segment.frames or ()))))
 
-    def _is_read(self, segment: Segment) -> bool:
+    def _is_read(self, segment: RetainedSegment) -> bool:
         return any(each is segment for each in self._read.values())
 
-    def _count_stored(self, segment: Segment) -> None:
+    def _count_stored(self, segment: RetainedSegment) -> None:
         """The memory of this segment does not count any more."""
         segment.stored = True
         self._unstored[segment.channel] -= segment.size

@@ -17,7 +17,7 @@ def held_bytes(frame: Frame) -> int:
 
 
 @dataclass(eq=False)
-class Segment:
+class RetainedSegment:
     """
     first    the place of its first frame on the channel
     stop     the place behind its last one

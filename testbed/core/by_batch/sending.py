@@ -41,7 +41,7 @@ class BatchSending(Sending):
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
-        self.copies, self.muted = CopyLinks(self._effects, self._frames_in_flight), False
+        self.copies, self.muted = CopyLinks(self._effects, self._full_credit), False
         self.tentative = False
 
     def restore_at(self, epoch: int, sent: Mapping[int, int], number: int, muted: bool = False) -> None:
@@ -101,7 +101,7 @@ class BatchSending(Sending):
         found = frozenset(channels)
         for channel in found:
             link = self._links[channel]
-            link.restore(epoch, link.sent, self._frames_in_flight)
+            link.restore(epoch, link.sent, self._full_credit)
             self._end_backlog(channel)
             self._backlogs[channel] = Backlog(self.retained, link, self.retained.since(channel, number))
         self.copies.detach(found)

@@ -30,7 +30,7 @@ class BatchSource(SourceInput):
         snapshots: Snapshots,
         watermarks: Watermarks,
         end_batch: Callable[[int], None],
-        come_to_end: Callable[[], None],
+        come_to_end: Callable[[int], None],
     ) -> None:
         super().__init__(layout, processing, sending, snapshots, watermarks)
         self._batching, self._end_batch, self._come_to_end = batching, end_batch, come_to_end
@@ -49,7 +49,7 @@ class BatchSource(SourceInput):
         """
         for cut in self._cutter.add(batch, position, ended):
             if cut.batch == LAST_BATCH:
-                self._come_to_end()
+                self._come_to_end(self.at.batch)
             if cut.rows is not None:
                 self._sending.emit(self._processing.read(cut.rows))
             self.at = cut

@@ -317,6 +317,7 @@ from pathlib import Path
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.drivers import driver_for
+from infra.remote.requests import ReadClock
 handle = Handle.load(Path(sys.argv[1]))
 driver, kind = driver_for(handle), FaultKind(sys.argv[2])
 strike = driver.prepare(handle, sys.argv[3], kind)
@@ -325,7 +326,7 @@ strike.shoot()
 proof = strike.fire()
 assert proof.holds, proof
 if kind.loses_the_host:
-    driver.ask(handle, handle.hosts[sys.argv[3]], "clock") if kind.value != "power-off" else None
+    driver.ask(handle, handle.hosts[sys.argv[3]], ReadClock()) if kind.value != "power-off" else None
 else:
     assert driver.heal(handle, sys.argv[3], kind).holds
 print("struck")

@@ -15,11 +15,16 @@ PROGRAM = "dataflow"  # the service's name
 
 def submit(driver: Driver, cluster: Handle, job: Job, root: Path) -> Path:
     """Start the driver program; returns its journal."""
+    driver.spawn(cluster, "gateway", PROGRAM, command_of(cluster, job, root))
+    return root / "journal.jsonl"
+
+
+def command_of(cluster: Handle, job: Job, root: Path) -> list[str]:
+    """Write the job down; returns the command of its driver program, which writes `journal.jsonl` there."""
     root.mkdir(exist_ok=True)
     (root / "job.json").write_text(json.dumps(job.to_json()), encoding="utf-8")
     address = cluster.gateway.address
     conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
     words = str(root / "job.json"), str(root / "journal.jsonl")
     program = REPOSITORY / "spark_jobs" / "testbed" / "driver.py"
-    driver.spawn(cluster, "gateway", PROGRAM, spark.submit_command(cluster.master, program, *words, conf=conf))
-    return root / "journal.jsonl"
+    return spark.submit_command(cluster.master, program, *words, conf=conf)

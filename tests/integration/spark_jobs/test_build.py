@@ -29,7 +29,7 @@ from journal.events.services import HostSample, LoadRescheduled, LoadStarted, Pr
 from journal.writer import Journal
 from results.runs import store
 from results.runs.store import Run, write_json
-from results.tables.schema import LEDGER_CLASSES, SCHEMA_VERSION, TABLES, VERSION_KEY
+from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, LedgerClass
 
 PREDICTED = {"predictions", "replayed_recoveries", "useful_time", "verdicts"}  # not by the job
 NOBODY = Handle("test", "local", "test", "")
@@ -155,7 +155,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_every_table_has_the_columns_of_its_schema(run: Run, name: str) -> None:
     found = pq.read_table(run.tables / f"{name}.parquet")
     of_the_testbed = {"partition_checkpoints", "partition_recoveries", "query_recoveries", "output_logs", "tentative"}
-    assert bool(found.num_rows) == (name not in of_the_testbed | {"copies", "spark_tasks"})
+    of_the_testbed |= {"query_latencies", "copies", "partition_rates"}
+    assert bool(found.num_rows) == (name not in of_the_testbed | {"spark_tasks"})
     assert found.schema.metadata[VERSION_KEY] == str(SCHEMA_VERSION).encode()
     assert (run.tables / f"{name}.parquet").is_file()  # so that it can be handed to a user as it is
     assert [(field.name, field.type) for field in found.schema] == [(f.name, f.type) for f in TABLES[name]]
@@ -167,7 +168,7 @@ def test_the_ledger_covers_the_window_and_shows_the_outage(run: Run) -> None:
     ledger = run.table("ledger")
     seconds = ledger.groupby("class")["seconds"].sum().to_dict()
     assert sum(seconds.values()) == pytest.approx(WINDOW_S, abs=1e-9)
-    assert set(seconds) <= set(LEDGER_CLASSES)
+    assert set(seconds) <= set(LedgerClass)
     assert seconds["detect"] == pytest.approx(NOTICE_S - DEATH_S)
     assert seconds["lost"] == pytest.approx(DEATH_S - 30)
     warm_up_s = (49 - 38) - 9

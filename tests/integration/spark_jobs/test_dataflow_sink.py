@@ -24,10 +24,11 @@ from infra.services import kafka
 from testbed.operators import Delivery, Sink, Source
 from testbed.queries import as_messages
 from testbed.runtime import topics
+from testbed.runtime.inputs import feeds
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sinks import Superseded
-from testbed.runtime.sources import stream_of
-from testbed.runtime.topics import KafkaEvents, KafkaResults
+from testbed.runtime.sources import Feed, stream_of
+from testbed.runtime.topics import KafkaResults
 from tests.integration.spark_jobs.exact_results import messages_out
 from workloads.inputs import records
 from workloads.nexmark.stream import events_of
@@ -220,7 +221,7 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     steps = (WRITE, OFFSETS, COMMIT)
     job = job_at(broker, "away", parallelism=len(steps))
     produce(job, 0, EVENTS)
-    feed = next(KafkaEvents(job, each) for each in job.layout().partitions if isinstance(each.element, Source))
+    feed = next(map(feeds(job), (each for each in job.layout().partitions if isinstance(each.element, Source))))
     before = read(feed, 0, EVENTS)
 
     def outage() -> None:
@@ -251,7 +252,7 @@ def produce(job: Job, start: int, stop: int) -> None:
     assert producer.flush(READ_LIMIT_S) == 0
 
 
-def read(feed: KafkaEvents, position: int, until: int) -> list[tuple[int, int]]:
+def read(feed: Feed, position: int, until: int) -> list[tuple[int, int]]:
     """Position in the input and price of each bid between two offsets, once all are there."""
     found, deadline_s = list[tuple[int, int]](), time.monotonic() + READ_LIMIT_S
     while position < until:

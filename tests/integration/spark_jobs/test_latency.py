@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.tables.batches import MS, Batch
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
+from spark_jobs.tables.relative_latency import slides
 
 START_MS = 1_795_173_800_000
 WINDOW = (START_MS * MS, (START_MS + 10_000) * MS)
@@ -63,3 +64,11 @@ def test_in_real_time_mode_a_record_is_seen_when_the_last_of_its_words_first_cam
     sink = spark.createDataFrame(rows, "start_ms long, key string, arrived_ms long")
     seen = latency(seen_in_sink(sink), WINDOW).collect()
     assert [tuple(row) for row in seen] == [(1, 1, 0.5, 0.5, 0.5), (2, 1, 1.75, 1.75, 1.75)]
+
+
+def test_results_of_a_query_are_seen_slide_by_slide_and_those_of_the_runs_end_are_not(spark: SparkSession) -> None:
+    words = [("q0 one", 0, 300), ("q0 two", 0, 500), ("q10 one", 0, 700), ("q0 one", 1000, 100), ("q0 one", 2000, -1)]
+    rows = [(key, START_MS + end_ms, START_MS + end_ms + late_ms) for key, end_ms, late_ms in words]
+    found = slides(spark.createDataFrame(rows, "key string, end_ms long, arrived_ms long"))
+    told = [(query, end_ns // MS - START_MS, (arrived_ns - end_ns) // MS) for query, end_ns, arrived_ns in found]
+    assert told == [("q0", 0, 400), ("q0", 1000, 100), ("q10", 0, 700)]

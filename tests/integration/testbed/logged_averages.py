@@ -1,10 +1,12 @@
-"""A process that averages prices with an output log: `logged_averages.py LOG DELIVERED`, to be killed at any moment.
+"""Averages prices with an output log, in a process that may be killed at any moment.
 
-Each row that is safe in the log goes to standard output with its number. Another process like it goes on from the log.
+Each row that is safe in the log is written to a pipe with its number. Another process like it goes on from the log.
 """
 
-import sys
+import os
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +35,18 @@ def average() -> tuple[CountWindows, pa.Schema]:
     return operator, rows
 
 
-def main() -> None:
-    root, delivered = Path(sys.argv[1]), int(sys.argv[2])
+def write_averages(root: Path, delivered: int, pipe: Connection) -> None:
+    """`delivered`: how many rows other processes have written to their end."""
+    with os.fdopen(os.dup(pipe.fileno()), "w", encoding="utf-8") as out:
+        _write(root, delivered, out)
+
+
+def _write(root: Path, delivered: int, out: TextIO) -> None:
     operator, rows = average()
     store, records = DirectoryStore(root, KEY), prices()
     logged = LoggedOperator(operator, OutputLog(store, NAME), Targets(3000, 5000))
     found = logged.restore(LogReader(store, NAME, rows), delivered)
-    print("restored", found.position - found.replay_after, found.extent, len(found.damaged), flush=True)
+    print("restored", found.position - found.replay_after, found.extent, len(found.damaged), file=out, flush=True)
     number = delivered
     for position in range(found.replay_after, RECORDS, BATCH):
         logged.process(0, records.slice(position, BATCH))
@@ -47,10 +54,6 @@ def main() -> None:
         for batch in logged.commit():
             for row in batch.to_pylist():
                 number += 1
-                print(number, *row.values())
-        sys.stdout.flush()
+                print(number, *row.values(), file=out)
+        out.flush()
         logged.log.trim(delivered)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,17 @@
 """Processes with an output log are killed at drawn moments, and what they put out together is exact."""
 
-import subprocess
-import sys
+import os
+import signal
+from multiprocessing import get_context
 from random import Random
 
 import pytest
 
-from tests.integration.testbed.logged_averages import average, prices
+from tests.integration.testbed.logged_averages import average, prices, write_averages
+
+# Each process is forked from one that has all imports behind it: they would take longer than what is tested.
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload([write_averages.__module__])
 
 
 def expected():
@@ -19,10 +24,13 @@ def lived(root, arrived, kill_after):
 
     Returns what it said of its restore: records to replay, entries read, damaged segments.
     """
-    command = [sys.executable, "-m", "tests.integration.testbed.logged_averages", str(root), str(len(arrived))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        restored = process.stdout.readline().split()
-        for line in process.stdout:
+    receiving, sending = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=write_averages, args=(root, len(arrived), sending))
+    process.start()
+    sending.close()
+    with receiving, os.fdopen(os.dup(receiving.fileno()), encoding="utf-8") as lines:
+        restored = lines.readline().split()
+        for line in lines:
             number, row = line.rstrip("\n").split(" ", 1)
             assert int(number) == len(arrived) + 1
             arrived.append(row)
@@ -30,6 +38,8 @@ def lived(root, arrived, kill_after):
             if kill_after == 0:
                 process.kill()
                 break
+    process.join()
+    assert process.exitcode == (-signal.SIGKILL if kill_after == 0 else 0)
     return [int(each) for each in restored[1:]]
 
 

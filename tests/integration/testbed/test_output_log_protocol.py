@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.cec_prices import CecPricesSpec
-from journal.events.testbed import CheckpointStored, PartitionLoaded, Recovering, WorkerLost
+from journal.events.testbed import CheckpointStored, PartitionLoaded, Recovering, Report, WorkerLost
 from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -21,8 +21,12 @@ EVENTS, RATE, SLOTS = 60_000, 1000.0, 3
 SPEC = CecPricesSpec(items=600, window_records=10, least_price=200, stream_seed=5)
 
 
-@pytest.fixture
-def started(tmp_path: Path):
+PACE = CheckPacing(0.005, 0.02)
+SAVINGS = {"targets": Saving(extent=500, replay=2000, pace=PACE), "costs": Saving(failure_rate=1.0, pace=PACE)}
+
+
+@pytest.fixture(params=["targets", pytest.param("costs", marks=pytest.mark.extended)])
+def started(tmp_path: Path, request: pytest.FixtureRequest):
     job = Job(
         run_id="averages",
         workload=SPEC,
@@ -36,7 +40,7 @@ def started(tmp_path: Path):
         chaining=False,
         checkpoint_interval_s=0.5,
         silence_limit_s=30.0,
-        saving=Saving(extent=500, replay=2000, pace=CheckPacing(0.005, 0.02)),
+        saving=SAVINGS[request.param],
     )
     run = JobRun(job, tmp_path)
     for _ in range(SLOTS):
@@ -63,6 +67,8 @@ def test_killed_slots_rebuild_their_windows_from_their_logs(started: JobRun) -> 
     started.wait_for_the_end()
     assert started.is_complete
     assert started.published() == exact(SPEC, _input(started.job))
+    # Windows were saved again, by a target or because it pays.
+    assert max(log["checks"] for report in started.told(Report) for log in report.logs.values()) > 100
     later = [each for each in started.told(Recovering) if each.epoch > 1]
     assert len(later) >= 3
     # Only what was lost went back, and the sources further than the averages, which input from before their border.

@@ -9,7 +9,15 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import dataflow_kills, dataflow_memory, dataflow_pause, dataflow_slot, dataflow_throughput
+from benchmarks import (
+    dataflow_kills,
+    dataflow_memory,
+    dataflow_pause,
+    dataflow_slot,
+    dataflow_throughput,
+    kafka_throughput,
+    record_path,
+)
 from benchmarks.dataflow_memory import _behind_s, _slot_mb
 from benchmarks.dataflow_throughput import BenchmarkCluster, _figures, job_of
 from infra.cluster import Handle
@@ -19,7 +27,16 @@ REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies":
 
 
 @pytest.mark.parametrize(
-    "program", [dataflow_kills, dataflow_memory, dataflow_pause, dataflow_slot, dataflow_throughput]
+    "program",
+    [
+        dataflow_kills,
+        dataflow_memory,
+        dataflow_pause,
+        dataflow_slot,
+        dataflow_throughput,
+        kafka_throughput,
+        record_path,
+    ],
 )
 def test_a_benchmark_explains_itself(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

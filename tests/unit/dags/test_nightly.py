@@ -84,7 +84,7 @@ def test_the_cells_of_a_matrix_are_runs_of_the_benchmark_with_ids_of_their_own()
 
 
 def test_a_matrix_that_is_wrong_fails_with_its_one_line():
-    line = r"^matrix: 'no-such' is not usable; allowed: .*nightly, protections$"
+    line = r"^matrix: 'no-such' is not usable; allowed: .*nightly, output-log, protections, small$"
     with pytest.raises(AirflowFailException, match=line):
         nightly.cells("no-such", "night", 1)
 

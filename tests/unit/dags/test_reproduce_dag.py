@@ -89,3 +89,11 @@ def test_a_check_that_fails_fails_the_task_with_what_was_seen(home, monkeypatch)
 def test_what_is_unknown_fails_the_task(home):
     with pytest.raises(AirflowFailException, match=r"0 failed and 8 unknown of 8 .*none of its 12 runs has been done"):
         reproducing.reproduce("checkmate/fig-09", None)
+
+
+def test_the_last_task_measures_what_is_measured_in_its_process(home, monkeypatch):
+    asked = []
+    monkeypatch.setattr(reproductions, "measure_missing", lambda *given: asked.append(given))
+    with pytest.raises(AirflowFailException, match="not measured on this machine"):
+        reproducing.reproduce("cec/fig-09", 2)
+    assert asked == [("cec/fig-09", 2)]

@@ -13,6 +13,7 @@ from aftershock.run import lease
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results.runs import store
+from results.summary.judged_checks import JudgedCheck
 
 
 @pytest.fixture
@@ -98,8 +99,8 @@ def test_judge_accepts_pass_and_unknown(publish, caplog):
 
 def test_of_a_check_that_could_not_be_evaluated_the_reason_is_told():
     verdict = {"check": "utilization", "verdict": "unknown", "observed": None, "expected": None, "detail": "3 faults"}
-    assert tasks.sentence(verdict) == "utilization: 3 faults"
-    assert tasks.sentence(verdict | {"verdict": "fail"}) == "utilization: observed None, expected None"
+    assert JudgedCheck.of(verdict).sentence == "utilization: 3 faults"
+    assert JudgedCheck.of(verdict | {"verdict": "fail"}).sentence == "utilization: observed None, expected None"
 
 
 def test_judge_names_check_observed_and_expected_of_what_failed(publish):

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from chaos.plan import load_fault_spec
-from experiments import inventory, matrix, spec
+from experiments import external_cluster, inventory, matrix, spec
 from experiments.documents import DocumentKind
 from experiments.errors import BadInput
+from experiments.external_cluster import ExternalCluster
 from experiments.faults import FaultSpec
 from experiments.inventory import Inventory
 from experiments.matrix import Matrix
@@ -23,6 +24,7 @@ TEXTS = {
     DocumentKind.FAULTS: '{"duration": 60, "hosts": {"a": ["rack"]}, "processes": [{"rate": 0.1}]}',
     DocumentKind.DRAWN_PLAN: '{"events": [], "implied": {}, "drawn": {}}',
     DocumentKind.INVENTORY: '{"hosts": [{"name": "a"}]}',
+    DocumentKind.EXTERNAL_CLUSTER: '{"master": "yarn", "brokers": "a:1", "list_hosts": ["list"], "faults": {}}',
     DocumentKind.TOPOLOGY: '{"operators": [], "streams": []}',
 }
 LOADERS: dict[DocumentKind, Callable[[Path], object]] = {
@@ -30,6 +32,7 @@ LOADERS: dict[DocumentKind, Callable[[Path], object]] = {
     DocumentKind.MATRIX: lambda path: matrix.load(str(path)),
     DocumentKind.FAULTS: load_fault_spec,
     DocumentKind.INVENTORY: inventory.load,
+    DocumentKind.EXTERNAL_CLUSTER: external_cluster.load,
     DocumentKind.TOPOLOGY: load_topology,
 }
 
@@ -64,6 +67,7 @@ def test_a_field_that_is_written_wrongly_is_still_named(tmp_path: Path) -> None:
         (DocumentKind.MATRIX, Matrix),
         (DocumentKind.FAULTS, FaultSpec),
         (DocumentKind.INVENTORY, Inventory),
+        (DocumentKind.EXTERNAL_CLUSTER, ExternalCluster),
         (DocumentKind.TOPOLOGY, TopologyDocument),
     ],
 )

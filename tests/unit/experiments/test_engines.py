@@ -136,6 +136,16 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.capacity=3", "engine.capacity", "left out unless engine.recovery is query-centric"),
         ("engine.replication_ratio=1", "engine.replication_ratio", "left out unless engine.recovery is partially-act"),
         ("engine.replication_planner=dp", "engine.replication_planner", "left out unless engine.recovery is partial"),
+        ("engine.adapt_every_s=5", "engine.adapt_every_s", "left out unless engine.recovery is partially-active"),
+        ("engine.trim_every_s=5", "engine.trim_every_s", "left out unless engine.recovery is partially-active"),
+        (f"engine={COPIED}, trim_every_s: 0}}", "engine.trim_every_s", "above 0|greater|more than 0"),
+        (f"engine={COPIED}, adapt_every_s: 0}}", "engine.adapt_every_s", "above 0|greater|more than 0"),
+        ("workload={name: window-tree, moves_every: 0}", "workload.moves_every", "1 or more"),
+        (
+            "workload={name: window-tree, moves_every: 9, selectivity: 1}",
+            "workload.moves_every",
+            "left out with selectivity 1",
+        ),
         (f"engine={COPIED}, replication_ratio: 1.5}}", "engine.replication_ratio", "1 or less"),
         (f"engine={COPIED}, replication_ratio: -0.5}}", "engine.replication_ratio", "0 or more"),
         (
@@ -161,6 +171,13 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine={cpu_limit: 1}", "engine.cpu_limit", "left out with engine structured-streaming"),
         (f"engine={LOGGED}, log_extent: 0}}", "engine.log_extent", "1 or more"),
         (f"engine={LOGGED}, log_replay: 0}}", "engine.log_replay", "1 or more"),
+        (f"engine={LOGGED}, log_failure_rate: 0}}", "engine.log_failure_rate", "0"),
+        (
+            f"engine={LOGGED}, log_failure_rate: 1, log_replay: 9}}",
+            "engine.log_failure_rate",
+            "left out with engine.lo",
+        ),
+        ("engine.log_failure_rate=1", "engine.log_failure_rate", "left out unless engine.protocol is output-log"),
         (f"engine={LOGGED}, check_interval_s: 0.1}}", "engine.check_interval_s", "below the check period, 0.1 s"),
         (f"engine={LOGGED}, check_period_s: 0.004}}", "engine.check_interval_s", "below the check period, 0.004 s"),
         (
@@ -193,7 +210,6 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine={name: dataflow, protocol: uncoordinated, spare_lines: 0}", "engine.spare_lines", "is coordinated"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
-        ("faults={events: [{at: 1, kind: driver-kill}]}", "faults", "any other kind with engine dataflow"),
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),
         ("engine={recovery: passive}", "engine.recovery", "query, task with engine structured-streaming"),
         ("engine={standby: 1}", "engine.standby", "left out with engine structured-streaming"),
@@ -207,6 +223,14 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
         spec.load(EXAMPLE, [override])
     assert mistake.value.field == field
     assert "\n" not in str(mistake.value)
+
+
+def test_the_driver_may_die_where_everybody_goes_back():
+    death = "faults={events: [{at: 1, kind: driver-kill}]}"
+    assert spec.load(EXAMPLE, [death]).faults.kinds
+    with pytest.raises(BadInput, match=r"any other kind unless engine\.recovery is global") as mistake:
+        spec.load(EXAMPLE, [death, f"engine={BATCHED}, recovery: passive}}"])
+    assert mistake.value.field == "faults"
 
 
 @pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents", "hashtags", "cec-prices"])

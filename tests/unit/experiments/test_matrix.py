@@ -103,6 +103,22 @@ def test_protections_are_held_side_by_side_with_and_without_faults_under_three_s
     assert len(protections) * 2 * 3 == len(cells) == len(found)
 
 
+def test_the_output_log_is_held_beside_other_protocols_on_one_workload():
+    found = matrix.load("output-log")
+    assert len({cell.workload for cell in found}) == len({cell.cluster for cell in found}) == 1
+    protocols = {(cell.engine.protocol_run.value, cell.engine.recovery_run.value) for cell in found}
+    others = {("coordinated", "global"), ("uncoordinated", "global"), ("batch-aligned", "passive")}
+    assert protocols == {*others, ("output-log", "passive")}
+    logs = {cell.engine for cell in found if cell.engine.protocol_run == "output-log"}
+    assert {(engine.log_extent is None, engine.log_failure_rate is None) for engine in logs} == {
+        (False, True),
+        (True, False),
+    }
+    engines = {(cell.engine, cell.faults.can_fail, cell.seed) for cell in found}
+    assert len(engines) == len(found) == 5 * 2 * 3
+    assert len({cell.engine.checkpoint_interval_s for cell in found}) == 1
+
+
 def test_a_small_matrix_cannot_ask_for_a_million_million_combinations(tmp_path):
     axis = "{" + ", ".join(f"a{i}: {{}}" for i in range(1000)) + "}"
     path = tmp_path / "matrix.yaml"

@@ -98,7 +98,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("workload.window_s=1e306", "workload.window_s", "604800 or less"),
         ("workload.name=nexmrk", "workload.name", "'wordcount' or 'nexmark'"),
         ("workload=nexmark", "workload", "a mapping of fields"),
-        ("workload={name: nexmark, query: q4}", "workload.query", "'q3', 'q5'"),
+        ("workload={name: nexmark, query: q23}", "workload.query", "'q22'"),
         ("workload={name: nexmark, depth: 2}", "workload.depth", "no such field"),
         ("workload={name: nexmark, hot_bidders: 1.5}", "workload.hot_bidders", "a number of 1 or less"),
         ("workload={name: nexmark, window_s: 3, slide_s: 2}", "workload.window_s", "a multiple of slide_s"),
@@ -295,6 +295,12 @@ def test_a_workload_is_chosen_by_its_name(experiment_file):
     assert chosen == NexmarkSpec(query=NexmarkQuery.Q8)
     assert (chosen.title, chosen.depth, chosen.by_record) == ("nexmark q8", 1, True)
     assert isinstance(spec.load(experiment_file).workload, WordCountSpec)
+
+
+@pytest.mark.parametrize(("query", "depth", "settling_ms"), [("q12", 1, 0), ("q9", 2, 10_000), ("q4", 3, 10_000)])
+def test_averages_of_winning_bids_follow_on_the_winning_bids(query, depth, settling_ms):
+    workload = NexmarkSpec(query=query, window_s=10.0)
+    assert (workload.depth, workload.settling_ms, workload.by_record) == (depth, settling_ms, False)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from infra.broker import Broker, client_properties
 def test_only_their_owner_can_read_the_secrets(tmp_path: Path) -> None:
     credentials.make(tmp_path)
     found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in credentials.folder(tmp_path).iterdir()}
-    assert found == {"spark-defaults.conf": 0o600, "kafka.properties": 0o600}
+    assert found == {"spark-defaults.conf": 0o600, "kafka.properties": 0o600, "store.key": 0o600}
     assert stat.S_IMODE(credentials.folder(tmp_path).stat().st_mode) == 0o700
 
 
@@ -20,11 +20,10 @@ def test_two_runs_share_no_secret_and_one_keeps_its_own(tmp_path: Path) -> None:
     for root in (one, other):
         root.mkdir()
         credentials.make(root)
-    files = [
-        credentials.folder(root) / name for root in (one, other) for name in ("spark-defaults.conf", "kafka.properties")
-    ]
+    names = "spark-defaults.conf", "kafka.properties", "store.key"
+    files = [credentials.folder(root) / name for root in (one, other) for name in names]
     before = [path.read_text() for path in files]
-    assert len(set(before)) == 4
+    assert len(set(before)) == 6
     credentials.make(one)
     assert [path.read_text() for path in files] == before
 

@@ -9,12 +9,13 @@ import pytest
 
 from experiments import fault_kinds
 from experiments.errors import BadInput
-from experiments.fault_kinds import DRIVERS, EFFECTS, PLAIN, FaultKind, FaultOptions
+from experiments.fault_kinds import DRIVERS, EFFECTS, PLAIN, FaultKind, FaultOptions, kinds_of
 from experiments.hosts import ClusterDriver, Role
 from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle, Host
 from infra.drivers import driver_of
+from tests.unit.infra.external import clusters
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "drivers.md"
 TABLE = PAGE.read_text(encoding="utf-8").partition("## Faults by driver\n")[2].partition("\n## ")[0]
@@ -39,11 +40,12 @@ def test_a_kind_that_does_not_declare_a_driver_is_refused_by_it(
     driver: ClusterDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, handle = driver_of(driver), handle_of(driver, tmp_path)
-    assert asked.refusal(ClusterSpec(driver=driver), FaultKind.KILL, PLAIN) is None
+    spec = ClusterSpec(driver=driver, inventory=str(clusters.make(tmp_path / "there")))
+    assert asked.refusal(spec, FaultKind.KILL, PLAIN) is None
     monkeypatch.delitem(fault_kinds.DRIVERS, FaultKind.KILL)
-    refusal = asked.refusal(ClusterSpec(driver=driver), FaultKind.KILL, PLAIN)
+    refusal = asked.refusal(spec, FaultKind.KILL, PLAIN)
     assert refusal is not None
-    assert refusal.startswith("broker-kill, ")
+    assert refusal.startswith(f"{min(kinds_of(driver))}, ")
     assert f"terminate with driver {driver}" in refusal
     for act in (asked.prepare, asked.heal):
         with pytest.raises(BadInput, match=rf"^kind: 'kill' .* terminate with driver {driver}$"):

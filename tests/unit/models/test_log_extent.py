@@ -30,6 +30,7 @@ def oldest_age(random, items, size):
     return length - min(mine[len(mine) - len(mine) % size] for mine in by_item if len(mine) % size)
 
 
+@pytest.mark.extended
 def test_windows_that_are_drawn_have_the_age_of_the_model():
     random, items, size = np.random.default_rng(5), 500, 4
     oldest = np.array([oldest_age(random, items, size) for _ in range(300)])

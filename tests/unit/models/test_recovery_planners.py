@@ -154,7 +154,7 @@ def test_exact_leaves_its_capacity_to_what_comes_rather_than_to_what_is_worth_no
     assert plan.queries == ("Q0", "Q2")
 
 
-@pytest.mark.parametrize("spread", [1e-13, 1e-10])
+@pytest.mark.parametrize("spread", [pytest.param(1e-13, marks=pytest.mark.extended), 1e-10])
 def test_exact_claims_no_proof_where_a_crowd_is_nearly_as_good(spread):
     """The best ten of forty, which HiGHS cannot tell from any other ten."""
     priorities = 1 + np.arange(40) * spread

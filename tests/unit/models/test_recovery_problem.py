@@ -111,6 +111,7 @@ def test_uniform_sharing_is_within_its_bound_and_uses_it(most):
     assert np.all(np.abs(counts - shared.size / most) < 10 * math.sqrt(shared.size / most) + most)
 
 
+@pytest.mark.extended
 def test_zipf_sharing_falls_with_the_rank():
     spec = QuerySpec(ZipfSharing(0.5, 100), queries=4000, fewest=3, most=3)
     shares = random_queries(spec, np.random.default_rng(2)).shares[:100]

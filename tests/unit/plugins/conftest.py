@@ -16,7 +16,7 @@ from tests.e2e.example_run import (
     write_reproduction,
     write_run,
 )
-from tests.unit.plugins.server import airflow_in, api_server_over, session_token
+from tests.unit.plugins.server import airflow_in, pages_behind_airflow, session_token, show_store
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +27,37 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture(scope="module")
+def pages(airflow_home: Path) -> FastAPI:
+    """The server of the pages, which keeps nothing of what it has shown: to make one takes longer than most tests."""
+    return pages_behind_airflow()
+
+
 @pytest.fixture
-def api_server(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
+def api_server(pages: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The pages mounted as Airflow mounts them, behind its middleware, over an empty run store."""
-    return api_server_over(tmp_path / "home", monkeypatch)
+    show_store(tmp_path / "home", monkeypatch)
+    return pages
+
+
+@pytest.fixture(scope="module")
+def example_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something to show for every route: runs `one` and `two`, which failed, a live one, and the rest."""
+    home = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AFTERSHOCK_HOME", str(home))
+        write_run("one")
+        write_failed_run("two", "the broker is gone")
+        write_regression()
+        write_reproduction()
+        write_live_run()
+    return home
 
 
 @pytest.fixture
-def one_of_each(api_server: FastAPI) -> None:
-    """What every route has something to show of: the runs `one` and `two`, which failed, a live one, and the rest."""
-    write_run("one")
-    write_failed_run("two", "the broker is gone")
-    write_regression()
-    write_reproduction()
-    write_live_run()
+def one_of_each(api_server: FastAPI, example_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the pages show the store of examples, to tests that change nothing there."""
+    show_store(example_store, monkeypatch)
 
 
 @pytest.fixture
@@ -50,11 +67,13 @@ def token(api_server: FastAPI) -> Callable[..., str]:
 
 
 @pytest.fixture
-def browser(api_server: FastAPI, token: Callable[..., str]) -> TestClient:
+def browser(api_server: FastAPI, token: Callable[..., str]) -> Iterator[TestClient]:
     """A client with the session cookie of a viewer."""
-    return TestClient(api_server, cookies={"_token": token()}, follow_redirects=False)
+    with TestClient(api_server, cookies={"_token": token()}, follow_redirects=False) as client:
+        yield client
 
 
 @pytest.fixture
-def anonymous(api_server: FastAPI) -> TestClient:
-    return TestClient(api_server, follow_redirects=False)
+def anonymous(api_server: FastAPI) -> Iterator[TestClient]:
+    with TestClient(api_server, follow_redirects=False) as client:
+        yield client

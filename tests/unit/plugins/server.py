@@ -46,10 +46,14 @@ def _connect() -> None:
     SimpleAuthManager._get_token_validator.cache_clear()
 
 
-def api_server_over(home: Path, patch: pytest.MonkeyPatch) -> FastAPI:
-    """The pages mounted as Airflow mounts them, behind its middleware, over the run store in this folder."""
+def show_store(home: Path, patch: pytest.MonkeyPatch) -> None:
+    """Have the pages show the run store in this folder, all of which they wait for, however busy the machine is."""
     patch.setenv("AFTERSHOCK_HOME", str(home))
-    patch.setattr(known_runs, "READING_S", math.inf)  # how busy the machine is must not matter
+    patch.setattr(known_runs, "READING_S", math.inf)
+
+
+def pages_behind_airflow() -> FastAPI:
+    """The pages mounted as Airflow mounts them, behind its middleware."""
     server = FastAPI(openapi_url=None)
     server.mount("/aftershock", create_app())
     init_auth_manager(server)

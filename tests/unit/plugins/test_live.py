@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -39,9 +39,10 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def operator(api_server: FastAPI, token: Callable[..., str]) -> TestClient:
+def operator(api_server: FastAPI, token: Callable[..., str]) -> Iterator[TestClient]:
     """A client with the session cookie of a user who may change DAG runs."""
-    return TestClient(api_server, cookies={"_token": token("ADMIN")}, follow_redirects=False)
+    with TestClient(api_server, cookies={"_token": token("ADMIN")}, follow_redirects=False) as client:
+        yield client
 
 
 def form_token(client: TestClient) -> str:

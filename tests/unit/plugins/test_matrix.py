@@ -10,17 +10,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.unit.plugins.test_pages import get
-from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
-
-
-def write_runs(**options) -> None:
-    for number in range(3):
-        write_run(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), **options)
-        write_run(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,), **options)
+from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
 
 def test_the_list_of_runs_leads_to_table_winners_chart_and_runs(browser: TestClient):
-    write_runs()
+    write_protections()
     assert "/aftershock/matrix" in get(browser, "/aftershock/").all("href")
     page = get(browser, "/aftershock/matrix")
     words = " ".join(page.words.split())
@@ -33,7 +27,7 @@ def test_the_list_of_runs_leads_to_table_winners_chart_and_runs(browser: TestCli
 
 
 def test_chart_and_csv_say_what_the_table_says(browser: TestClient):
-    write_runs()
+    write_protections()
     page = get(browser, "/aftershock/matrix")
     (source,) = page.all("data-source")
     drawn = browser.get(source).json()
@@ -47,7 +41,7 @@ def test_chart_and_csv_say_what_the_table_says(browser: TestClient):
 
 
 def test_a_set_rate_has_no_winner_and_shows_costs(browser: TestClient):
-    write_runs(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
+    write_protections(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
     page = get(browser, "/aftershock/matrix")
     assert "No winner: a set rate leaves no rate to compare" in page.words
     assert page.all("data-chart") == ["costs"]
@@ -56,7 +50,7 @@ def test_a_set_rate_has_no_winner_and_shows_costs(browser: TestClient):
 
 
 def test_each_setting_has_its_address_and_one_that_is_not_there_shows_none(browser: TestClient):
-    write_runs()
+    write_protections()
     write_run(
         "deep", engine=QUERY, useful_s=9.0, checkpoint_s=1.0, fields={"workload": {"name": "wordcount", "depth": 2}}
     )

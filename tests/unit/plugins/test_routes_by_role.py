@@ -106,6 +106,6 @@ def test_each_role_gets_what_the_table_says(api_server: FastAPI, token: Callable
     address = addresses("one", "two")[path]
     for at, role in enumerate(ROLES):
         cookies = {} if role == "anonymous" else {"_token": token(role=role)}
-        client = TestClient(api_server, cookies=cookies, follow_redirects=False)
-        answered = {method: client.request(method, address).status_code for method in METHODS}
+        with TestClient(api_server, cookies=cookies, follow_redirects=False) as client:
+            answered = {method: client.request(method, address).status_code for method in METHODS}
         assert answered == {method: TABLE[path].get(method, NOT_ALLOWED)[at] for method in METHODS}, role

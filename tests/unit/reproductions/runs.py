@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pytest
 
 from experiments.spec import Experiment
+from reproductions.catalogue import CATALOGUE
+from reproductions.reproduce import missing_runs
+from reproductions.reproduction import Computed
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import Run, write_json
@@ -37,6 +43,29 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
     for name, rows in ({"runs": [_facts(run_id, experiment)]} | tables).items():
         write_table(run, name, pd.DataFrame([_left_out(name) | row for row in rows], columns=TABLES[name].names))
     return store.publish(run)
+
+
+def computed_on(id: str, tables_of: Callable[[Experiment], Tables]) -> Computed:
+    """What a figure comes to once every run that it lacks is put below $AFTERSHOCK_HOME."""
+    for experiment in missing_runs(id, 1):
+        put_run(experiment, tables_of(experiment))
+    return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+
+
+def computed_once(tables_of: Callable[[Experiment], Tables]) -> Any:
+    """A fixture: the same by figure in a home of its own, made once for all checks that are judged on it."""
+
+    @pytest.fixture(scope="module")
+    def found_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Computed]:
+        @cache
+        def made(id: str) -> Computed:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
+                return computed_on(id, tables_of)
+
+        return made
+
+    return found_in
 
 
 def _left_out(name: str) -> dict[str, Any]:

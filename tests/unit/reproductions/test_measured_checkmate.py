@@ -14,7 +14,7 @@ from reproductions.checkmate import cycle
 from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.judging import judge
-from reproductions.measured import Cell
+from reproductions.measured import Cell, expected_s
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck, ReproductionKind
 from results.checks.rules import NotEnough
@@ -134,10 +134,12 @@ def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
 def test_without_runs_what_is_simulated_is_judged_nevertheless(id, tmp_path):
     found = reproduce(id, tmp_path)
     assert {row["verdict"] for row in of_runs(found)} == {"unknown"}
-    lacks = {row["detail"] for row in of_runs(found)}
-    assert lacks == {
-        f"none of its {len(missing_runs(id))} runs has been done on this machine with tables of this version"
-    }
+    (lack,) = {row["detail"] for row in of_runs(found)}
+    minutes = expected_s(missing_runs(id)) / 60
+    assert lack == (
+        f"none of its {len(missing_runs(id))} runs has been done on this machine with tables of this version;"
+        f" they take about {minutes:.0f} min"
+    )
     assert "unknown" not in {row["verdict"] for row in found.verdicts if row not in of_runs(found)}
     table = pd.read_parquet(found.files["parquet"])
     assert len(table[~table["simulated"]]) == len(missing_runs(id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import pandas as pd
 import pytest
@@ -14,14 +13,28 @@ from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.replication.experiments import KILL_AT_S, Mode, mode_of
 from reproductions.replication.recoveries import latencies
+from reproductions.replication.tentative_experiments import Query, by_metric, query_of
+from reproductions.replication.tentative_output import accuracies
+from reproductions.replication.tentative_output import facts as quality_facts
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
-from tests.unit.reproductions.runs import Tables, facts, ns, put_run
+from testbed.core.copies import largest_slot
+from testbed.experiment_layout import layout_of
+from testbed.recovery.partially_active import PartiallyActive
+from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 
 RECOVERIES = ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10")
-IDS = (*RECOVERIES, "ppa/fig-09")
-CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
+QUALITY = ("ppa/fig-12", "ppa/fig-13")
+IDS = (*RECOVERIES, "ppa/fig-09", *QUALITY)
+AS_FIGURE_7 = ("ppa/fig-08", "ppa/fig-10")  # they have its checks, of other runs
+CHECKS = [
+    pytest.param(id, check, id=f"{id} {check.name}", marks=[pytest.mark.extended] * (id in AS_FIGURE_7))
+    for id in IDS
+    for check in CATALOGUE[id].checks
+]
 ACTIVE_S = 0.05
+FAULT = {"fault": 0, "kind": "kill", "targets": "worker-1", "outcome": "injected"}
+FELT: Tables = {"faults": [FAULT], "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}]}
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +50,10 @@ def recovered(partition: str, how: str, took_s: float | None) -> dict[str, objec
 
 
 def paper(experiment: Experiment) -> Tables:
-    """Copies take over at once; what is restored takes as long as there is to replay."""
+    """Copies take over at once; what is restored takes as long as there is to replay; fidelity tells the accuracy."""
+    if experiment.engine.tentative_run:
+        reports = copies(experiment, KILL_AT_S - 1)
+        return {"tentative": tentative(experiment, accuracy_in_paper(experiment)), "copies": reports, **FELT}
     engine, mode = experiment.engine, mode_of(experiment)
     if not experiment.fault_spec.events:
         return {"runs": facts(experiment, checkpoint_cpu_share=0.5 / engine.checkpoint_interval_s)}
@@ -49,28 +65,28 @@ def paper(experiment: Experiment) -> Tables:
         Mode.NONE: [recovered("O1.0", "restored", passive_s), recovered("O2.0", "restored", passive_s / 2)],
         Mode.STORM: [recovered("O1.0", "restored", 8.0), recovered("O3.0", "rolled-back", 99.0)],
     }
-    fault = {"fault": 0, "kind": "kill", "targets": "worker-1", "outcome": "injected"}
-    recovery = {"fault": 0, "death_ns": ns(KILL_AT_S)}
-    return {"partition_recoveries": rows[mode], "faults": [fault], "recoveries": [recovery]}
+    return {"partition_recoveries": rows[mode], **FELT}
+
+
+def accuracy_in_paper(experiment: Experiment) -> float:
+    """Entries that every server gives out are still the top ones if some servers are missing."""
+    found = float(quality_facts(Cell(experiment, None))["output_fidelity"])
+    return 0.98 if query_of(experiment) is Query.SPREAD else found
+
+
+def tentative(experiment: Experiment, accuracy: float) -> list[dict[str, object]]:
+    """Ten windows of 100 results that lacked the same throughout, and one that did not; none if nothing came out."""
+    moments = {"window_start_ns": ns(50), "window_end_ns": ns(55), "first_ns": ns(55)}
+    counts = {"exact": 100, "emitted": 100, "both": round(100 * accuracy), "absent": "a.0", "leaked": 0}
+    steady = [moments | counts | {"throughout": True}] * 10
+    return [*steady, moments | counts | {"both": 100, "throughout": False}] if accuracy else []
 
 
 def run_all(id: str) -> Computed:
-    for experiment in missing_runs(id, 1):
-        put_run(experiment, paper(experiment))
-    return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+    return computed_on(id, paper)
 
 
-@pytest.fixture(scope="module")
-def found_in(tmp_path_factory):
-    """What a figure comes to in runs of the paper's shape; made once for all checks that are judged on it."""
-
-    @cache
-    def made(id: str) -> Computed:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
-            return run_all(id)
-
-    return made
+found_in = computed_once(paper)
 
 
 @pytest.mark.extended
@@ -91,6 +107,7 @@ def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionChe
     assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
 
 
+@pytest.mark.extended
 def test_figure_10_needs_no_runs_but_those_of_figure_8():
     run_all("ppa/fig-08")
     assert missing_runs("ppa/fig-10", 1) == []
@@ -121,3 +138,68 @@ def test_what_was_rolled_back_or_lost_to_no_fault_does_not_count():
     tables["partition_recoveries"].append(recovered("O2.1", "restored", 77.0) | {"fault": None})
     (row,) = latencies(Cell(experiment, put_run(experiment, tables)))
     assert (row["latency_s"], row["active_s"], row["lost"], row["promoted"]) == (pytest.approx(8.0), None, 1, 0)
+
+
+def test_only_windows_that_lacked_the_same_throughout_have_an_accuracy():
+    experiment = by_metric(1)[0]
+    rows = tentative(experiment, 0.25)
+    (found,) = accuracies(Cell(experiment, put_run(experiment, {"tentative": rows, **FELT})))
+    assert found == {"accuracy": 0.25, "windows": 10}
+    late = [row | {"throughout": False} for row in rows]
+    assert list(accuracies(Cell(experiment, put_run(experiment, {"tentative": late, **FELT}, 10**18)))) == []
+
+
+def test_without_tentative_output_there_is_no_accuracy_if_the_copies_ran():
+    (found,) = accuracies(silent(by_metric(1)[0], copies_at_s=[KILL_AT_S - 1]))
+    assert found == {"accuracy": 0.0, "windows": 0}
+
+
+@pytest.mark.parametrize("at_s", [[], [KILL_AT_S - 4], [KILL_AT_S + 1]], ids=["never", "before", "after"])
+def test_without_its_copies_a_silent_run_says_nothing_of_the_plan(at_s):
+    assert list(accuracies(silent(by_metric(1)[0], copies_at_s=at_s))) == []
+
+
+def test_one_copy_that_lacks_is_enough():
+    experiment = by_metric(1)[0]
+    ran = copies(experiment, KILL_AT_S - 1)
+    assert list(accuracies(Cell(experiment, put_run(experiment, {"copies": ran[1:], **FELT})))) == []
+
+
+@pytest.mark.parametrize(
+    ("id", "name"), [("ppa/fig-12", "completeness.misleads_with_joins"), ("ppa/fig-13", "greedy.accuracy_worst")]
+)
+def test_runs_in_which_no_copies_were_there_make_no_check_pass(id, name):
+    spoken, *others = missing_runs(id, 1)
+    put_run(spoken, paper(spoken))
+    for experiment in others:
+        silent(experiment, copies_at_s=[])
+    found = Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+    check = next(each for each in CATALOGUE[id].checks if each.name == name)
+    assert judge(check, found)["verdict"] == "unknown"
+
+
+def silent(experiment: Experiment, copies_at_s: list[float]) -> Cell:
+    """A run without tentative output, whose copies were reported at these times."""
+    reports = [row for at_s in copies_at_s for row in copies(experiment, at_s)]
+    return Cell(experiment, put_run(experiment, {"tentative": [], "copies": reports, **FELT}))
+
+
+def copies(experiment: Experiment, at_s: float) -> list[dict[str, object]]:
+    """Reports on all copies of the plan, as the run makes it."""
+    engine, layout = experiment.engine, layout_of(experiment)
+    plan = PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value).copied(layout)
+    return [{"at_ns": ns(at_s), "partition": layout.partitions[number].name} for number in sorted(plan)]
+
+
+def test_figures_12_and_13_share_the_runs_of_whole_trees():
+    run_all("ppa/fig-12")
+    assert len(missing_runs("ppa/fig-13", 1)) == 12 - 6
+
+
+def test_copies_fill_the_room_of_the_hosts_that_stand_by():
+    """Otherwise something else is restored there at once."""
+    for experiment in by_metric(1):
+        engine, layout = experiment.engine, layout_of(experiment)
+        assert round(engine.replication_ratio_run * len(layout.partitions)) == engine.standby_run * largest_slot(
+            layout, 4
+        )

@@ -26,9 +26,12 @@ COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
     *(f"incremental/{name}" for name in ("fig-02", "fig-16a", "fig-16b", "fig-16c")),
 }
 MEASURED_ROWS = {
+    "utilization/table-1",
     *(f"checkmate/table-{number}" for number in (2, 3, 4)),
     *(f"checkmate/fig-{number:02}" for number in range(7, 14)),
-    *(f"ppa/fig-{number:02}" for number in range(7, 11)),
+    *(f"ppa/fig-{number:02}" for number in (*range(7, 11), 12, 13)),
+    *(f"cec/fig-{number:02}" for number in range(5, 10)),
+    *(f"incremental/fig-{number:02}" for number in (7, *range(10, 16), 18, 19, 20)),
 }
 TABLES = sorted(COMPUTED_ROWS)
 
@@ -37,7 +40,7 @@ def test_the_catalogue_has_every_row_of_its_kind():
     of_kind = {kind: {id for id, found in CATALOGUE.items() if found.kind == kind} for kind in ReproductionKind}
     assert of_kind == {"C": COMPUTED_ROWS, "M": MEASURED_ROWS}
     assert all(found.id == id and found.checks for id, found in CATALOGUE.items())
-    assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "incremental"}
+    assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "cec", "incremental"}
 
 
 @pytest.mark.extended
@@ -111,7 +114,7 @@ def test_the_same_folder_can_be_used_again_and_by_others(tmp_path):
     [
         ("utilization/fig-99", None, "id"),
         ("", None, "id"),
-        ("cec/fig-05", None, "id"),  # not there yet
+        ("cec/fig-10", None, "id"),
         ("checkmate/fig-08", 0, "size"),
         ("utilization/fig-04", 3, "size"),
         ("utilization/fig-05", 0, "size"),

@@ -18,7 +18,7 @@ from experiments.spec import Experiment
 from models.utilization import utilization
 from results.runs.store import Run, write_json
 from results.summary.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
-from results.tables.schema import LEDGER_CLASSES, TABLES
+from results.tables.schema import TABLES, LedgerClass
 
 START_NS = 1_790_000_000_000_000_000
 INTERVAL_S, CHECKPOINT_S, DETECT_S, RESTART_S, RATE = 8.0, 0.7, 1.1, 4.2, 3000.0
@@ -129,7 +129,7 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
             "checkpoint_interval_s": INTERVAL_S, "failure_rate": rate, "service_rate": RATE, "load_rate": RATE * 1.1,
             "utilization": useful, "utilization_by_records": useful + 0.012, "faults": len(kills),
             "records_committed": int(throughput["committed_records"].sum()),
-            "protocol": None, "message_overhead": None, "copies_cpu_share": None,
+            "protocol": None, "fell_back": None, "message_overhead": None, "copies_cpu_share": None,
             "checkpoint_cpu_share": None, "tentative_accuracy": None,
             "tentative_fidelity": None, "sustainable_rate": None, "unsustainable_rate": None,
             "search_end": None, "clock_step_s": 0.00002,
@@ -290,4 +290,4 @@ def _useful_time(ledger: pd.DataFrame, window_s: float) -> pd.DataFrame:
 
 def share(ledger: pd.DataFrame) -> dict[str, float]:
     """Seconds per class, by hand, for tests to compare with."""
-    return {name: float(ledger["seconds"][ledger["class"] == name].sum()) for name in LEDGER_CLASSES}
+    return {name: float(ledger["seconds"][ledger["class"] == name].sum()) for name in LedgerClass}

@@ -80,6 +80,15 @@ def test_what_is_late_in_a_later_burst_is_held_against_that_burst():
     assert least_ahead(late, prompt) == -0.5
 
 
+def test_a_query_that_is_lost_again_before_it_was_back_is_away_once_and_back_with_its_next_recovery():
+    again = in_bursts((0, np.inf), (0, 2), (0.5, 3), (200, 202))
+    assert again.share([0, 1, 2.5, 4, 201, 203]).tolist() == [0, 0, 0.5, 1, 0.5, 1]
+    assert (again.first_back_s, again.never_back) == (2, ())
+    prompt = in_bursts((0, 2), (0, 2), (0.5, 3), (200, 202))
+    assert (least_ahead(again, prompt), least_ahead(prompt, again)) == (0, 0)
+    assert in_bursts((0, 2), (0, 2), (0.5, np.inf), (0.5, 1)).never_back == ("q0.0",)
+
+
 def test_where_nothing_was_compared_the_page_says_nothing(tmp_path, monkeypatch):
     """The second run's losses are all nearest to the start of one burst, and the first run's to that of another."""
     one, other = in_bursts((0, 10), (0, 10)), in_bursts((80, 85), (80, 85), (200, 205), (200, 205))

@@ -112,6 +112,7 @@ def test_the_extent_is_the_model_s(tmp_path):
         ([], [True, False, False]),
         ([*NONE], [False, False, True]),
         ([*NONE, "engine.log_replay=1000"], [False, True, False]),
+        ([*NONE, "engine.log_failure_rate=0.01"], [False, False, False]),
         ([*NONE, "workload.window_records=1"], [False, False, False]),
         ([*NONE, "workload.items=4000"], [False, False, False]),
     ],

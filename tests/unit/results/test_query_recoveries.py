@@ -14,6 +14,7 @@ from tests.unit.results.judging import verdict_of
 
 EXPERIMENT = spec.load("incremental-topology-1", [])
 PLANNED, VALUES = "query_recoveries.as_planned", "query_recoveries.values"
+ON_TIME = "query_recoveries.on_time"
 DEATH_S, MOMENTS_S = 20.0, {"q1.0": 10.0, "q0.0": 30.0}
 
 
@@ -28,6 +29,7 @@ def table(late_s=0.0):
             "planned_ns": synthetic.ns(DEATH_S + at_s + late_s),
             "available_ns": synthetic.ns(DEATH_S + at_s + late_s + 1),
             "predicted_ns": synthetic.ns(DEATH_S + at_s),
+            "normal_ns": synthetic.ns(DEATH_S + at_s + late_s + 3),
         }
         for query, at_s in MOMENTS_S.items()
     ]
@@ -84,6 +86,65 @@ def test_a_query_is_lost_then_planned_then_available(tmp_path, frame, expected):
     assert verdict(tmp_path, frame, VALUES)[0] == expected
 
 
+def slides(until_s):
+    """Slides of a query until so many seconds after the start of the window."""
+    facts = {"query": "q0", "latency_s": 0.5, "relative_latency": 1.0}
+    return pd.DataFrame([facts | {"due_ns": synthetic.ns(at), "arrived_ns": synthetic.ns(at)} for at in (1, until_s)])
+
+
+def judged_on_time(root, frame, until_s):
+    run = synthetic.make_run(root, changes={})
+    synthetic.write_table(run, "query_recoveries", frame)
+    synthetic.write_table(run, "query_latencies", slides(until_s)[TABLES["query_latencies"].names])
+    found = verdict_of(ON_TIME, run, root, EXPERIMENT)
+    return found["verdict"], f"{found.get('observed')} {found.get('detail')}"
+
+
+@pytest.mark.parametrize(
+    ("normal_s", "until_s", "expected"),
+    [
+        ((33, 53), 60, "pass"),
+        ((41.9, 81.9), 90, "pass"),
+        ((42.1, 53), 60, "fail"),
+        ((33, None), 82, "fail"),
+        ((33, None), 81, "pass"),
+        ((None, None), 41, "unknown"),
+    ],
+    ids=["soon", "just", "late", "never", "not seen", "none seen"],
+)
+def test_a_query_is_on_time_again_after_as_long_as_it_was_away(tmp_path, normal_s, until_s, expected):
+    """The queries are lost at second 20, and available at 31 and 51: away for 11 and 31."""
+    moments = [None if at is None else synthetic.ns(at) for at in normal_s]
+    assert judged_on_time(tmp_path, table().assign(normal_ns=moments), until_s)[0] == expected
+
+
+@pytest.mark.parametrize(("normal_s", "expected"), [(31, "pass"), (32.5, "fail")])
+def test_a_query_that_was_hardly_away_has_until_its_next_result(tmp_path, normal_s, expected):
+    """It was away from second 20 to 20.2, and its next result comes at second 31."""
+    frame = table()[1:].assign(available_ns=synthetic.ns(20.2), normal_ns=synthetic.ns(normal_s))
+    assert judged_on_time(tmp_path, frame, 31)[0] == expected
+
+
+@pytest.mark.parametrize(("again_s", "expected"), [(40, "pass"), (43, "fail")])
+def test_a_query_that_is_lost_again_is_judged_by_its_next_recovery(tmp_path, again_s, expected):
+    """It was away from second 20 to 31, so it has until second 42 unless it is lost before."""
+    first = table()[:1].assign(normal_ns=pd.NA)
+    moments = {"death_ns": again_s, "planned_ns": again_s + 1, "available_ns": again_s + 2, "normal_ns": again_s + 3}
+    then = table()[:1].assign(fault=1, **{name: synthetic.ns(at) for name, at in moments.items()})
+    assert judged_on_time(tmp_path, pd.concat([first, then]), 60)[0] == expected
+
+
+def test_relative_latency_is_asked_where_results_name_their_query_and_load_leaves_room():
+    asked = {each.name for each in checks_for(EXPERIMENT)}
+    assert {ON_TIME, "query_latencies.schema", "query_latencies.values"} <= asked
+    saturated = spec.load("incremental-topology-1", ["load.mode=saturating"])
+    assert ON_TIME not in {each.name for each in checks_for(saturated)}
+    spread = spec.load("incremental-topology-1", ["engine.partitions=2"])
+    of_both = {each.name for each in checks_for(spread)}
+    assert "query_latencies.schema" in of_both
+    assert ON_TIME not in of_both
+
+
 def test_only_recovery_by_query_is_asked():
     passive = spec.load("dataflow-passive", [])
     names = {each.name for each in checks_for(EXPERIMENT)} - {each.name for each in checks_for(passive)}
@@ -95,5 +156,6 @@ def test_the_document_has_the_queries_in_seconds_after_the_first_loss(tmp_path):
     assert "query_recoveries" not in document(run)
     synthetic.write_table(run, "query_recoveries", table().assign(available_ns=[synthetic.ns(31), pd.NA]))
     first, second = document(run)["query_recoveries"]
-    assert first == {"query": "q1.0", "priority": 1, "planned_at": 10, "available_at": 11, "predicted_at": 10}
+    moments = {"planned_at": 10, "available_at": 11, "predicted_at": 10, "normal_at": 13}
+    assert first == {"query": "q1.0", "priority": 1} | moments
     assert (second["planned_at"], second["available_at"]) == (30, None)

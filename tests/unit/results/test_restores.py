@@ -70,7 +70,7 @@ def verdict(root, frame, check, changes=None):
 
 
 def test_restores_as_the_model_says_pass(tmp_path):
-    assert verdict(tmp_path, table(), MODEL) == ("pass", "0% off: 1.60 (1.60), 3.10 (3.10), 3.85 (3.85) s None")
+    assert verdict(tmp_path, table(), MODEL) == ("pass", "0% off: 1.6 (1.6), 3.1 (3.1), 3.85 (3.85) s None")
 
 
 def test_how_far_sources_read_ahead_does_not_matter(tmp_path):

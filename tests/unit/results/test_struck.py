@@ -26,7 +26,8 @@ SERIES = {
     "metric": "service_rate",
     "unit": "1/s",
 }
-DOCUMENT = {"regression_id": "regression-20261120-010203-abcd", "recorded_ns": 1, "verdict": "same", "experiments": []}
+COMPARED = {"regression_id": "regression-20261120-010203-abcd", "recorded_ns": 1, "verdict": "same", "experiments": []}
+DOCUMENT = records.RecordedComparison.model_validate(COMPARED)
 COUNTS = {"candidates": 5, "baseline": 9}
 FIGURES = ("candidate_median", "baseline_median", "effect", "low", "high", "p_value")
 JUDGED = {"better": "higher", "scale": "ratio", "verdict": "same", "why": ""} | COUNTS | dict.fromkeys(FIGURES, 0.5)

@@ -1,10 +1,14 @@
 """Which slots were lost with partitions, and which faults took nothing."""
 
+from dataclasses import replace
+
 import pytest
 
+from experiments.fault_kinds import FaultKind
+from journal.events.services import ProgramEnded
 from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something
 from spark_jobs.tables.outages import Outage, moments, outages
-from tests.unit.spark_jobs.recovering_in_parts import FIRST, HOSTS, INJECTED, JOURNAL, SECOND, at, struck, told
+from tests.unit.spark_jobs.recovering_in_parts import FIRST, HOSTS, INJECTED, JOURNAL, SECOND, at, line, struck, told
 
 LOST = [Loss(0, at(20), at(20.5), FIRST), Loss(2, at(40), at(40.5), SECOND)]
 
@@ -62,3 +66,12 @@ def test_the_death_of_a_slot_that_stands_by_is_no_outage():
 def test_a_fault_counts_that_takes_something_or_strikes_while_something_is_lost(second, kept):
     strike = struck(9, "worker-1", second)
     assert (strike in that_took_something([*INJECTED, strike], JOURNAL, LOST)) == kept
+
+
+def test_the_death_of_the_driver_is_an_outage_though_nobody_tells_that_slots_are_lost():
+    strike = replace(struck(9, "gateway", 50), kind=FaultKind.DRIVER_KILL)
+    again = [told("recovering", 53, epoch=4, line=line(9), restored=(*FIRST, *SECOND)), told("ready", 54, epoch=4)]
+    injector = that_took_something([*INJECTED, strike], JOURNAL, LOST)
+    ended = ProgramEnded(1, -9, at_ns=at(50.1))
+    found = outages(moments(as_query_journal([*JOURNAL, *again]), [ended], injector, None, []))
+    assert found[-1] == Outage(9, 1, at(50), at(50.1), at(54))

@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.errors import BadInput
+from infra.broker import Broker
 from infra.launch import REPOSITORY
 from journal.reader import raw_entries
 from journal.writer import Journal
+from spark_jobs.streaming import driver, own_job
 from spark_jobs.streaming.own_job import FirstQuery, Sessions
 
 PROGRAM = """
@@ -112,3 +114,19 @@ def test_a_program_that_sets_a_master_of_its_own_is_refused(tmp_path):
     elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", applicationId="app"))
     with pytest.raises(BadInput, match=r"^master: 'local\[2\]' is not usable"):
         sessions.notice(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [("a:1,b:2", True), ("b:2", True), ("c:3,a:1", True), ("c:3", False), ("a:11", False), ("", False)],
+)
+def test_an_option_names_the_runs_brokers_if_it_names_one_of_them(named, expected):
+    assert own_job._is_of(Broker("a:1,b:2"), "Kafka.Bootstrap.Servers", named) is expected
+    assert not own_job._is_of(Broker("a:1,b:2"), "subscribe", named)
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://127.0.0.1:1"])
+def test_only_a_standalone_master_is_awaited(master, monkeypatch):
+    """What manages another cluster is for Spark to find: nothing is connected to here."""
+    monkeypatch.setattr(driver.socket, "create_connection", lambda *_, **__: pytest.fail("it was connected to"))
+    driver.await_master(master)

@@ -12,10 +12,10 @@ from experiments.spec import Experiment
 from journal.events.injector import Absorbed, Armed, Ended, Healed, Injected, Joined, Withheld
 from journal.events.search import Found, ProbeJudged
 from journal.events.services import HostSample, LoadStarted, MachineSample
-from results.tables.schema import RUN_TABLES
+from results.tables.schema import RUN_TABLES, LedgerClass
 from spark_jobs.tables import rows
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import NS, Segment
+from spark_jobs.tables.ledger import NS, LedgerSegment
 from tests.unit.example_events import example, micro_batch
 
 START_NS = 1_000 * NS
@@ -236,7 +236,7 @@ def run_row(batches, segments, service_rate=100.0, **fields):
 def segments(**seconds):
     made, at = [], START_NS
     for kind, length_s in seconds.items():
-        made.append(Segment(at, at + round(length_s * NS), kind))
+        made.append(LedgerSegment(at, at + round(length_s * NS), LedgerClass(kind)))
         at = made[-1].end_ns
     return made
 
@@ -287,7 +287,7 @@ def test_every_probe_is_a_row_and_the_run_has_the_bracket():
 
 
 def test_the_ledger_in_seconds():
-    found = named("ledger", rows.ledger([Segment(START_NS, START_NS + NS // 4, "lost", None, 2)]))
+    found = named("ledger", rows.ledger([LedgerSegment(START_NS, START_NS + NS // 4, LedgerClass.LOST, None, 2)]))
     assert found == [
         {
             "start_ns": START_NS,

@@ -1,6 +1,6 @@
 """When the result of a record counts as seen: when it is out for good, which not every engine tells in the same way."""
 
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,9 +18,9 @@ def way_of(monkeypatch, query, engine):
         "engine": {**DATAFLOW, **engine},
         "load": {"mode": "rate", "rate": 5000},
     }
-    logs = testbed_logs.TestbedLogs(None, Path("nowhere"))
-    logs.__dict__.update(experiment=Experiment.model_validate(document), batches=[], parquet=lambda name: name)
-    monkeypatch.setattr(testbed_logs.TestbedLogs, "input", "input")
+    files = SimpleNamespace(experiment=Experiment.model_validate(document), parquet=lambda name: name, input="input")
+    logs = testbed_logs.TestbedLogs(files)
+    logs.__dict__.update(batches=[])
     monkeypatch.setattr(testbed_logs, "seen_in_sink", lambda sink: "in the sink")
     monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, batches: "at the commit")
     return logs.seen()

@@ -1,5 +1,7 @@
 """Campaigns of simulated schedules, in parts: `make test-all` runs the first ones, `-m slow` the others."""
 
+from itertools import product
+
 import pytest
 
 
@@ -11,6 +13,15 @@ def parts(count, of_each_run=1):
 def quick(of, chosen):
     """Parameters of a test: `make unit` runs the chosen ones, `make test-all` the others, too."""
     return [pytest.param(each, marks=[pytest.mark.extended] * (each not in chosen)) for each in of]
+
+
+def paired(first, second, left_out=()):
+    """Two parameters of a test, each value with each. `make unit` runs pairs in which each value of both occurs, except
+    those of the second that are left out; `make test-all` runs the other pairs."""
+    first, second = list(first), list(second)
+    short = [each for each in second if each not in left_out]
+    chosen = {(first[i % len(first)], short[i % len(short)]) for i in range(max(len(first), len(short)))}
+    return [pytest.param(*each, marks=[pytest.mark.extended] * (each not in chosen)) for each in product(first, second)]
 
 
 def first_and_rest(of, first):

@@ -30,19 +30,21 @@ class Recorder(Observer):
 
         class Recording(protocol):
             def before_send(self, channel):
-                if self.runtime.epoch == recorder.epoch:
-                    recorder.sent_in[channel.id].append(recorder.number[channel.sender])
+                if self.runtime.partition.epoch == recorder.epoch:
+                    sent_in = recorder.sent_in[channel.id]
+                    messages = self.runtime.partition.sending.sent[channel.id] - len(sent_in)
+                    sent_in += [recorder.number[channel.sender]] * messages
                 return super().before_send(channel)
 
             def on_message(self, frame):
                 super().on_message(frame)
-                if self.runtime.epoch == recorder.epoch:
-                    recorder.received_in[frame.channel].append(recorder.number[self.runtime.number])
+                if self.runtime.partition.epoch == recorder.epoch:
+                    recorder.received_in[frame.channel] += [recorder.number[self.runtime.number]] * frame.messages
                     assert frame.sequence == len(recorder.received_in[frame.channel])
 
             def on_checkpoint(self, number):
                 super().on_checkpoint(number)
-                if self.runtime.epoch == recorder.epoch:
+                if self.runtime.partition.epoch == recorder.epoch:
                     recorder.number[self.runtime.number] = number
 
         return Recording

@@ -11,7 +11,7 @@ from testbed.core.chaining import chained
 from testbed.core.graph import Dataflow
 from testbed.core.layout import lay_out
 from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding, tumbling
-from testbed.operators.state import KeyedState
+from testbed.operators.keyed_state import KeyedState
 
 EVENTS = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at_ns", pa.int64())])
 COUNT = (Aggregation("count", "count"),)

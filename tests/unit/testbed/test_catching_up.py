@@ -3,6 +3,7 @@
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -154,12 +155,19 @@ def test_where_nobody_knows_how_far_a_partition_was_an_earlier_goal_is_void(slot
 class Standing:
     """A partition that is as far as it says."""
 
-    progress: dict[int, int]
+    received: dict[int, int]
     number: int = 4
     epoch: int = 2
-    position: int = 0
     running: bool = True
     tally: Tally = field(default_factory=Tally)
+
+    @property
+    def intake(self):
+        return self
+
+    @property
+    def source_input(self):
+        return SimpleNamespace(position=0)
 
 
 def test_a_partition_is_back_once_it_is_on_all_of_its_channels():
@@ -168,7 +176,7 @@ def test_a_partition_is_back_once_it_is_on_all_of_its_channels():
     catching_up.begin(partition, ReadBack({}, (None, None), 0.1))
     catching_up.look(1.0)
     assert catching_up.take_reached() == ()
-    partition.progress[8] = 10
+    partition.received[8] = 10
     catching_up.look(1.0)
     assert [each.partition for each in catching_up.take_reached()] == [4]
 
@@ -177,7 +185,7 @@ def test_a_promoted_copy_has_read_nothing_back_and_arrives_as_well():
     copy, catching_up = Standing({7: 9}, running=False), CatchingUp()
     catching_up.expect(Peers(2, (), (), 0, (), reached={4: {7: 10}}))
     catching_up.follow(copy)
-    copy.running, copy.progress = True, {7: 10}
+    copy.running, copy.received[7] = True, 10
     catching_up.look(1.0)
     assert [each.partition for each in catching_up.take_reached()] == [4]
     assert catching_up.take_loaded() == ()

@@ -119,17 +119,17 @@ def test_what_a_sink_cannot_publish_in_time_holds_up_the_sources(tmp_path, monke
         source, sink = (slot.hosting._hosted[slot.the(kind)] for kind in (Source, Sink))
         for number in range(1, 1 + outputs.MOST_PUBLICATIONS):
             slot.hosting._do(sink, Publish(number, ()))
-        turn_until(slot, lambda: source.position and not source.wants_input)
+        turn_until(slot, lambda: source.source_input.position and not source.wants_input)
         if first == "another epoch":
             slot.begin(2)  # what waited is forgotten; what was under way still is, so one more fills the sink
             slot.hosting._do(sink, Publish(1, ()))
-            turn_until(slot, lambda: source.position and not source.wants_input)
-        reached = source.position
+            turn_until(slot, lambda: source.source_input.position and not source.wants_input)
+        reached = source.source_input.position
         for _ in range(20):
             slot.turn()
-        assert source.position == reached
+        assert source.source_input.position == reached
         may.set()
-        turn_until(slot, lambda: source.position > reached)
+        turn_until(slot, lambda: source.source_input.position > reached)
 
 
 def turn_until(alone, condition):
@@ -184,13 +184,13 @@ def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone, monk
     turn_until(alone, lambda: not alone.hosting._storing.is_busy(source.number))
     assert f"{source.layout.name}/state-2-1" in store.objects
     turn_until(alone, lambda: alone.hosting._storing.lags)
-    held = source.position
+    held = source.source_input.position
     for _ in range(20):
         alone.turn()
-    assert source.position == held
+    assert source.source_input.position == held
     source.checkpoint()
     alone.hosting._carry_out(source)
-    turn_until(alone, lambda: source.position > held)
+    turn_until(alone, lambda: source.source_input.position > held)
 
 
 def test_a_state_that_cannot_be_serialised_ends_the_slot_and_names_its_owner(alone, monkeypatch):
@@ -242,7 +242,7 @@ def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone
     alone.begin(1)
     partition = alone.hosting._hosted[alone.the(Sink)]
     turn_until(alone, lambda: partition.tally.records_in)
-    had, left = weakref.ref(partition._processing.element), []
+    had, left = weakref.ref(partition.processing.element), []
     rebuilt = partition.rebuilt
     monkeypatch.setattr(partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
     alone.begin(2)

@@ -15,9 +15,10 @@ from testbed.queries import as_messages
 from testbed.queries.incidents import Jams
 from testbed.queries.top_100 import COUNTS, TopEntries
 from testbed.recovery import STRATEGIES
-from testbed.runtime.inputs import feed_of
+from testbed.runtime.inputs import feeds
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed.campaigns import paired
 from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD, exact, inputs, laid_out, made
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB
@@ -37,8 +38,7 @@ def faults(seed, within):
     return [first, *(Fault(random.choice(moments), random.randrange(12), late=True) for _ in range(seed % 3))]
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("strategy", ["global", "passive"])
+@pytest.mark.parametrize(("query", "strategy"), paired(QUERIES, ["passive", "global"]))
 def test_batch_by_batch_with_crashes_the_output_is_that_of_the_definition(query, strategy):
     spec, count, rate = QUERIES[query]
     wanted, crashes = exact(spec, made(spec, count, rate)), 0
@@ -149,4 +149,4 @@ def test_regions_are_partitions_of_a_topic_only():
     job = replace(JOB, workload=ROADS, parallelism=4)
     source = next(each for each in job.layout().partitions if isinstance(each.element, Source))
     with pytest.raises(BadInput, match="kafka with incidents"):
-        feed_of(job, source)
+        feeds(job)(source)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from testbed.operators import Delivery
-from testbed.runtime import outputs
+from testbed.runtime import outputs, topics
 from testbed.runtime.job import OutputKind, OutputSpec
 from testbed.runtime.outputs import SinkOutput
 from testbed.runtime.sinks import Files, Outlet, Superseded, published
@@ -198,6 +198,14 @@ def test_a_sink_takes_no_more_than_its_bound(outlets, protocol, most):
     background.go_on()
     background.go_on()
     assert (sink.full, sink.empty) == (False, True)
+
+
+def test_records_become_messages_together_whatever_batches_they_come_in(monkeypatch):
+    monkeypatch.setattr(topics, "MOST_TOGETHER", 5)
+    given = [rows(*range(start, start + size)) for start, size in ((0, 1), (1, 1), (2, 4), (6, 9), (15, 1))]
+    found = [each["number"].to_pylist() for each in topics.together(given)]
+    assert found == [list(range(6)), list(range(6, 15)), [15]]
+    assert not list(topics.together([]))
 
 
 def test_files_are_those_of_their_numbers_whatever_goes_together(tmp_path):

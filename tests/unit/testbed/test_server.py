@@ -208,6 +208,7 @@ def test_a_recovery_tells_what_was_lost_and_the_furthest_that_it_ever_was(server
 
 
 def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
     three[2].close()
     serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
     assert events_in(tmp_path, "worker-lost")[0]["partitions"] == []

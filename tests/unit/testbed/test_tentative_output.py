@@ -20,7 +20,7 @@ from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import OutputKind, OutputSpec
 from testbed.runtime.missing_input import MissingInput
-from testbed.runtime.outputs import Outputs
+from testbed.runtime.outputs import MOST_UNWRITTEN, Outputs
 from testbed.runtime.sinks import published
 from tests.unit.testbed.backgrounds import AtOnce, Later
 from tests.unit.testbed.recovery.small_layouts import two_sources
@@ -62,6 +62,12 @@ def test_a_sink_is_not_done_while_tentative_results_are_under_way(tmp_path):
     assert outputs.is_out(sink.number)
     for batch in range(40):
         outputs.write_tentative(sink, PublishTentative(batch, (rows(batch),)))
+    assert (outputs.is_out(sink.number), outputs.is_full(sink.number)) == (False, False), (
+        "few records, whatever batches"
+    )
+    outputs.write_tentative(sink, PublishTentative(40, (rows(*range(MOST_UNWRITTEN - 40)),)))
+    assert not outputs.is_full(sink.number), "the first is being written"
+    outputs.write_tentative(sink, PublishTentative(41, (rows(1),)))
     assert (outputs.is_out(sink.number), outputs.is_full(sink.number)) == (False, True)
     for _ in range(2):
         background.go_on()

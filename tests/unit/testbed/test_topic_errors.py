@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError
 
-from testbed.runtime.topics import failed_to_read
+from testbed.runtime.topic_reader import failed_to_read
 
 
 def test_input_that_is_gone_is_named_in_one_line():

@@ -17,6 +17,7 @@ from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.campaigns import first_and_rest
+from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB
 from tests.unit.testbed.source_reads import reads_of
@@ -132,7 +133,7 @@ def test_a_restored_window_goes_on_where_it_was():
     window.process(0, rows((0.0, 10, 1), (1.5, 20, 2)))
     window.advance(S)
     for name, state in window.states().items():
-        again.states()[name].apply(state.everything())
+        moved(state.changes(0), again.states()[name])
     assert passed_on(again.advance(2 * S)) == passed_on(window.advance(2 * S)) != []
 
 

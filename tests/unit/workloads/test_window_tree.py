@@ -53,5 +53,23 @@ def test_each_operator_lets_its_share_of_what_it_gets_through(selectivity):
         marks = passed * FACTOR % MARKS
 
 
+def test_the_load_moves_from_one_quarter_of_the_sources_to_the_next():
+    """Of the others one in eight tuples has a mark that may pass, and of those a half does."""
+    moving = SPEC.model_copy(update={"moves_every": 16_000})
+    marks = tuples(moving, SCHEDULE, 0, 80_000)["mark"].to_numpy().reshape(5, 1000, 4, 4)  # turn, .., quarter, source
+    passed = (marks < limit(moving)).mean(axis=(1, 3))
+    assert 0 < marks.min() <= marks.max() < MARKS
+    for turn, shares in enumerate(passed):
+        expected = [0.5 if quarter == turn % 4 else 0.5 / 8 for quarter in range(4)]
+        assert shares == pytest.approx(expected, abs=0.04)
+
+
+def test_a_load_that_stays_is_that_of_earlier_versions():
+    assert tuples(SPEC, SCHEDULE, 0, 2).select(["mark", "value"]).to_pylist() == [
+        {"mark": 555878834, "value": 122208},
+        {"mark": 1679701160, "value": 881000},
+    ]
+
+
 def test_another_seed_gives_other_tuples():
     assert tuples(SPEC, SCHEDULE, 0, 9) != tuples(SPEC.model_copy(update={"stream_seed": 8}), SCHEDULE, 0, 9)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from journal.writer import Journal
-from testbed.core.partition import Partition
+from testbed.core.partition import Partition, PartitionRuntime
 from testbed.runtime.job import Job
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
@@ -68,13 +68,13 @@ def show_alignment(signs: Path) -> None:
     """Let this process show in a file, a byte for each partition, which of its partitions hold channels back."""
     with signs.open("r+b") as file:
         shown = mmap.mmap(file.fileno(), 0)
-    block, unblock, restore = Partition.block, Partition.unblock, Partition.restore
+    block, unblock, restore = PartitionRuntime.block, PartitionRuntime.unblock, Partition.restore
 
-    def blocking(self: Partition, channel: int) -> None:
+    def blocking(self: PartitionRuntime, channel: int) -> None:
         block(self, channel)
         shown[self.number] = 1
 
-    def unblocking(self: Partition) -> None:
+    def unblocking(self: PartitionRuntime) -> None:
         unblock(self)
         shown[self.number] = 0
 
@@ -82,7 +82,7 @@ def show_alignment(signs: Path) -> None:
         restore(self, *given)
         shown[self.number] = 0
 
-    Partition.block, Partition.unblock, Partition.restore = blocking, unblocking, restoring
+    PartitionRuntime.block, PartitionRuntime.unblock, Partition.restore = blocking, unblocking, restoring
 
 
 class Slots(Rig):

@@ -134,7 +134,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(home, tmp_path):
 
 def finished(run_id, ended_ns, dag_run=None):
     status = {"run_id": run_id, "experiment": "e", "state": "done", "started_ns": ended_ns, "ended_ns": ended_ns}
-    store.write_json(store.published(run_id).root / "status.json", status | {"dag_run": dag_run})
+    store.write_json(store.stored(run_id).root / "status.json", status | {"dag_run": dag_run})
 
 
 def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):

@@ -31,7 +31,7 @@ def components(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr(serve, "airflow_program", lambda: str(program))
     made = serve._Components(dict(os.environ), 8080)
-    made.start()
+    made.start(*serve.COMPONENTS)
     wait_for(lambda: Path(f"{program}.children").exists() and Path(f"{program}.ran").exists())
     yield made
     made.stop()
@@ -118,3 +118,32 @@ def test_nothing_of_airflow_listens_beyond_this_machine():
     assert "--skip-serve-logs" in serve.COMPONENTS["scheduler"]
     assert "--skip-serve-logs" in serve.COMPONENTS["triggerer"]
     assert serve.COMPONENTS.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}
+
+
+def test_the_api_server_has_the_cores_alone_until_it_answers(tmp_path, monkeypatch):
+    told = {}
+
+    class Recorded(serve._Components):
+        def _start(self, name):
+            self.running[name] = None
+
+        def stop(self):
+            told["stopped"] = set(self.running)
+
+    def greeted(address):
+        told["greeted"] = (address, set(components[0].running))
+        raise KeyboardInterrupt
+
+    components = []
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    monkeypatch.setattr(serve, "_Components", lambda *given: components.append(Recorded(*given)) or components[0])
+    monkeypatch.setattr(serve, "ensure_database", lambda variables: None)
+    monkeypatch.setattr(serve, "_check_free", lambda port: None)
+    monkeypatch.setattr(serve, "_wait_until_ready", lambda made, port: told.update(awaited=set(made.running)))
+    monkeypatch.setattr(serve, "greet", greeted)
+    serve.serve(8099)
+    assert told == {
+        "awaited": {"api-server"},
+        "greeted": ("http://127.0.0.1:8099", set(serve.COMPONENTS)),
+        "stopped": set(serve.COMPONENTS),
+    }

@@ -50,12 +50,23 @@ def test_a_machine_in_order_is_ready(drivers, as_json):
     found = as_json("doctor")
     assert found["ready"]
     subjects = by_subject(found)
-    assert [subjects[f"driver {name}"]["can"] for name in drivers] == ["yes", "yes", "yes", "unknown"]
+    assert [subjects[f"driver {name}"]["can"] for name in drivers] == ["yes", "yes", "yes", "unknown", "unknown"]
     assert "--inventory" in subjects["driver ssh"]["remedy"]
 
 
 def test_with_an_inventory_the_machines_are_asked(drivers, as_json):
     assert by_subject(as_json("doctor --inventory machines.json"))["driver ssh"]["can"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("document", "asked", "other"),
+    [({"hosts": []}, "ssh", "external"), ({"master": "yarn", "list_hosts": ["a"]}, "external", "ssh")],
+)
+def test_a_file_is_for_the_driver_whose_hosts_it_describes(drivers, as_json, tmp_path, document, asked, other):
+    path = tmp_path / "there.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    subjects = by_subject(as_json(f"doctor --inventory {path}"))
+    assert (subjects[f"driver {asked}"]["can"], subjects[f"driver {other}"]["can"]) == ("yes", "unknown")
 
 
 def test_what_a_driver_lacks_is_told_with_its_remedy(drivers, call):

@@ -10,6 +10,7 @@ import pytest
 
 from chaos.implications import implied
 from chaos.plan import load_fault_spec, plan
+from experiments.wording import significant
 from models import utilization as model
 from models.simulation.simulate import simulate
 from results.runs import store
@@ -57,7 +58,7 @@ def test_predict_utilization_defaults_to_one_operator_without_delay(as_json):
 def test_predict_utilization_for_a_person(call):
     code, out, err = call(f"{PREDICT} --interval {INTERVAL}")
     assert (code, err) == (0, "")
-    assert f"utilization at T = 20 s    {model.utilization(RATE, COST, RECOVERY, INTERVAL):.4f}" in out
+    assert f"utilization at T = 20 s    {significant(model.utilization(RATE, COST, RECOVERY, INTERVAL))}" in out
     assert "young" in out
 
 
@@ -76,7 +77,7 @@ def test_simulate_utilization_is_the_simulation(as_json, call):
     predicted = model.utilization(RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH)
     assert found == {"mean": simulated.mean, "std": simulated.std, "runs": 20, "model": predicted}
     text = call(f"{words} --runs 20 --failures 50 --seed 3")[1]
-    assert f"simulated utilization    {simulated.mean:.4f}   mean of 20 runs" in text
+    assert f"simulated utilization    {significant(simulated.mean)}   mean of 20 runs" in text
 
 
 def test_plan_faults_is_the_plan(as_json, faults):
@@ -128,7 +129,7 @@ def test_results_lists_the_runs(call, as_json, home, monkeypatch):
     assert head.split("  ")[-1] == "run"
     assert (code, [line.split()[-1] for line in lines[:2]]) == (0, ["newer", "older"])
     assert lines[2].endswith("failed  disk full")
-    assert f"({told[0]['utilization']['predicted']:.3f})" in lines[0]
+    assert f"({significant(told[0]['utilization']['predicted'])})" in lines[0]
 
 
 def test_a_fault_that_the_driver_cannot_inject_is_refused_in_one_line_before_airflow_starts(call, home):
@@ -168,7 +169,7 @@ def test_recommend_says_what_to_run_next(call, as_json, home):
     assert as_json("recommend run-1")["interval"] == pytest.approx(7.44, abs=0.01)
     code, out, err = call("recommend run-1")
     assert (code, err) == (0, "")
-    assert "7.4 s   5.0 to 13.9 s" in out
+    assert "7.44 s   5.04 to 13.9 s" in out
 
 
 def test_recommend_of_a_run_without_faults_is_one_line(call, home):

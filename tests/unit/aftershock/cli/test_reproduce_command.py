@@ -156,3 +156,31 @@ def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
     code, _, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}/file")
     assert (code, runs.made) == (2, [])
     assert err.startswith("aftershock: out: ")
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """The settings of figure 9 of `cec` that were measured, in no time."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    measured = []
+
+    def measure(setting, replicate):
+        measured.append(setting)
+        return {"extent": len(measured) * 1000}
+
+    found = catalogue.CATALOGUE["cec/fig-09"]
+    bench = dataclasses.replace(found.bench, measure=measure)
+    figure = dataclasses.replace(found, bench=bench)
+    monkeypatch.setattr(reproduce, "CATALOGUE", {"cec/fig-09": figure})
+    return measured
+
+
+def test_what_is_measured_in_this_process_is_measured_once_and_only_with_leave(bench, call, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert call(f"reproduce cec/fig-09 --out {tmp_path}/file")[0] == 2
+    assert call(f"reproduce cec/fig-09 --no-run --out {tmp_path}")[0] == 1
+    assert bench == []
+    assert "extent.grows_with_the_period" in call(f"reproduce cec/fig-09 --out {tmp_path}")[1]
+    assert len(bench) == 5
+    call(f"reproduce cec/fig-09 --out {tmp_path}")
+    assert len(bench) == 5

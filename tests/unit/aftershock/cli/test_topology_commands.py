@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.cli import recovery, replication
+from experiments.wording import significant
 from models.recovery import planners as recovery_planners
 from models.replication import planners as replication_planners
 from models.topology import load_topology
@@ -40,7 +41,7 @@ def test_predict_fidelity(as_json, call, topology):
     assert found["internal_completeness"] == pytest.approx(1 - lost / without)
     code, out, err = call(f"predict fidelity {topology} --failed users.1")
     assert (code, err) == (0, "")
-    assert re.search(r"1 of 7 tasks failed\noutput fidelity +0\.6000\n", out)
+    assert re.search(r"1 of 7 tasks failed\noutput fidelity +0\.6\n", out)
 
 
 @pytest.mark.parametrize(("failed", "fidelity"), [(",", 1.0), ("top.0", 2 / 3), ("clicks.0,clicks.1", 0.0)])
@@ -60,7 +61,7 @@ def test_plan_replication(as_json, call, topology, algorithm):
     assert found["output_fidelity"] == pytest.approx(0.4 if algorithm == "greedy" else 0.5)
     text = call(words)[1]
     assert "replicate 5 of 7 tasks (budget 5):" in text
-    assert f"output fidelity          {found['output_fidelity']:.4f}" in text
+    assert f"output fidelity          {significant(found['output_fidelity'])}" in text
     assert "  join    join." in text
 
 

@@ -308,3 +308,20 @@ def test_the_token_is_in_nothing_that_clean_says(capsys):
     assert (removed["label"], removed["roots"]) == (handle.label, [handle.root])
     assert handle.token not in out
     assert process.wait(5) == -signal.SIGKILL
+
+
+def test_the_notes_of_a_borrowed_cluster_are_kept_if_its_handle_is_damaged():
+    """They alone tell which hosts are struck."""
+    live = begin()
+    notes = live / "cluster" / "external"
+    notes.mkdir(parents=True)
+    (notes / "struck-worker-1.kill").touch()
+    (live / "cluster" / HANDLE_FILE).write_text("{")
+    for _ in range(2):
+        with pytest.raises(EnvironmentFailure, match="which borrows a cluster, is damaged; copy"):
+            steps.teardown("run-1", "failed")
+    assert (notes / "struck-worker-1.kill").exists()
+    (notes / "struck-worker-1.kill").unlink()
+    notes.rmdir()
+    assert steps.teardown("run-1", "failed") == "failed"
+    assert not live.exists()

@@ -1,7 +1,15 @@
 """Which partitions of the testbed are up, as its journal tells it step by step."""
 
 from aftershock.run.partition_states import PartitionStates
-from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+from journal.events.testbed import (
+    Copied,
+    EpochReady,
+    PartitionsAbsent,
+    PartitionTentative,
+    PlanChanged,
+    Recovering,
+    WorkerLost,
+)
 from tests.unit.example_events import example
 
 NAMES = ("a.0", "a.1", "b.0", "b.1")
@@ -80,6 +88,13 @@ def test_copies_are_those_that_were_told_last():
     states = PartitionStates()
     states.take(Copied(2, {"a.0": "slot-4", "b.0": "slot-5"}))
     states.take(Copied(3, {"b.0": "slot-5"}))
+    assert states.copied == {"b.0": "slot-5"}
+
+
+def test_what_a_new_plan_leaves_out_has_no_copy_any_more():
+    states = PartitionStates()
+    states.take(Copied(2, {"a.0": "slot-4", "b.0": "slot-5"}))
+    states.take(example(PlanChanged, copied=("b.0", "b.1")))
     assert states.copied == {"b.0": "slot-5"}
 
 

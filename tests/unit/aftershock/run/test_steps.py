@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -14,6 +15,7 @@ from aftershock.run import batch_job, derive, live_run, steps
 from chaos.fault_plan import FaultPlan
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
+from infra import tokens
 from infra.cluster import HANDLE_FILE
 from infra.services import startup
 from journal.events.common import EntriesLost, Failed
@@ -258,3 +260,14 @@ def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
     words = "an object can't be written at s3://nobody/runs: NoSuchBucket; look there"
     told = f"query on the gateway died ({words}); see query.log of the run"
     assert str(live_run.dead_service({"query", "broker"})) == told
+
+
+def test_broker_and_master_of_a_borrowed_cluster_are_not_looked_for_on_the_gateway(monkeypatch):
+    steps.begin(DOCUMENT, "run-1")
+    live_run = steps.LiveRun("run-1")
+    live_run.root.mkdir()
+    owned = startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250")
+    replace(owned, driver="external", token=tokens.new("x", 0)).save()
+    monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"query"})
+    assert live_run.dead_service({"query", "broker", "spark-master"}) is None
+    assert "generator on the gateway died" in str(live_run.dead_service({"query", "broker", "generator"}))

@@ -9,10 +9,9 @@ import pytest
 
 from infra.cluster import Handle, Host, Role
 from infra.remote import answers
-from infra.remote.agent import SILENT, Agent
 from infra.remote.answers import SHAPES, Misspoken, Refused
 from infra.remote.hosts import RemoteHosts
-from infra.ssh.machine_agent import MachineAgent
+from infra.remote.requests import REQUESTS
 
 PROOF = {"fired_ns": 1, "proved_ns": 2, "done": {"processes killed": 1}, "left": {"survivors": 0}}
 GOOD: dict[str, list[Any]] = {
@@ -38,9 +37,8 @@ GOOD: dict[str, list[Any]] = {
 SHAPELESS = [None, 5, 0.5, True, "1", [], [1, 2, 3], {"x": "y"}, float("nan")]
 
 
-def test_all_that_an_agent_can_be_asked_has_its_shape() -> None:
-    asked = {name for kind in (Agent, MachineAgent) for name, value in vars(kind).items() if callable(value)}
-    assert {name for name in asked if not name.startswith("_")} - SILENT == SHAPES.keys() == GOOD.keys()
+def test_all_that_an_agent_answers_has_its_shape() -> None:
+    assert {what for what, request in REQUESTS.items() if request.answered} == SHAPES.keys() == GOOD.keys()
 
 
 @pytest.mark.parametrize("what", GOOD)

@@ -21,6 +21,7 @@ from infra.launch import REPOSITORY
 from infra.processes import members
 from infra.remote import reach
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.requests import AgentRequest, TakeHeard
 from infra.remote.session import Disconnected
 from tests.unit.marked_processes import start, start_python, wait_for
 
@@ -158,10 +159,10 @@ def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
     class LosesPower:
         """Asks as `hosts`, and switches the peer off once both have called."""
 
-        def ask(self, handle: Handle, host: Host, what: str, **fields: Any) -> Any:
-            if what == "heard" and host is two:
+        def ask(self, handle: Handle, host: Host, request: AgentRequest) -> Any:
+            if isinstance(request, TakeHeard) and host is two:
                 switch_off(hosts, handle, "worker-2", switched_off)
-            return hosts.ask(handle, host, what, **fields)
+            return hosts.ask(handle, host, request)
 
     assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset())
 

@@ -9,6 +9,7 @@ from infra import programs
 from infra.cluster import Handle, Host, Role
 from infra.remote import reach
 from infra.remote.reach import Reach
+from infra.remote.requests import Listen, SendWord, TakeHeard
 from infra.strikes import partition
 from infra.strikes.datagrams import MOST_DATAGRAMS, DatagramListener, send
 from infra.strikes.partition import rules
@@ -59,16 +60,16 @@ class CutOff:
     def __init__(self):
         self.listeners = {}
 
-    def ask(self, handle, host, what, within_s=1.0, **fields):
-        match what:
-            case "listen":
+    def ask(self, handle, host, request, within_s=1.0):
+        match request:
+            case Listen():
                 listener = DatagramListener(host.address)
                 self.listeners[listener.port] = listener
                 return listener.port, False
-            case "call":
-                return send(host.address, host.name, fields["to"], fields["times"])
-            case "heard":
-                listener = self.listeners.pop(fields["port"])
+            case SendWord(_, to, times):
+                return send(host.address, host.name, to, times)
+            case TakeHeard(port):
+                listener = self.listeners.pop(port)
                 words = listener.received()
                 listener.close()
                 assert words, "the stranger was heard"

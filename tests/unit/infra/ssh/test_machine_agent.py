@@ -7,6 +7,7 @@ import pytest
 
 from infra.processes import MARK
 from infra.remote import agent
+from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
 
@@ -38,7 +39,7 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
     monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
     os.mkfifo(claims.file())
     made = MachineAgent("h", "127.0.251.12", "/nowhere")
-    for what, fields in (("survey", {"needed": [], "ports": []}), ("claim", {"run_id": "r", "root": "/r"})):
-        failed = agent._carry_out(made, what, fields)["failed"]
+    for request in (SurveyMachine([], []), ClaimMachine("r", "/r")):
+        failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
-    assert agent._carry_out(made, "count", {}) == {"done": 0}
+    assert agent._carry_out(made, CountProcesses()) == {"done": 0}

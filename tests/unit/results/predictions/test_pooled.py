@@ -34,12 +34,22 @@ def run_under(seed: int, faults: int = FAULTS) -> Simulated:
     return run
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> list[Simulated]:
-    """1,000 faults under 50 seeds."""
+def _runs(folder: Path, seeds: range) -> list[Simulated]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("nobody")))
-        return [run_under(seed) for seed in range(50)]
+        patch.setenv("AFTERSHOCK_HOME", str(folder))
+        return [run_under(seed) for seed in seeds]
+
+
+@pytest.fixture(scope="module")
+def twenty(tmp_path_factory: pytest.TempPathFactory) -> list[Simulated]:
+    """400 faults under 20 seeds."""
+    return _runs(tmp_path_factory.mktemp("nobody"), range(20))
+
+
+@pytest.fixture(scope="module")
+def many(twenty: list[Simulated], tmp_path_factory: pytest.TempPathFactory) -> list[Simulated]:
+    """1,000 faults under 50 seeds."""
+    return [*twenty, *_runs(tmp_path_factory.mktemp("nobody"), range(20, 50))]
 
 
 @pytest.mark.extended
@@ -85,13 +95,13 @@ def test_with_one_seed_or_few_faults_it_is_unknown(given: Sequence[tuple[int, in
     assert "2 seeds and 20 faults are needed" in found.sentence
 
 
-def test_two_runs_under_one_seed_are_no_more_certain_than_one(many: list[Simulated]) -> None:
-    once, twice = pooled(many[:4]), pooled([*many[:4], *many[:4]])
+def test_two_runs_under_one_seed_are_no_more_certain_than_one(twenty: list[Simulated]) -> None:
+    once, twice = pooled(twenty[:2]), pooled([*twenty[:2], *twenty[:2]])
     assert twice.row() == pytest.approx(once.row())
 
 
-def test_more_seeds_are_more_certain(many: list[Simulated]) -> None:
-    few, all_of_them = pooled(many[:5]), pooled(many[:20])
+def test_more_seeds_are_more_certain(twenty: list[Simulated]) -> None:
+    few, all_of_them = pooled(twenty[:5]), pooled(twenty[:20])
     assert (few.high - few.low) / (all_of_them.high - all_of_them.low) == pytest.approx(2.0, rel=0.2)
 
 
@@ -99,11 +109,11 @@ def without_recovery(run: Simulated) -> Simulated:
     return changed(run, "predictions", recovery_time_s=np.nan)
 
 
-def test_a_run_without_an_undisturbed_recovery_gets_the_mean_of_the_others(many: list[Simulated]) -> None:
-    found = pooled([without_recovery(many[0]), *many[1:10]])
+def test_a_run_without_an_undisturbed_recovery_gets_the_mean_of_the_others(twenty: list[Simulated]) -> None:
+    found = pooled([without_recovery(twenty[0]), *twenty[1:10]])
     assert found.faults == 10 * FAULTS
-    assert found.expected == pytest.approx(pooled(many[:10]).expected, abs=0.003)
-    assert "no run says how long a recovery takes" in pooled([without_recovery(run) for run in many[:3]]).sentence
+    assert found.expected == pytest.approx(pooled(twenty[:10]).expected, abs=0.003)
+    assert "no run says how long a recovery takes" in pooled([without_recovery(run) for run in twenty[:3]]).sentence
 
 
 @pytest.mark.parametrize(
@@ -115,18 +125,18 @@ def test_a_run_without_an_undisturbed_recovery_gets_the_mean_of_the_others(many:
         ("predictions", {"checkpoint_cost_s": 99.0}, "checkpoint_cost"),
     ],
 )
-def test_what_a_run_lacks_is_said(many: list[Simulated], table: str, columns: dict[str, Any], why: str) -> None:
-    found = pooled([changed(many[0], table, **columns), many[1]])
+def test_what_a_run_lacks_is_said(twenty: list[Simulated], table: str, columns: dict[str, Any], why: str) -> None:
+    found = pooled([changed(twenty[0], table, **columns), twenty[1]])
     assert (found.verdict, why in found.sentence) == ("unknown", True), found.sentence
 
 
-def test_runs_that_no_fault_struck_add_no_luck(many: list[Simulated]) -> None:
-    sound = many[0].tables["predictions"]
+def test_runs_that_no_fault_struck_add_no_luck(twenty: list[Simulated]) -> None:
+    sound = twenty[0].tables["predictions"]
     no_fault = sound[sound["model"] == REPLAY_MODEL].assign(model="no faults", failure_rate=0.0, recovery_time_s=np.nan)
     useful = 1 - float(no_fault["checkpoint_cost_s"].iloc[0] / no_fault["interval_s"].iloc[0])
-    tables = {"faults": many[0].tables["faults"][:0], "predictions": no_fault}
-    tables["runs"] = many[0].tables["runs"].assign(seed=99, utilization=useful)
-    found = pooled([Simulated(many[0].tables | tables), *many[1:3]])
+    tables = {"faults": twenty[0].tables["faults"][:0], "predictions": no_fault}
+    tables["runs"] = twenty[0].tables["runs"].assign(seed=99, utilization=useful)
+    found = pooled([Simulated(twenty[0].tables | tables), *twenty[1:3]])
     assert (found.verdict, found.seeds, found.faults) == ("pass", 3, 2 * FAULTS)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.errors import BadInput
 from models.utilization import optimal_interval, utilization
+from results.predictions.advised import advise
 from results.predictions.process import MeasuredProcess
 from results.predictions.recommendation import recommend
 from results.runs.store import Run, write_json
@@ -76,21 +77,21 @@ def test_time_to_spare_shortens_the_latency(tmp_path):
 
 
 def test_the_document_has_the_fields_of_the_contract(run):
-    found = recommend(run).to_json()
+    found = advise(run).to_json()
     contract = {"interval", "interval_low", "interval_high", "utilization_now", "utilization_then", "copies"}
     assert contract | {"tentative_fidelity", "recovery_latency", "models"} <= set(found)
     json.dumps(found, allow_nan=False)
 
 
 def test_a_person_reads_whether_to_change_anything(run, tmp_path):
-    assert "may be the best one already" in recommended(recommend(run))
+    assert "may be the best one already" in recommended(advise(run))
     rarely = {"checkpoints": lambda rows: rows.assign(checkpoint_s=rows["checkpoint_s"] / 100)}
     cheap = {"predictions": lambda rows: rows.assign(checkpoint_cost_s=rows["checkpoint_cost_s"] / 100)}
-    text = recommended(recommend(made(tmp_path, changes=rarely | cheap)))
+    text = recommended(advise(made(tmp_path, changes=rarely | cheap)))
     assert "--set engine.checkpoint_interval_s=" in text
     assert all(len(line) <= 92 for line in text.splitlines())
 
 
 def test_a_run_without_faults_advises_nothing(tmp_path):
     with pytest.raises(BadInput, match="faults lost work"):
-        recommend(made(tmp_path, kills=()))
+        advise(made(tmp_path, kills=()))

@@ -154,7 +154,9 @@ def test_hosts_on_their_own_time_keep_their_part_if_they_took_a_checkpoint_befor
         process = MeasuredProcess(run, dataflow(protocol="uncoordinated", checkpoint_interval_s=interval_s))
         lost_s.append(replay_run(process).timed.lost_s.mean(axis=0))
     assert lost_s[0].max() < 0.5 * (2.0 + 0.25)
-    spells_s = [(after.fault, after.start_s - before.end_s) for before, after in itertools.pairwise(process.outages)]
+    spells_s = [
+        (after.fault, after.start_s - before.end_s) for before, after in itertools.pairwise(process.ledger.outages)
+    ]
     faults = [strike.fault for strike in process.strikes]
     short = [(fault, seconds) for fault, seconds in spells_s if seconds < 60.0]
     assert len(short) > 5
@@ -189,9 +191,9 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
     run = lacking(run, "runs", lambda frame: frame.assign(load_rate=4.0, service_rate=10.0))
     run = lacking(run, "checkpoints", lambda frame: frame.assign(checkpoint_s=0.3))
     process = MeasuredProcess(run, dataflow(protocol="batch-aligned", checkpoint_interval_s=3.0))
-    assert process.border_lag_s == pytest.approx(0.75)
+    assert process.partition_checkpoints.border_lag_s == pytest.approx(0.75)
     found = replay_run(process)
-    ends_s = {strike.fault: outage.end_s for outage in process.outages for strike in process.strikes_in(outage)}
+    ends_s = {strike.fault: outage.end_s for outage in process.ledger.outages for strike in process.strikes_in(outage)}
     caught_up_s, lost_s, expected_s = 0.0, [], []
     for strike, lost in zip(found.strikes, found.timed.lost_s.mean(axis=0), strict=True):
         if strike.struck_s > caught_up_s:

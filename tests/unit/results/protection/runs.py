@@ -56,6 +56,20 @@ def write_run(
     return run
 
 
+def write_protections(runs: int = 3, **options: Any) -> None:
+    """Two protections of a workload in some runs each, `fast-0`, `safe-0` and so on."""
+    for number in range(runs):
+        write_fast_and_safe(number, (10.0,), (4.0,), **options)
+
+
+def write_fast_and_safe(
+    number: int, fast_costs_s: tuple[float, ...], safe_costs_s: tuple[float, ...], **options: Any
+) -> None:
+    """A run of each: one is faster, the other loses less with each fault."""
+    write_run(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=fast_costs_s, **options)
+    write_run(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=safe_costs_s, **options)
+
+
 def _facts(run_id: str, experiment: spec.Experiment, window_s: float, service_rate: float) -> dict[str, Any]:
     engine = experiment.engine
     named = {"run_id": run_id, "experiment": experiment.name, "engine": engine.name.value, "driver": "local"}

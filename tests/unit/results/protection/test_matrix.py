@@ -101,10 +101,10 @@ def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
     "other",
     [
         {"machine": "another machine"},
-        {"fields": {"cluster": {"workers": 5}}},
-        {"fields": {"cluster": {"worker_memory_mb": 900}}},
         {"fields": {"workload": {"name": "wordcount", "depth": 2}}},
-        {"fields": {"load": {"mode": "rate", "rate": 3000}}},
+        pytest.param({"fields": {"cluster": {"workers": 5}}}, marks=pytest.mark.extended),
+        pytest.param({"fields": {"cluster": {"worker_memory_mb": 900}}}, marks=pytest.mark.extended),
+        pytest.param({"fields": {"load": {"mode": "rate", "rate": 3000}}}, marks=pytest.mark.extended),
     ],
 )
 def test_runs_of_another_setting_are_in_another_matrix(other):
@@ -144,7 +144,10 @@ def test_runs_that_do_not_count_are_counted_and_change_nothing():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("empty", ["rows", "file", "window"])
+@pytest.mark.parametrize(
+    "empty",
+    ["rows", pytest.param("file", marks=pytest.mark.extended), pytest.param("window", marks=pytest.mark.extended)],
+)
 def test_a_run_whose_ledger_tells_no_costs_is_unreadable_and_not_one_whose_faults_were_free(empty):
     both()
     fast("without")

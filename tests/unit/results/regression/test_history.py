@@ -34,13 +34,13 @@ def test_a_short_history_has_a_short_baseline_or_none():
 
 
 def test_runs_that_were_worse_are_no_baseline():
-    names = write_nights(steady(30))
-    assert ids(the_split(set_aside=names[20:25]).baseline) == names[:20]
+    names = write_nights(steady(12))
+    assert ids(the_split(set_aside=names[5:7]).baseline) == names[:5]
 
 
 def test_a_pinned_baseline_stays():
-    names = write_nights(steady(30))
-    found = the_split(set_aside=names[:10], pins={"wordcount": names[:6]})
+    names = write_nights(steady(14))
+    found = the_split(set_aside=names[:7], pins={"wordcount": names[:6]})
     assert ids(found.baseline) == names[:6]
     assert found.pinned
     assert ids(the_split(pins={"wordcount": names[-6:]}).candidates) == names[-11:-6]

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.errors import BadInput
+from experiments.wording import signed
 from results.regression import records
 from results.regression.change_points import ChangePoint
 from results.regression.regress import baseline_run_ids, regress, worse_places
@@ -27,17 +28,18 @@ def test_a_slowdown_is_worse_and_says_by_how_much():
     names = slow_nights()
     found = regress()
     document = found.document()
-    assert document["verdict"] == "worse"
-    (entry,) = document["experiments"]
-    assert (entry["experiment"], entry["experiment_digest"], entry["machine"]) == ("wordcount", "d1", "a machine")
-    assert (entry["candidates"], entry["baseline"], entry["pinned"]) == (names[25:], names[5:25], False)
+    assert document.verdict == "worse"
+    (entry,) = document.experiments
+    assert (entry.experiment, entry.experiment_digest, entry.machine) == ("wordcount", "d1", "a machine")
+    assert (entry.candidates, entry.baseline, entry.pinned) == (names[25:], names[5:25], False)
     (row,) = found.rows("regression")
     assert (row["metric"], row["verdict"], row["candidates"], row["baseline"]) == ("service_rate", "worse", 5, 20)
     assert row["effect"] == pytest.approx(1 / 1.15 - 1, abs=0.02)
     assert row["low"] < row["effect"] < row["high"] < 0
-    (sentence,) = entry["sentences"]
+    (sentence,) = entry.sentences
     assert sentence.startswith("worse: service_rate 5,")
-    assert f"{100 * row['effect']:+.1f} % (between {100 * row['low']:+.1f} and {100 * row['high']:+.1f} %)" in sentence
+    effect, low, high = (signed(100 * row[name]) for name in ("effect", "low", "high"))
+    assert f"{effect} % (between {low} and {high} %)" in sentence
 
 
 @pytest.mark.extended
@@ -52,17 +54,17 @@ def test_the_night_of_the_change_is_recorded():
 @pytest.mark.extended
 def test_a_speedup_is_better_and_unchanged_runs_are_the_same():
     write_nights([*steady(25), *steady(5, 6900, seed=2)])
-    assert regress().document()["verdict"] == "better"
+    assert regress().document().verdict == "better"
     write_nights(steady(30, seed=3), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
     found = regress()
     assert {row["experiment"]: row["verdict"] for row in found.rows("regression")} == {"nexmark-q1": "same"}
-    assert regress("nexmark-q1").document()["verdict"] == "same"
+    assert regress("nexmark-q1").document().verdict == "same"
 
 
 def test_too_few_runs_are_unknown():
     write_nights(steady(7))
     found = regress()
-    assert found.document()["verdict"] == "unknown"
+    assert found.document().verdict == "unknown"
     (row,) = found.rows("regression")
     assert row["why"].startswith("too few runs")
     assert row["effect"] is None
@@ -75,9 +77,9 @@ def test_results_that_were_never_lost_must_not_be(home):
         row = {"window_start_ns": 0, "window_end_ns": 1, "exact": 9, "emitted": 9, "duplicated": 0, "wrong": 0}
         frame = store.pa.Table.from_pylist([row | {"lost": lost}])
         store.finished(name).write_table("quality", frame)
-    entry = regress().document()["experiments"][0]
-    assert entry["verdict"] == "worse"
-    assert entry["sentences"] == ["worse: lost 0 results instead of 0, +3 at the most"]
+    entry = regress().document().experiments[0]
+    assert entry.verdict == "worse"
+    assert entry.sentences == ["worse: lost 0 results instead of 0, +3 at the most"]
 
 
 @pytest.mark.extended
@@ -85,7 +87,7 @@ def test_a_slowdown_stays_worse_and_never_becomes_its_own_baseline():
     slow_nights()
     for night in range(30, 34):
         write_nights(steady(1, 6000 / 1.15, seed=night), first=night)
-        assert regress().document()["verdict"] == "worse", night
+        assert regress().document().verdict == "worse", night
     aside = records.set_aside()
     assert {f"night-{night:03d}" for night in range(26, 34)} <= aside
     candidates = {f"night-{night:03d}" for night in range(29, 34)}
@@ -97,15 +99,15 @@ def test_a_slowdown_that_nobody_judged_becomes_no_baseline():
     """Forty slow nights without a comparison: all of the latest 20 before the candidates are slow."""
     names = write_nights([*steady(20), *steady(40, 6000 / 1.15, seed=2)])
     document = regress().document()
-    assert document["verdict"] == "worse"
-    assert document["experiments"][0]["baseline"] == names[:20]
+    assert document.verdict == "worse"
+    assert document.experiments[0].baseline == names[:20]
     assert names[20] not in baseline_run_ids()
 
 
 @pytest.mark.extended
 def test_what_was_slow_and_was_mended_is_no_baseline_either():
     names = write_nights([*steady(15), *steady(15, 6000 / 1.15, seed=2), *steady(15, seed=3)])
-    assert regress().document()["experiments"][0]["baseline"] == names[5:15] + names[30:40]
+    assert regress().document().experiments[0].baseline == names[5:15] + names[30:40]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_a_change_of_seeds_is_no_change_of_the_level():
     write_nights(steady(20), seed=1)
     write_nights(steady(7, 3000, seed=2), first=20, seed=2)
     found = regress()
-    assert found.document()["verdict"] == "unknown"
+    assert found.document().verdict == "unknown"
     (row,) = found.rows("regression")
     assert row["why"].endswith("the seeds were changed, and runs before had other faults")
     assert found.rows("change_points") == []
@@ -140,11 +142,11 @@ def test_a_change_of_seeds_is_no_change_of_the_level():
 def test_runs_under_a_new_seed_are_unknown_until_it_has_come_back(count):
     """However bad they are: whether that is the seed's doing nobody can say, but they are looked at."""
     write_nights(steady(30))
-    assert regress().document()["verdict"] == "same"
+    assert regress().document().verdict == "same"
     new = write_nights(steady(count, 2000, seed=2), first=30, seed=2)
     found = regress()
-    (entry,) = found.document()["experiments"]
-    assert (entry["verdict"], entry["candidates"][-1]) == ("unknown", new[-1])
+    (entry,) = found.document().experiments
+    assert (entry.verdict, entry.candidates[-1]) == ("unknown", new[-1])
     assert "the seeds were changed" in found.rows("regression")[0]["why"]
 
 
@@ -154,7 +156,7 @@ def test_a_slowdown_is_found_beside_a_seed_that_was_added():
         rate = 6000 * (1 + 0.01 * (7 * night % 5)) / (1.3 if night >= 20 else 1)
         write_run(f"n{night:02d}-s1", night, seed=1, facts={"service_rate": rate})
     write_run("n24-s2", 24.5, seed=2, facts={"service_rate": 6000.0})
-    assert regress().document()["verdict"] == "worse"
+    assert regress().document().verdict == "worse"
 
 
 @pytest.mark.extended
@@ -176,7 +178,7 @@ def test_only_what_has_new_runs_is_judged():
     write_nights(steady(10), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
 
     def judged(experiment=None):
-        return {entry["experiment"] for entry in regress(experiment).document()["experiments"]}
+        return {entry.experiment for entry in regress(experiment).document().experiments}
 
     assert judged() == {"wordcount", "nexmark-q1"}
     write_nights(steady(1, seed=2), first=10)
@@ -192,15 +194,15 @@ def test_a_look_at_one_experiment_does_not_silence_the_night():
     regress()
     write_nights(steady(5, 3000, seed=2), first=30)
     write_nights(steady(1, seed=2), first=30, prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
-    assert regress("wordcount").document()["verdict"] == "worse"
+    assert regress("wordcount").document().verdict == "worse"
     found = regress().document()
-    assert (found["verdict"], len(found["experiments"])) == ("worse", 2)
+    assert (found.verdict, len(found.experiments)) == ("worse", 2)
 
 
 def test_runs_that_are_all_pinned_are_unknown(home):
     names = write_nights(steady(5))
     (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names)}]\n")
-    assert [regress().document()["verdict"] for _ in range(2)] == ["unknown", "unknown"]
+    assert [regress().document().verdict for _ in range(2)] == ["unknown", "unknown"]
 
 
 @pytest.mark.extended
@@ -208,7 +210,7 @@ def test_after_a_repair_all_is_the_same_again():
     slow_nights()
     regress()
     write_nights(steady(5, seed=4), first=30)
-    assert regress().document()["verdict"] == "same"
+    assert regress().document().verdict == "same"
 
 
 @pytest.mark.extended
@@ -218,8 +220,8 @@ def test_a_pinned_baseline_accepts_a_change(home):
     write_nights(steady(5, 6000 / 1.15, seed=4), first=30)
     (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names[25:])}]\n")
     document = regress().document()
-    assert document["experiments"][0]["pinned"]
-    assert document["verdict"] in ("same", "unknown")
+    assert document.experiments[0].pinned
+    assert document.verdict in ("same", "unknown")
 
 
 @pytest.mark.extended

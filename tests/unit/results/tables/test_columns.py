@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from results.tables.columns import REAL, TEXT, WHOLE, Table, may, must
+from results.tables.schema import RUN_TABLES
 
 TABLE = Table(
     "a test", (must(WHOLE, "started_ns", "when"), may(REAL, "lag_records", "how many"), must(TEXT, "why", "why"))
@@ -40,8 +41,15 @@ def test_a_row_with_a_strange_name_or_without_a_required_one_is_refused(row, tol
         (must(REAL, "catch_up_s", "-"), "Catch up [s]"),
         (must(WHOLE, "size_bytes", "-"), "Size [bytes]"),
         (must(REAL, "rate", "-", "1/s", label="Load"), "Load [1/s]"),
+        (may(REAL, "share_by_records", "-", "", "Share by records"), "Share by records"),
         (must(TEXT, "why", "-"), "Why"),
     ],
 )
 def test_a_heading_is_label_and_unit(column, heading):
     assert column.heading == heading
+
+
+def test_two_columns_of_a_table_never_have_the_same_head():
+    for name, table in RUN_TABLES.items():
+        heads = [column.heading for column in table.columns]
+        assert len(set(heads)) == len(heads), name

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.wording import significant
 from plugins.present import PREDICTION, causes
 from results.runs.store import Run
+from results.summary.judged_checks import JudgedCheck
 from results.views.causes import parts_from_baseline, parts_from_model, seconds_of
 from tests.unit.results import synthetic
 
@@ -65,7 +67,10 @@ def test_the_fault_that_cost_most_against_the_replay_is_named(make):
         return rows.assign(difference_s=np.where(rows.index == 3, 9.0, 0.1))
 
     run = make("bad", useful_time=slower("measured_s", 0.2), replayed_recoveries=one_long)
-    assert f"the fault at {synthetic.KILLS_S[3]:.1f} s cost +9.0 s against the replay" in parts_from_model(run).words
+    assert (
+        f"the fault at {significant(synthetic.KILLS_S[3])} s cost +9 s against the replay"
+        in parts_from_model(run).words
+    )
 
 
 def test_without_a_replay_nothing_is_said(tmp_path):
@@ -155,4 +160,4 @@ def test_columns_of_another_type_are_no_cause(make, baseline, monkeypatch, metri
     monkeypatch.setattr(Run, "table", spoilt)
     bad = make("bad")
     assert parts_from_baseline(bad, baseline, metric) is None
-    assert causes(bad, [{"check": PREDICTION, "verdict": "fail"}]) == {}
+    assert causes(bad, [JudgedCheck.of({"check": PREDICTION, "verdict": "fail"})]) == {}

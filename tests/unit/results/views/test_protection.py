@@ -12,7 +12,7 @@ from results.protection.matrix import Matrix, matrices
 from results.summary import index
 from results.views.protection import COLUMNS, as_csv, cell, sentences, shown
 from results.views.protection_plot import plot, write
-from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
+from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +22,16 @@ def home(tmp_path, monkeypatch):
 
 
 def written(**options) -> list[Matrix]:
-    for number in range(3):
-        write_run(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), **options)
-        write_run(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,), **options)
+    write_protections(**options)
     return matrices(index.rows())
+
+
+@pytest.fixture(scope="module")
+def two_protections(tmp_path_factory) -> list[Matrix]:
+    """Those of most tests, which change nothing in them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
+        return written()
 
 
 def test_cells_have_three_digits_and_a_unit_and_say_why_there_is_no_interval():
@@ -36,8 +42,8 @@ def test_cells_have_three_digits_and_a_unit_and_say_why_there_is_no_interval():
     assert cell(by_name["accuracy"], None).value == "\N{EN DASH}"
 
 
-def test_the_text_names_the_setting_the_figures_and_the_winners():
-    lines = shown(written()).splitlines()
+def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections):
+    lines = shown(two_protections).splitlines()
     assert lines[0] == "wordcount depth 1, 3 workers (local), load saturating, failures: kill of host, healed after"
     assert lines[1] == "2 s"
     assert lines[2] == "on a machine, 2 cores"
@@ -65,8 +71,8 @@ def test_a_single_protection_is_counted_and_not_compared():
     assert shown(matrices(index.rows())).endswith("outdated runs: 1, see `aftershock results recompute`")
 
 
-def test_the_table_has_a_row_for_each_protection_with_plain_numbers():
-    rows = list(csv.DictReader(io.StringIO(as_csv(written()))))
+def test_the_table_has_a_row_for_each_protection_with_plain_numbers(two_protections):
+    rows = list(csv.DictReader(io.StringIO(as_csv(two_protections))))
     assert [float(row["rate"]) for row in rows] == pytest.approx([900.0, 800.0])
     assert [float(row["cost_s_high"]) for row in rows] == pytest.approx([10.0, 4.0])
     assert [float(row["wins_until_per_hour"]) for row in rows] == pytest.approx([3600 / 44, 360.0])
@@ -75,8 +81,8 @@ def test_the_table_has_a_row_for_each_protection_with_plain_numbers():
     assert as_csv([]) == ""
 
 
-def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes():
-    (axes,) = plot(written()).axes
+def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes(two_protections):
+    (axes,) = plot(two_protections).axes
     ends = {line.get_label(): line.get_ydata()[[0, -1]] for line in axes.lines if "recovery" in line.get_label()}
     assert [pytest.approx(each) for each in ends.values()] == [[900.0, 450.0], [800.0, 800 / 1.4]]
     (change,) = [line for line in axes.lines if "recovery" not in line.get_label()]
@@ -88,8 +94,8 @@ def test_the_plot_of_a_set_rate_has_the_costs():
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D"] == pytest.approx([10.0, 4.0])
 
 
-def test_table_and_plot_are_written_and_nothing_is_drawn_of_nothing(tmp_path):
-    names = [path.name for path in write(tmp_path / "out", written())]
+def test_table_and_plot_are_written_and_nothing_is_drawn_of_nothing(tmp_path, two_protections):
+    names = [path.name for path in write(tmp_path / "out", two_protections)]
     assert names == ["matrix.csv", "matrix.png", "matrix.svg"]
     assert (tmp_path / "out" / "matrix.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in write(tmp_path / "empty", [])] == ["matrix.csv"]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.wording import significant
 from results.checks import validate
 from results.runs.store import Run, write_json
 from results.summary.findings import LAW_MODEL, REPLAY_MODEL, the_run
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES
+from results.tables.schema import RUN_TABLES, TABLES, LedgerClass
 from results.views.document import document
 from results.views.report import write_report
 from results.views.terminal import summary
@@ -27,7 +28,7 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     assert found["sustainable"] == {"rate": None, "too_high": None}, "of a run that did not search"
     assert set(found["verdicts"][0]) == {"check", "verdict", "observed", "expected"}
     assert set(found["utilization"]) == {"measured", "predicted", "low", "high", "expected"}
-    assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
+    assert set(found["ledger"]) == {*LedgerClass, "window"}
     assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
     assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
     assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy", "tentative_fidelity"}
@@ -85,9 +86,9 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     measured = document(good_run)["utilization"]["measured"]
     for words in (
         "Failures cost",
-        f"measured   {measured:.3f}",
+        f"measured   {significant(measured)}",
         "worker-3",
-        "39 pass, 0 fail, 0 unknown",
+        "40 pass, 0 fail, 0 unknown",
         "0 lost, 0 wrong",
     ):
         assert words in text
@@ -111,7 +112,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
-    assert "34 pass, 1 fail, 4 unknown" in text
+    assert "35 pass, 1 fail, 4 unknown" in text
 
 
 def test_the_tables_have_the_labels_of_the_columns_that_they_show(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float,
     run = synthetic.make_run(tmp_path)
     assert "Others than the cluster" not in summary(run)
     write_json(run.root / "status.json", run.status().to_json() | {"cores": 2, "others_cores": others})
-    told = f"Others than the cluster kept {others:.2f} of the machine's 2 cores busy in the {told}"
+    told = f"Others than the cluster kept {others} of the machine's 2 cores busy in the {told}"
     assert told in " ".join(summary(run).split())
     assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
 
@@ -160,10 +161,10 @@ def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_versi
     run = synthetic.make_run(tmp_path)
     kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
     restart_s = synthetic.RESTART_S
-    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", f"{0.8 * restart_s:.2f}"]
+    assert kill.split()[-4:-2] == [significant(restart_s), significant(0.8 * restart_s)]
     synthetic.write_table(run, "recoveries", run.table("recoveries").drop(columns="executor_s"))
     kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
-    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", "-"]
+    assert kill.split()[-4:-2] == [significant(restart_s), "-"]
     assert write_report(run, synthetic.experiment()).is_file()
 
 
@@ -182,7 +183,7 @@ def test_a_search_is_told_with_every_rate_that_was_tried(tmp_path: Path) -> None
     assert document(run)["sustainable"] == {"rate": 5657.0, "too_high": 5907.0}
     text = summary(run)
     assert "The query sustains 5,657 records/s; 5,907 is too much. Failures cost" in text
-    assert "      8,000     10.0       1,600     320  not-sustained: because" in text
+    assert "      8,000       10       1,600     320  not-sustained: because" in text
     assert "Sustainable rate" in write_report(run, synthetic.experiment()).read_text()
     open_above = {"runs": lambda frame: frame.assign(sustainable_rate=70.0)}
     assert "70 records/s; no higher one was seen to fail." in summary(

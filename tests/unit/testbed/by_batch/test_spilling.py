@@ -161,7 +161,7 @@ def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
 def test_nothing_is_retained_where_nobody_goes_back_alone():
     simulation = simulated("joined", "global", 1)
     simulation.run()
-    assert not any(p.retained.frames for worker in simulation.workers for p in worker.partitions.values())
+    assert not any(p.sending.retained.frames for worker in simulation.workers for p in worker.partitions.values())
 
 
 def test_no_memory_at_all_is_refused():

@@ -40,7 +40,7 @@ class Receiver:
 
     @property
     def granted(self):
-        return sum(each.frames for each in self.effects if isinstance(each, Grant))
+        return sum(each.messages for each in self.effects if isinstance(each, Grant))
 
 
 @pytest.fixture

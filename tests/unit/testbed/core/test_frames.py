@@ -24,6 +24,7 @@ from testbed.core.control import (
     Round,
     Stable,
     Stored,
+    Trim,
     TurnedTentative,
     Unreadable,
     decode_message,
@@ -89,7 +90,7 @@ def test_a_changed_byte_is_never_taken_for_a_frame(draw):
 
 
 def test_a_frame_longer_than_any_is_refused_before_it_is_there():
-    header = HEADER.pack(MAGIC, FrameKind.DATA, 4, 1, 1, 0, 0, LONGEST)
+    header = HEADER.pack(MAGIC, FrameKind.DATA, False, 4, 1, 1, 0, 0, LONGEST)
     with pytest.raises(CorruptFrame, match=f"has {LONGEST + OVERHEAD_BYTES} bytes"):
         FrameReader(SCHEMAS).feed(header + bytes(4))
 
@@ -120,6 +121,7 @@ MESSAGES = [
     Attached(3, ((1, 4),)),
     Detach(3, (1,)),
     Dismiss(2),
+    Trim(1, 7),
     Round(2, 9),
     Failure(2, (1, 5)),
     Absent(2, (1, 5)),

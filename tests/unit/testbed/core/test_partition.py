@@ -11,6 +11,7 @@ from testbed.core.frames import Frame, FrameKind
 from testbed.core.intake import ChannelGap
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
+from testbed.core.standing import aligning
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out
 
@@ -79,7 +80,7 @@ def test_nothing_happens_before_go():
 
 
 def test_without_credit_a_partition_stops_and_goes_on_when_it_comes():
-    partition = started("left.0", frames_in_flight=1, records_per_message=1)
+    partition = started("left.0", frames_in_flight=1, records_per_message=1, messages_in_range=1)
     (batch,) = events(1, batches=1, rows=6)
     assert partition.wants_input
     partition.on_input(batch, 1)
@@ -103,7 +104,7 @@ def test_a_channel_with_a_marker_waits_for_the_others():
     partition.on_frame(data(first, 2))
     partition.step(first.id)
     partition.step(first.id)
-    assert partition.aligning
+    assert aligning(partition)
     assert partition.ready_channels() == []
     for other in others:
         assert Store not in kinds(partition)

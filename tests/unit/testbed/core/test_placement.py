@@ -3,7 +3,7 @@
 import pytest
 
 from testbed.core.placement import Placement, Worker
-from tests.unit.testbed.recovery.small_layouts import chain
+from tests.unit.testbed.recovery.small_layouts import chain, diamond
 
 
 def placed(*workers, slots=2):
@@ -66,9 +66,26 @@ def test_a_worker_beyond_the_slots_takes_no_more_than_the_largest_slot_has():
     placement.fill()
     assert hosts(placement) == ["c", None, "c"]
     placement.join(Worker("d"))
-    assert hosts(placement) == ["c", None, "c"], "it takes the first slot, of which everything has moved"
-    placement.join(Worker("e"))
-    assert hosts(placement) == ["c", "e", "c"]
+    assert hosts(placement) == ["c", "d", "c"], "it takes the first slot, of which everything has moved"
+
+
+def test_a_worker_whose_slot_is_partly_elsewhere_takes_what_others_have_no_room_for():
+    placement = Placement(diamond(0, 1, 0, 1).partitions, slots=2)
+    for name in ("a", "b", "c", "d"):
+        placement.join(Worker(name))
+    placement.lose("a")
+    placement.lose("b")
+    placement.move(0, "c")
+    placement.move(1, "c")
+    placement.fill()
+    assert [placement.worker_of(number) for number in range(4)] == ["c", "c", "d", "d"]
+
+
+def test_a_worker_whose_slot_is_whole_takes_nothing_of_another():
+    placement = placed("a", "b")
+    placement.lose("a")
+    placement.fill()
+    assert hosts(placement) == [None, "b", None]
 
 
 def test_a_seat_beyond_the_slots_is_given_again_once_it_is_free():

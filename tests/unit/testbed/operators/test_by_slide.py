@@ -7,6 +7,7 @@ import pytest
 from experiments.errors import BadInput
 from testbed.operators import END_OF_TIME_NS, Aggregation, tumbling
 from testbed.operators.by_slide import SlideTotals
+from tests.unit.testbed.operators.moving_states import moved
 
 S = 10**9
 GIVEN = pa.schema([(name, pa.int64()) for name in ("at_ns", "road", "lane", "speed")])
@@ -59,7 +60,7 @@ def test_a_restored_operator_goes_on_where_it_was():
     operator.process(0, rows((0.0, 7, 1, 1), (1.5, 7, 1, 2)))
     operator.advance(S)
     for name, state in operator.states().items():
-        again.states()[name].apply(state.everything())
+        moved(state.changes(0), again.states()[name])
     assert emitted(again.advance(2 * S)) == emitted(operator.advance(2 * S)) == [(2 * S - 1, 7, 2, 1, 2)]
 
 

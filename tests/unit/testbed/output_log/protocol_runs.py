@@ -4,7 +4,7 @@ from functools import cache
 from random import Random
 
 from testbed.core.by_batch.cutting import Batching
-from testbed.output_log.policies import OpensOnly, Targets
+from testbed.output_log.policies import CostBenefit, Costs, OpensOnly, Targets
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
@@ -12,7 +12,12 @@ from tests.unit.testbed.average_prices import SPECS, exact, inputs, laid_out
 
 EVENTS, RATE, READ, SOURCES = 160, 20.0, 10, 2
 BATCHING = Batching(500_000_000, 2)
-POLICIES = {"opens": OpensOnly(), "targets": Targets(12, 30), "eager": Targets(1, 1)}
+POLICIES = {
+    "opens": OpensOnly(),
+    "targets": Targets(12, 30),
+    "eager": Targets(1, 1),
+    "costs": CostBenefit(0.01, Costs(entry_s=0.1, record_s=0.1, check_s=0.15, records_per_s=1)),
+}
 MOMENTS = (CrashMoment.ANY, CrashMoment.ANY, CrashMoment.STORING, CrashMoment.RESTORING)
 
 

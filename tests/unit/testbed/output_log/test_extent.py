@@ -10,8 +10,9 @@ from testbed.operators.count_windows import CountWindows
 from testbed.operators.parted_aggregate import PartedAggregate
 from testbed.operators.parted_join import PartedJoin
 from testbed.output_log.extent import Extent, Footprint
+from testbed.output_log.lasting import REMEMBERED
 from testbed.output_log.log import OutputLog
-from testbed.output_log.policies import CheckPacing, CostBenefit, OpensOnly, Targets
+from testbed.output_log.policies import CheckPacing, CostBenefit, Costs, OpensOnly, Saving, Targets
 from testbed.output_log.reading import LogReader
 from testbed.stores.store import MemoryStore
 from tests.unit.testbed.output_log.crashes import NAME, Run
@@ -135,10 +136,37 @@ def test_nothing_is_put_out_that_the_store_refused():
 def test_cost_and_benefit():
     extent = Extent()
     extent.restore([(b"oldest", Footprint(0, 0)), (b"next", Footprint(11, 101))], 50, 500)
-    pays = CostBenefit(failure_rate=0.01, remaining_s=10, entry_s=0.1, record_s=0.01, check_s=0.19)
-    assert pays.due(extent)  # .01 * 10 * (.1 * (11 - 1) + .01 * 101) = .201
-    assert not CostBenefit(0.01, 10, 0.1, 0.01, 0.21).due(extent)
-    assert not CostBenefit(0.01, 10, 0.1, 0.01, 0.21).due(Extent())
+    # A check is expected to last as long as the oldest footprint is old: 500 records, which are 10 s.
+    costs = Costs(entry_s=0.1, record_s=0.01, check_s=0.19, records_per_s=50)
+    assert CostBenefit(0.01, costs).due(extent) == 1  # .01 * 10 * (.1 * (11 - 1) + .01 * 101) = .201
+    # Of the other one: 399 records, 7.98 s, and .0798 * (.1 * (39 - 1) + .01 * 399) = .622; .823 with the first.
+    assert CostBenefit(0.01, replace(costs, check_s=0.41)).due(extent) == 2
+    assert CostBenefit(0.01, replace(costs, check_s=0.42)).due(extent) == 0
+    assert CostBenefit(0.01, costs).due(Extent()) == 0
+
+
+def test_checks_last_until_their_window_closes_or_is_saved_again():
+    lasting = Extent().lasting
+    assert lasting.expected(b"new", 70, 1) == 70
+    assert lasting.expected(b"new", 70, 1000) == pytest.approx(70 / 6.9078, rel=1e-4)
+    for window in (b"closes", b"saved again", b"stays"):
+        lasting.saved(window, 100)
+    lasting.gone([b"closes", b"never saved"], 130)
+    lasting.saved(b"saved again", 150)
+    assert lasting.expected(b"new", 70, 1) == (70 + 30 + 50) / 3
+    assert lasting.expected(b"stays", 70, 1) == 70  # of windows that were saved before nothing is known yet
+    lasting.gone([b"saved again"], 190)
+    assert lasting.expected(b"new", 70, 1) == (70 + 30 + 50) / 3
+    assert lasting.expected(b"stays", 70, 1) == (70 + 40) / 2
+
+
+def test_old_checks_count_less():
+    lasting = Extent().lasting
+    for lasts in (1000, 10):
+        for _ in range(2 * REMEMBERED):
+            lasting.saved(b"a", 0)
+            lasting.gone([b"a"], lasts)
+    assert lasting.expected(b"a", 0, 1) < 300  # all alike would be 505
 
 
 @pytest.mark.parametrize(
@@ -148,7 +176,10 @@ def test_cost_and_benefit():
         (lambda: Targets(1, 0), r"replay \(U\).*0.*1 or more"),
         (lambda: CheckPacing(0.1, 0.1), r"interval_s \(CI\).*0.1.*below CP"),
         (lambda: CheckPacing(0, 0.1), r"interval_s \(CI\).*0"),
-        (lambda: CostBenefit(0.1, 1, 1, 1, 0), "check_s"),
+        (lambda: Costs(1, 1, 0, 1), "check_s"),
+        (lambda: CostBenefit(0, Costs(1, 1, 1, 1)), "failure_rate.*0.*positive"),
+        (lambda: Saving(failure_rate=-1), "failure_rate.*-1"),
+        (lambda: Saving(extent=5, failure_rate=0.1), "failure_rate.*left out with a target"),
         (lambda: OutputLog(MemoryStore(), NAME, spare=-1), "spare"),
         (lambda: CountWindows("item", "price", 0, ("at_ns",)), "size"),
         (lambda: CountWindows("item", "price", 1, ("at_ns",)).schema(NAMED), "key.*string"),

@@ -13,7 +13,7 @@ from testbed.queries import dataflow
 from testbed.recovery import STRATEGIES as STRATEGY_CLASSES
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.average_prices import FEW, laid_out
-from tests.unit.testbed.campaigns import parts, quick
+from tests.unit.testbed.campaigns import paired, parts, quick
 from tests.unit.testbed.output_log.protocol_runs import POLICIES, simulated, wanted
 
 STRATEGIES = ("global", "passive", "blocking")
@@ -22,8 +22,7 @@ OUTPUT_LOG = PROTOCOLS["output-log"]
 
 
 @pytest.mark.parametrize("policy", quick(["opens", "targets"], ["opens"]))
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", ["slow", "filtered", "rare"])
+@pytest.mark.parametrize(("name", "strategy"), paired(["slow", "filtered", "rare"], STRATEGIES))
 def test_crashes_and_a_store_that_refuses_cost_no_result(name, strategy, policy):
     resumed = 0
     for seed in range(3):
@@ -48,6 +47,12 @@ def test_a_thousand_schedules_with_crashes(part):
     assert replayed > SHARE
 
 
+def test_windows_that_are_saved_where_it_pays_cost_no_result():
+    outcome = simulated("slow", 1, "passive", "costs").run()
+    assert outcome.published == wanted("slow")
+    assert outcome.resumed
+
+
 def test_one_record_a_message_and_one_frame_of_credit():
     limits = PartitionLimits(frames_in_flight=1, records_per_message=1)
     for name in ("slow", "filtered"):
@@ -67,7 +72,7 @@ def test_a_spoilt_object_costs_a_line_and_no_record():
 
 def test_a_checkpoint_needs_input_from_before_it_and_saved_parts_shorten_that():
     needed = {}
-    for policy in ("opens", "eager"):
+    for policy in ("opens", "eager", "costs"):
         simulation = simulated("slow", 1, policy=policy, faults=[], refusals=0)
         simulation.run()
         line = simulation.coordinator.history.line
@@ -76,6 +81,7 @@ def test_a_checkpoint_needs_input_from_before_it_and_saved_parts_shorten_that():
         # Upstream keeps what the windows lack.
         assert min(each.number for each in line) == min(line[number].input_from for number in averages)
     assert needed["opens"] > needed["eager"] + 1
+    assert needed["opens"] > needed["costs"] + 1
 
 
 def test_only_operators_with_parts_keep_a_log():

@@ -20,7 +20,7 @@ from tests.unit.testbed.output_log.protocol_runs import simulated, wanted
 
 pytestmark = pytest.mark.extended
 
-SEEDS = 12
+SEEDS = 16
 
 
 def as_printed(known, windows, positions):

@@ -11,7 +11,7 @@ from testbed.core.control import Ready, Restore, Stored, Unreadable
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Order, Sweep
 from testbed.core.layout import Layout
-from testbed.core.recovery import Recovery
+from testbed.core.recovery import RecoveryStrategy
 
 
 class Back(NamedTuple):
@@ -110,7 +110,7 @@ def frozen(value):
     match value:
         case Checkpoint(partition, number, epoch):
             return partition, number, epoch
-        case Layout() | Recovery() | FunctionType() | type():
+        case Layout() | RecoveryStrategy() | FunctionType() | type():
             return None
         case dict():
             return frozenset((key, frozen(each)) for key, each in value.items())

@@ -27,11 +27,12 @@ class Late(Exception):
 class BurstSimulation(Simulation):
     """Looks, at every arrival, at what has come out so far of each query that is available."""
 
-    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None):
+    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None, standby=0):
         layout, given = laid_out(spec), inputs(spec, 30, 10.0, 6)
         self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []
         recovery = recovery or QueryCentric(capacity, planner, priorities)
-        options = {"slots": workers, "faults": faults, "batching": Batching(SECOND, 1), "expected": self.wanted}
+        options = {"slots": workers, "standby": standby, "faults": faults, "expected": self.wanted}
+        options["batching"] = Batching(SECOND, 1)
         # Hosts take minutes, and streams take milliseconds.
         super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, returns=0.0, **options)
 
@@ -83,10 +84,10 @@ def topology_of(layout, priorities=None):
     return parse_topology({"operators": operators, "streams": streams})
 
 
-def arrivals_after(layout, recovery, workers, lost):
+def arrivals_after(layout, recovery, workers, lost, standby=0):
     """The coordinator when so many of its workers are gone, and then by arrival the queries that are available."""
     coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], workers, recovery=recovery)
-    for number in range(workers):
+    for number in range(workers + standby):
         coordinator.on_joined(f"w{number}")
     for number in lost:
         coordinator.on_lost(f"w{number}")

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from testbed.core.control import Go, Rejoin
 from testbed.core.effects import Delete, Order, Sweep
 from testbed.core.layout import Layout
-from testbed.core.recovery import Recovery
+from testbed.core.recovery import RecoveryStrategy
 from tests.unit.testbed.recovery.abstract import Life, Wrong, followed, restored
 from tests.unit.testbed.recovery.asked import AskedCoordinator, Back, key_of
 
 
-class Worker(NamedTuple):
+class AbstractWorker(NamedTuple):
     """A process, with what is under way to it and from it.
 
     heard   whether the coordinator listens to it and speaks to it; otherwise it goes on as if nothing were
@@ -41,7 +41,7 @@ class State(NamedTuple):
     """
 
     coordinator: int
-    workers: tuple[Worker, ...]
+    workers: tuple[AbstractWorker, ...]
     lost: tuple[str, ...]
     joined: int
     away: int
@@ -57,7 +57,7 @@ class State(NamedTuple):
 class Interleavings:
     """What can follow a state. A step raises `Wrong` if the coordinator asks for what must not be."""
 
-    def __init__(self, asked: AskedCoordinator, strategy: type[Recovery], most_checkpoints: int) -> None:
+    def __init__(self, asked: AskedCoordinator, strategy: type[RecoveryStrategy], most_checkpoints: int) -> None:
         """`most_checkpoints`: of each partition."""
         self.asked, self._strategy, self._most = asked, strategy, most_checkpoints
         self.layout: Layout = asked.layout
@@ -104,7 +104,7 @@ class Interleavings:
             while messages and self.asked.ask(state.coordinator, "on_message", messages[0]) == (state.coordinator, ()):
                 messages = messages[1:]
             if len(orders) < len(worker.orders) or len(messages) < len(worker.messages):
-                state = _with(state, at, Worker(worker.name, worker.heard, orders, messages, worker.lives))
+                state = _with(state, at, AbstractWorker(worker.name, worker.heard, orders, messages, worker.lives))
         if any(worker.orders for worker in state.workers):
             return state
         lives = self.asked.known[state.coordinator].lives
@@ -121,11 +121,11 @@ class Interleavings:
     def _of_worker(self, state, at, worker):
         if worker.messages:
             first, rest = worker.messages[0], worker.messages[1:]
-            heard = _with(state, at, Worker(worker.name, worker.heard, worker.orders, rest, worker.lives))
+            heard = _with(state, at, AbstractWorker(worker.name, worker.heard, worker.orders, rest, worker.lives))
             yield f"{worker.name} says {first}", self._decided(heard, "on_message", first)
         if worker.orders:
             number, order = worker.orders[0]
-            told = Worker(worker.name, worker.heard, worker.orders[1:], worker.messages, worker.lives)
+            told = AbstractWorker(worker.name, worker.heard, worker.orders[1:], worker.messages, worker.lives)
             yield from self._order(state, at, told, number, order)
         for number, life in enumerate(worker.lives):
             due = life is not None and life.runs and life.at < self._most
@@ -140,7 +140,7 @@ class Interleavings:
         yield f"{worker.name} is given up", self._decided(suspected, "on_lost", worker.name)
 
     def _joined(self, state, name):
-        worker = Worker(name, True, (), (), (None,) * len(self.layout.partitions))
+        worker = AbstractWorker(name, True, (), (), (None,) * len(self.layout.partitions))
         return self._decided(state._replace(workers=(*state.workers, worker)), "on_joined", name)
 
     def _order(self, state, at, worker, number, order):
@@ -155,7 +155,7 @@ class Interleavings:
         lives = _set(worker.lives, number, life)
         yield (
             f"{worker.name} is told {order} for {number}",
-            _with(state, at, Worker(worker.name, worker.heard, worker.orders, says, lives)),
+            _with(state, at, AbstractWorker(worker.name, worker.heard, worker.orders, says, lives)),
         )
 
     def _back(self, state, at, worker, number, order):
@@ -173,7 +173,7 @@ class Interleavings:
             yield f"{label} and can't read it", _with(spoilt, at, failed)
         lives = _set(worker.lives, number, restored(self.layout.partitions[number], order))
         says = (*worker.messages, ("ready", number, order.epoch))
-        yield label, _with(state, at, Worker(worker.name, worker.heard, worker.orders, says, lives))
+        yield label, _with(state, at, AbstractWorker(worker.name, worker.heard, worker.orders, says, lives))
 
     def _checkpoint(self, state, at, worker, number):
         life = worker.lives[number]._replace(at=worker.lives[number].at + 1)
@@ -240,7 +240,7 @@ class Interleavings:
         for at, worker in enumerate(state.workers):
             if worker.name == name:
                 orders = (*worker.orders, (number, order))
-                return _with(state, at, Worker(name, worker.heard, orders, worker.messages, worker.lives))
+                return _with(state, at, AbstractWorker(name, worker.heard, orders, worker.messages, worker.lives))
         return state
 
 

@@ -79,10 +79,10 @@ class Twins:
 def facts(real):
     """What a real partition knows of its life and its channels."""
     return (
-        (real.epoch, real._running, real.retained.number),
-        [real.receives_in(channel.id) for channel in real.inputs],
-        [real.sends_in(channel.id) for channel in real.outputs],
-        (set(real.unheard), set(real.awaiting_go)),
+        (real.epoch, real.running, real.sending.retained.number),
+        [real.intake.epoch(channel.id) for channel in real.inputs],
+        [real.sending.epoch(channel.id) for channel in real.outputs],
+        (set(real.sending.unheard), set(real.sending.awaiting_go)),
     )
 
 

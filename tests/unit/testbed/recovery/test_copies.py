@@ -17,7 +17,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.campaigns import parts, quick
+from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.runs import FLOWS
 from tests.unit.testbed.recovery.small_layouts import chain
@@ -27,7 +27,7 @@ from tests.unit.testbed.small_flows import laid_out
 SHARE = 125
 
 
-@pytest.mark.parametrize("flow", quick(FLOWS, ["chain", "fused"]))
+@pytest.mark.parametrize("flow", quick(FLOWS, ["fused"]))
 def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow):
     compared = promoted = 0
     for seed in range(4):
@@ -55,15 +55,16 @@ def test_thousands_of_schedules_with_correlated_kills(ratio, part):
     assert restored > SHARE / 4
 
 
-def test_where_everything_has_a_copy_one_loss_restores_nothing():
+@pytest.mark.parametrize("seeds", first_and_rest(range(12), 4))
+def test_where_everything_has_a_copy_one_loss_restores_nothing(seeds):
     promoted = 0
-    for seed in range(12):
+    for seed in seeds:
         loss = [Fault(CrashMoment.ANY, 250 + 10 * seed, suspicion=seed % 3 == 0)]
         outcome = copied("tiny", seed, faults=loss, slots=2, standby=2).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         assert not outcome.restored, f"seed {seed}"
         promoted += outcome.promoted
-    assert promoted > 6
+    assert promoted > len(seeds) / 2
 
 
 def test_copies_are_made_again_after_they_have_taken_over():
@@ -78,8 +79,9 @@ def test_one_record_a_message_and_one_frame_of_credit():
         assert copied(flow, 4, limits=limits).run(60_000).published == oracle(flow), flow
 
 
-def test_a_plain_sink_with_copies_loses_nothing():
-    for seed in range(3):
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
+def test_a_plain_sink_with_copies_loses_nothing(seeds):
+    for seed in seeds:
         run = copied("joined", seed, delivery=Delivery.PLAIN, expected=None)
         assert run.run().written >= oracle("joined"), f"seed {seed}"
 
@@ -88,7 +90,7 @@ def test_a_copy_of_a_source_does_not_run_away():
     run = copied("tiny", 0, faults=[], slots=2, standby=2, spare_lines=0)
     run.run()
     ahead = [
-        each.snapshots_ahead
+        each._snapshots.last - each.sending.retained.number
         for worker in run.workers
         for each in worker.partitions.values()
         if each.muted and not each.inputs

@@ -6,11 +6,14 @@ and goes on, at any time; its replacement comes at any time later, also before t
 
 import pytest
 
-from testbed.core.control import Failure, Go, Rejoin
+from testbed.core.control import Failure, Rejoin
 from testbed.core.coordinator import Coordinator
 from testbed.core.history import History
-from testbed.core.underway import Underway
+from testbed.core.line_orders import LineOrders
+from testbed.core.outbox import Outbox
+from testbed.core.underway import RecoveriesUnderway, Underway
 from testbed.recovery import STRATEGIES, Blocking
+from tests.unit.testbed.campaigns import paired
 from tests.unit.testbed.recovery.abstract import Wrong
 from tests.unit.testbed.recovery.exploring import Explored
 from tests.unit.testbed.recovery.small_layouts import chain, diamond, two_sources
@@ -39,8 +42,14 @@ def explored(layout, strategy, **limits):
     return Explored(of, strategy, len({each.index for each in of.partitions}), **limits)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("layout", ["chain on two slots", "chain on three slots", "two sources on two slots"])
+@pytest.mark.parametrize(
+    ("strategy", "layout"),
+    paired(
+        STRATEGIES,
+        ["chain on two slots", "chain on three slots", "two sources on two slots"],
+        left_out=["chain on three slots"],
+    ),
+)
 def test_every_order_of_events_with_one_fault(layout, strategy):
     found = explored(layout, strategy, **ONE_FAULT)
     assert found.states > 3000, f"{found.states} states"
@@ -83,32 +92,33 @@ def test_every_order_of_events_with_two_checkpoints(layout, strategy):
     assert found.states > 30_000, f"{found.states} states"
 
 
-def go_at_first_ready(coordinator, epoch, real=Coordinator._go_if_ready):
-    coordinator._underway[epoch].awaited.clear()
-    real(coordinator, epoch)
+def go_at_first_ready(recoveries, message, real=RecoveriesUnderway.on_ready):
+    real(recoveries, message)
+    if message.epoch in recoveries.of:
+        recoveries.of[message.epoch].awaited.clear()
 
 
 def survivors_too(strategy, world):
     return world.everyone if world.down <= world.placed and world.down else frozenset()
 
 
-def inputs_forgotten(coordinator, restored, real=Coordinator._rejoins):
-    found = real(coordinator, restored)
+def inputs_forgotten(orders, *which, real=LineOrders.rejoins):
+    found = real(orders, *which)
     return {number: Rejoin(each.epoch, each.number, each.outputs, ()) for number, each in found.items()}
 
 
-def nobody_rejoins(coordinator, restored):
+def nobody_rejoins(orders, *which):
     return {}
 
 
-def nobody_goes_on(coordinator, partitions, message, real=Coordinator._order):
-    told = {number: message(number) for number in partitions}
-    left = {n for n, each in told.items() if isinstance(each, Go) and each.epoch != coordinator.lives[n]}
-    real(coordinator, [number for number in told if number not in left], message)
+def nobody_goes_on(coordinator, real=Coordinator._go_where_ready):
+    for epoch, recovery in coordinator._recoveries.of.items():
+        recovery.taking_part = {each for each in recovery.taking_part if coordinator.lives[each] == epoch}
+    real(coordinator)
 
 
-def sent_again_too_late(coordinator, restored, real=Coordinator._rejoins):
-    found = real(coordinator, restored)
+def sent_again_too_late(orders, *which, real=LineOrders.rejoins):
+    found = real(orders, *which)
     return {n: Rejoin(each.epoch, each.number + 1, each.outputs, each.inputs) for n, each in found.items()}
 
 
@@ -123,9 +133,9 @@ def stable_line_deleted(history, real=History._trim):
     return sorted(set(real(history)) | {key for at in history.stable for key in at.state_keys})
 
 
-def failure_untold(coordinator, partitions, message, real=Coordinator._order):
+def failure_untold(outbox, partitions, message, real=Outbox.order):
     found = {number: message(number) for number in partitions}
-    real(coordinator, [number for number in found if not isinstance(found[number], Failure)], message)
+    real(outbox, [number for number in found if not isinstance(found[number], Failure)], message)
 
 
 def lost_are_awaited(underway, partitions):
@@ -133,15 +143,15 @@ def lost_are_awaited(underway, partitions):
 
 
 PLANTS = {
-    "Go once one is ready": (Coordinator, "_go_if_ready", go_at_first_ready, "used in epoch 1"),
+    "Go once one is ready": (RecoveriesUnderway, "on_ready", go_at_first_ready, "used in epoch 1"),
     "survivors are restored": (Blocking, "restored_now", survivors_too, "are restored and only"),
-    "a receiver keeps the old epoch": (Coordinator, "_rejoins", inputs_forgotten, "used in epoch 2"),
-    "neighbours are told nothing": (Coordinator, "_rejoins", nobody_rejoins, "is told nothing more"),
-    "neighbours are not told to go on": (Coordinator, "_order", nobody_goes_on, "stuck: .* to go"),
-    "output comes from a checkpoint too late": (Coordinator, "_rejoins", sent_again_too_late, "retains from 0 to 0"),
+    "a receiver keeps the old epoch": (LineOrders, "rejoins", inputs_forgotten, "used in epoch 2"),
+    "neighbours are told nothing": (LineOrders, "rejoins", nobody_rejoins, "is told nothing more"),
+    "neighbours are not told to go on": (Coordinator, "_go_where_ready", nobody_goes_on, "stuck: .* to go"),
+    "output comes from a checkpoint too late": (LineOrders, "rejoins", sent_again_too_late, "retains from 0 to 0"),
     "the newest line is announced": (Coordinator, "_announce_stable", newest_line_announced, "1 is stable"),
     "objects of the stable line are deleted": (History, "_trim", stable_line_deleted, "may be restored and is deleted"),
-    "a failure is not told": (Coordinator, "_order", failure_untold, "is told nothing more and its receiver"),
+    "a failure is not told": (Outbox, "order", failure_untold, "is told nothing more and its receiver"),
     "those that were lost are awaited": (Underway, "lose", lost_are_awaited, "stuck: Phase.RESTORING"),
 }
 

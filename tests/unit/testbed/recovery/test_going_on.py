@@ -7,6 +7,7 @@ import pytest
 from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.tentative import TentativeIntake
+from testbed.core.standing import finished
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
@@ -49,7 +50,7 @@ class Waiting(Simulation):
         partition, present = up[number], [up[sender] for sender in senders - absent]
         name = partition.layout.name
         if not senders:
-            assert partition.ended, f"source {name} waits"
+            assert partition.source_input.ended, f"source {name} waits"
             return
         reached = {each.batch for each in present}
         if not partition.tentative and any(each.tentative for each in present):
@@ -58,7 +59,7 @@ class Waiting(Simulation):
             return
         assert reached == {partition.batch}, f"{name} waits at {partition.batch}, its senders are at {reached}"
         if senders & absent:
-            assert partition.tentative or partition.finished, f"{name} lacks input, and is exact and not at its end"
+            assert partition.tentative or finished(partition), f"{name} lacks input, and is exact and not at its end"
             self.met["tentative" if partition.tentative else "finished before"] += 1
 
 

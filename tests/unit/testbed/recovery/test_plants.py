@@ -53,7 +53,7 @@ def sender_keeps_epoch(sending, epoch, channels, number, real=BatchSending.rejoi
 
 def stored_before_output(partition, number=None, forced=False):
     Partition.checkpoint(partition, number, forced)
-    partition._sending.mark(partition._snapshots.last)
+    partition.sending.mark(partition._snapshots.last)
 
 
 def one_record_too_many(cutter, column, length_ns, batch, position, skipped, real=Cutter.__init__):

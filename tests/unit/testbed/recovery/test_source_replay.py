@@ -52,7 +52,7 @@ def test_nothing_is_stored_and_nothing_is_kept_for_others():
     outcome = simulation.run()
     assert outcome.recoveries
     assert (simulation.store.keys(), outcome.tally.checkpoints) == ([], 0)
-    assert not any(p.retained.frames for worker in simulation.workers for p in worker.partitions.values())
+    assert not any(p.sending.retained.frames for worker in simulation.workers for p in worker.partitions.values())
 
 
 def test_tentative_output_is_refused():

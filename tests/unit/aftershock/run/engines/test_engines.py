@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aftershock.run.engines import dataflow
+from aftershock.run.engines import dataflow, engine
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.own_job import OwnJob
-from aftershock.run.engines.structured_streaming import StructuredStreaming
+from aftershock.run.engines.structured_streaming import StructuredStreaming, checkpoint_of
 from experiments import spec
 from experiments.engines import EngineName
 from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import Handle
+from infra.services.jars import Jars
 from infra.services.startup import handle_of
 from journal.events.testbed import Finished
 from testbed.operators import Delivery
@@ -81,6 +83,14 @@ def test_the_job_has_the_copies_and_the_failure_domains_of_the_experiment(handle
     assert job.domains == dict(zip(addresses, [("a",), ("b",), ()], strict=True))
 
 
+def test_plans_follow_the_load_where_the_experiment_says_so_and_there_is_something_to_choose():
+    assert dataflow._job(spec.load("ppa-partially-active"), "a", "store", None).adapt_every_s is None
+    adapted = spec.load("ppa-partially-active", ["engine.adapt_every_s=5"])
+    assert dataflow._job(adapted, "a", "store", None).adapt_every_s == 5
+    with pytest.raises(BadInput, match=r"^engine.adapt_every_s: 5.* left out unless some partitions have a copy"):
+        engine_of(spec.load("ppa-partially-active", ["engine.adapt_every_s=5", "engine.replication_ratio=1"])).check()
+
+
 def test_the_last_hosts_stand_by_as_far_as_all_of_their_slots_do(handle):
     assert dataflow.standby_hosts(spec.load("ppa-partially-active")) == ("worker-3", "worker-4")
     assert dataflow.standby_hosts(spec.load("ppa-partially-active", ["engine.standby=1"])) == ("worker-4",)
@@ -113,3 +123,25 @@ def test_how_many_older_lines_are_kept_is_the_experiments_choice(handle):
         for given in ([], ["engine.spare_lines=0"], ["engine.spare_lines=3"])
     ]
     assert kept == [1, 0, 3]
+
+
+@pytest.fixture
+def jars(monkeypatch) -> None:
+    monkeypatch.setattr(engine, "ensure_jars", lambda: Jars([Path("/cache/a.jar"), Path("/cache/b.jar")], []))
+
+
+@pytest.mark.usefixtures("jars")
+def test_the_hosts_of_a_borrowed_cluster_get_the_connector_and_an_executor_each(handle):
+    experiment = spec.validate({"cluster": {"driver": "external", "workers": 2, "worker_cores": 3}})
+    borrowed = engine.spark_conf(experiment, replace(handle, driver="external"))
+    assert borrowed["spark.jars"] == "/cache/a.jar,/cache/b.jar"
+    assert (borrowed["spark.cores.max"], borrowed["spark.executor.instances"]) == ("6", "2")
+    assert "spark.executor.extraClassPath" not in borrowed
+    own = engine.spark_conf(experiment, handle)
+    assert own["spark.executor.extraClassPath"] == "/cache/a.jar:/cache/b.jar"
+    assert own.keys().isdisjoint({"spark.jars", "spark.cores.max", "spark.executor.instances"})
+
+
+def test_checkpoints_are_where_the_owner_of_a_borrowed_cluster_has_them(handle):
+    assert checkpoint_of(handle) == f"{handle.root}/store/checkpoint"
+    assert checkpoint_of(replace(handle, checkpoints="s3a://bucket/run-1")) == "s3a://bucket/run-1"

@@ -1,0 +1,42 @@
+"""`aftershock results publish`: put results of this installation into the repository's `published/`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.cli.declare import PASSED, command, show
+from experiments.errors import BadInput
+
+
+def add(words: Any) -> None:
+    """Declare `aftershock results publish`."""
+    text = "put results of this installation into published/, which comes with the repository"
+    declared = command(words, "publish", text, publish)
+    wanted = "a run that is done, or a table or figure such as utilization/fig-04"
+    without = "without any: the newest run of each example, and every table and figure that is here"
+    declared.add_argument("ids", nargs="*", metavar="ID", help=f"{wanted}; {without}")
+    text = "without an id: first run the examples of which no run is published, one after the other"
+    declared.add_argument("--run-missing", action="store_true", help=text)
+
+
+def publish(arguments: argparse.Namespace) -> int:
+    """Publish results; raises `BadInput` for one that cannot be published, and then publishes none."""
+    from dataclasses import asdict
+
+    from results.publication import examples_not_published, publish_results
+
+    if arguments.run_missing and arguments.ids:
+        raise BadInput("--run-missing", arguments.ids[0], "no id with it: it runs examples")
+    if arguments.run_missing:
+        from aftershock.airflow.missing_runs import run_examples  # brings Airflow
+
+        run_examples()
+    done, missing = publish_results(arguments.ids), examples_not_published()
+    lines = [f"published {id}" for id in done.changed]
+    lines += [f"unchanged {id}" for id in done.unchanged]
+    lines = lines or ["nothing here to publish"]
+    if missing and not arguments.ids:
+        lines.append(f"without a published run: {', '.join(missing)}")
+    show(arguments, {**asdict(done), "missing": missing}, "\n".join(lines))
+    return PASSED

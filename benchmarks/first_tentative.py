@@ -1,0 +1,123 @@
+"""How soon survivors put out tentative results, and what that time is made of.
+
+`.venv/bin/python -m benchmarks.first_tentative --kills 10 --slide 1 --seed 1`
+runs the testbed as processes, as `dataflow_kills` does, once for each kill: a slot is killed and stays away until a
+tentative result is out. Prints for each kill, and as median and range, all in ms:
+
+    notice  from the death of the slot to its notice
+    turned  from the notice until the coordinator hears of the first partition that is tentative
+    slide   from the notice to the end of the batch that closes the window of the first result
+    lag     from the later of the two until the result is out
+    first   from the notice to the first result
+
+So `turned` and `lag` are the testbed's own, and `slide` is the query's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from benchmarks.by_kill import print_by_kill
+from testbed.core.partition import PartitionLimits
+from testbed.queries import BATCH
+from testbed.runtime.job import Job
+from tests.integration.spark_jobs.kills.jobs import job_of
+from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.spark_jobs.kills.watching import Watch
+
+MS, LIMIT_S, LOOK_S, SETTLED_S = 1e6, 60.0, 0.005, 3.0
+QUERY, PROTOCOL, TURNED = "q12", "batch-aligned", "partition-tentative"
+
+
+@dataclass(frozen=True)
+class FirstResult:
+    """What passed before the first tentative result of one kill [ms]."""
+
+    notice: float
+    turned: float
+    slide: float
+    lag: float
+    first: float
+
+
+def main() -> None:
+    given = _arguments()
+    found = [_after_kill(given, given.seed * 1000 + number) for number in range(given.kills)]
+    print_by_kill(found)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--slots", type=int, default=3)
+    parser.add_argument("--slide", type=float, default=1.0, help="between the ends of windows [s]")
+    parser.add_argument("--batch", type=float, default=0.25, help="length of a batch [s]")
+    parser.add_argument("--rate", type=float, default=2000.0, help="events per second")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
+    random, root = Random(seed), Path(tempfile.mkdtemp(prefix="aftershock-tentative-"))
+    job = job_of(QUERY, PROTOCOL, seed, root, given.slots, kills=1)
+    windows = {"window_s": given.slide, "slide_s": given.slide}
+    job = replace(job, recovery="passive", tentative=True, limits=PartitionLimits(), batch_length_s=given.batch)
+    job = replace(job, workload=job.workload.model_copy(update=windows), checkpoint_interval_s=2.0)
+    job = replace(job, input=replace(job.input, rate=given.rate))
+    rig = Slots(job, root)
+    watch = Watch(rig.journal, job.slots)
+    try:
+        _wait(watch, lambda: watch.stored >= len(job.layout().partitions))
+        time.sleep(random.uniform(1.0, SETTLED_S))
+        death_ns = time.time_ns()
+        rig.kill([random.choice(rig.victims())])
+        _wait(watch, lambda: bool(_written(job)) and any(each["event"] == TURNED for each in watch.entries))
+        found = _measured(job, watch, death_ns)
+    finally:
+        watch.close()
+        rig.close()
+    shutil.rmtree(root)
+    return found
+
+
+def _measured(job: Job, watch: Watch, death_ns: int) -> FirstResult:
+    notice_ns = min(each["at_ns"] for each in watch.entries if each["event"] == "worker-lost")
+    out_ns, batch = min((path.stat().st_mtime_ns, _batch(path)) for path in _written(job))
+    turned_ns = min(each["at_ns"] for each in watch.entries if each["event"] == TURNED)
+    closed_ns = job.batching.end_ns(batch)
+    moments = (death_ns, notice_ns), (notice_ns, turned_ns), (notice_ns, closed_ns)
+    own = (max(notice_ns, closed_ns), out_ns), (notice_ns, out_ns)
+    return FirstResult(*((end - begin) / MS for begin, end in (*moments, *own)))
+
+
+def _written(job: Job) -> list[Path]:
+    """The files with tentative results."""
+    return list(Path(job.output.tentative.folder).rglob("[!.]*.arrow"))
+
+
+def _batch(path: Path) -> int:
+    """The first batch of which a file has results."""
+    return min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist())
+
+
+def _wait(watch: Watch, until: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + LIMIT_S
+    while not until():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"what was waited for has not come in {LIMIT_S:g} s")
+        watch.follow()
+        time.sleep(LOOK_S)
+    watch.follow()
+
+
+if __name__ == "__main__":
+    main()

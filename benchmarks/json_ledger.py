@@ -1,0 +1,33 @@
+"""A file of JSON lines that is only added to: a long measurement can be ended at any moment, and goes on later."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that are complete; one that a crash has cut short is cut off the file."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        path.write_bytes(whole)
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def add_line(path: Path, line: dict[str, Any]) -> None:
+    """Add a line, and return once it is on the disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def as_markdown(rows: list[list[str]]) -> str:
+    """A table whose first row is its head."""
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rest])

@@ -1,0 +1,246 @@
+"""Throughput of NexMark's queries on the testbed from topic to topic: what has come out, in records that were read.
+
+`.venv/bin/python -m benchmarks.kafka_throughput [--queries q1 ...] [--protocols none ...] [--records 1 1024]
+[--workers 2] [--window S] [--repeats N] [--events N] [--batch N] [--json]` makes a local cluster with its broker, fills
+the input topic, and runs one driver program after another on it, each protocol in its turn. All input is there before a
+program starts, so that no generator limits it. Output is exactly once; that of protocol `none`, for which nothing is
+ever safe, goes out at once.
+
+Counted is what readers of committed messages can see in the output topic. From how many results are out follows how far
+the query must have read (`nexmark_results`). A figure counts the records that the query reads: bids, or auctions and
+persons, and never the positions of the stream in between. With one record a message every operator is a partition of
+its own, as in `checkmate`; with more, maps and filters are chained into the sources.
+
+Prints for each run records/s of wall clock and of the slots' CPU time, and their shares of the first protocol's; then
+the medians. The window begins and ends with a commit. Wall clock means little where there is other work: the load is
+printed, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import TextIO
+
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.dataflow_throughput import OF_ANY_STATE, BenchmarkCluster, cluster_of, job_of, times
+from benchmarks.nexmark_results import ExpectedResults
+from experiments.errors import EnvironmentFailure
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from infra.broker import Broker
+from infra.services import kafka
+from journal.reader import raw_entries
+from testbed.operators import Delivery
+from testbed.queries import QUERIES
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from workloads.batch_sender import BatchSender
+from workloads.generator import InputSender
+from workloads.inputs import records
+from workloads.schedule import Schedule
+
+EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: windows of 10 s have 100,000
+FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]
+LOOK_S, WARM_S, ANSWER_S = 0.2, 6.0, 10.0
+HEAD = "query protocol               records  records/s  share  records/CPU s  share    results  seconds  load"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of one run: records/s of wall clock and of CPU time, over so many seconds; results that were out in the end."""
+
+    wall: float
+    cpu: float
+    seconds: float
+    results: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """At a moment [ns] so many results were out."""
+
+    at_ns: int
+    results: int
+
+
+class OutputCount:
+    """What readers of committed messages can see of a topic, without reading it: its ends.
+
+    The broker marks the end of each transaction in the topic. Those marks count as results here, one for each
+    transaction.
+    """
+
+    def __init__(self, broker: Broker, topic: str, partitions: int) -> None:
+        settings = {"group.id": "throughput", "isolation.level": "read_committed"}
+        self._consumer = Consumer({**broker.for_librdkafka(), **settings})
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+
+    def look(self) -> Seen:
+        """How many results are out now."""
+        ends = [self._consumer.get_watermark_offsets(place, ANSWER_S) for place in self._places]
+        return Seen(time.time_ns(), sum(end for _, end in ends))
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._consumer.close()
+
+
+def window_of(seen: Sequence[Seen], from_ns: int) -> tuple[Seen, Seen]:
+    """The first and the last moment at which a commit was over: results had come, and no more came for a while.
+
+    If results come all the time, any moment is as good. Raises `EnvironmentFailure` if there are no two moments.
+    """
+    steps = [number for number in range(1, len(seen)) if seen[number].results > seen[number - 1].results]
+    steps = [number for number in steps if seen[number].at_ns >= from_ns]
+    over = [number for number in steps if number + 1 == len(seen) or number + 1 not in steps]
+    found = over if len(over) > 1 else steps
+    if len(found) < 2:
+        raise EnvironmentFailure("no window to measure in: results came fewer than twice", "use a longer --window")
+    return seen[found[0]], seen[found[-1]]
+
+
+def kafka_job(
+    cluster: BenchmarkCluster, workers: int, name: str, query: str, protocol: str, most: int, batch: int | None = None
+) -> Job:
+    """From the topic that all runs read to a topic of its own; `batch`: of the input's messages."""
+    broker = cluster.handle.kafka
+    delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
+    job = job_of(name, query, protocol, workers, cluster.root, most, chaining=most > 1)
+    return replace(
+        job,
+        input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=batch),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker, topic=f"output-{name}"),
+    )
+
+
+def fill(cluster: BenchmarkCluster, job: Job, schedule: Schedule, events: int) -> None:
+    """Put all events into the input topic."""
+    broker = cluster.handle.kafka
+    kafka.create_topics(broker, {job.input.topic: job.parallelism})
+    batch, topic = job.input.batch_records, job.input.topic
+    feed: BatchSender | InputSender
+    if batch is None:
+        feed, messages = InputSender(broker, topic, records(job.workload, schedule), schedule), events
+    else:
+        feed, messages = BatchSender(broker, topic, job.workload, schedule, batch), events // batch
+    feed.send_until(events)
+    feed.finish(120.0)
+    if feed.delivered != messages:
+        raise EnvironmentFailure(f"the broker took {feed.delivered} of {messages} messages", "look at its log")
+
+
+def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, window_s: float) -> Rates:
+    """Run a job on the input from its beginning, for a window that begins when it is warm."""
+    kafka.create_topics(cluster.handle.kafka, {job.output.topic: job.parallelism})
+    output = OutputCount(cluster.handle.kafka, job.output.topic, job.parallelism)
+    journal, seen = cluster.start(job), list[Seen]()
+    try:
+        end_s = time.monotonic() + WARM_S + window_s
+        while time.monotonic() < end_s and not times(journal, "failed"):
+            seen.append(output.look())
+            time.sleep(LOOK_S)
+    finally:
+        output.close()
+        cluster.stop(job)
+    if failures := [entry for entry in raw_entries(journal) if entry["event"] in ("failed", "worker-lost")]:
+        raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
+    first, last = window_of(seen, times(journal, "ready")[0] + round(WARM_S * 1e9))
+    count = expected.records_read(last.results) - expected.records_read(first.results)
+    seconds = (last.at_ns - first.at_ns) / 1e9
+    cpu_s = cpu_share(journal, first.at_ns, last.at_ns) * seconds
+    return Rates(count / seconds, count / cpu_s, seconds, seen[-1].results)
+
+
+def cpu_share(journal: Path, from_ns: int, to_ns: int) -> float:
+    """CPU seconds of all slots for a second between these moments, by the reports in between."""
+    entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    found = [(entry["at_ns"], entry["cpu_s"]) for entry in entries if from_ns <= entry["at_ns"] <= to_ns]
+    if len(found) < 2:
+        return float("nan")
+    (begin_ns, before_s), (end_ns, after_s) = found[0], found[-1]
+    share: float = (after_s - before_s) / (end_ns - begin_ns) * 1e9
+    return share
+
+
+def main() -> None:
+    """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
+    given = _arguments()
+    shown = sys.stderr if given.json else sys.stdout
+    print(HEAD, file=shown, flush=True)
+    rows = list[dict[str, object]]()
+    schedule = Schedule(START_NS, EVENT_RATE, max(2, given.workers))
+    with cluster_of(given.workers) as cluster:
+        events = given.events // (batch_length := (given.batch or 1) * schedule.partitions) * batch_length
+        fill(cluster, kafka_job(cluster, given.workers, "fill", "q1", "none", 1, given.batch), schedule, events)
+        for query in given.queries:
+            expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), schedule, events)
+            for most in given.records:
+                rows += _compared(cluster, query, most, expected, given, shown)
+    if given.json:
+        print(json.dumps({"records_per_second": rows, "workers": given.workers, "repeats": given.repeats}))
+
+
+def _compared(
+    cluster: BenchmarkCluster,
+    query: str,
+    most: int,
+    expected: ExpectedResults,
+    given: argparse.Namespace,
+    shown: TextIO,
+) -> list[dict[str, object]]:
+    """A query with each protocol in its turn; returns the medians."""
+    found: dict[str, list[Rates]] = {protocol: [] for protocol in given.protocols}
+    jobs = dict[str, Job]()
+    for repeat in range(given.repeats):
+        for protocol, rates in found.items():
+            name = f"{query}-{most}-{protocol}-{repeat}"
+            jobs[protocol] = job = kafka_job(cluster, given.workers, name, query, protocol, most, given.batch)
+            rates.append(measured(cluster, job, expected, given.window))
+            print(line(job, rates[-1], found[given.protocols[0]][repeat]), file=shown, flush=True)
+    medians = {protocol: middle(rates) for protocol, rates in found.items()}
+    base = medians[given.protocols[0]]
+    if given.repeats > 1:
+        print(f"medians of {given.repeats}:", file=shown)
+        for protocol, rates in medians.items():
+            print(line(jobs[protocol], rates, base), file=shown, flush=True)
+    common = {"query": query, "records_per_message": most}
+    runs = {protocol: [round(each.wall, 1) for each in rates] for protocol, rates in found.items()}
+    return [{**common, "protocol": name, **asdict(each), "runs": runs[name]} for name, each in medians.items()]
+
+
+def middle(rates: Sequence[Rates]) -> Rates:
+    """The median of each figure."""
+    return Rates(*(median(figures) for figures in zip(*map(astuple, rates), strict=True)))
+
+
+def line(job: Job, found: Rates, base: Rates) -> str:
+    """A run, or the medians of several, beside the first protocol's."""
+    wall, cpu = f"{found.wall:9,.0f} {found.wall / base.wall:6.0%}", f"{found.cpu:13,.0f} {found.cpu / base.cpu:6.0%}"
+    name = f"{job.workload.query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"
+    return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {os.getloadavg()[0]:5.0f}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    queries = [each.value for each in QUERIES]
+    parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
+    parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
+    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records per message")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 6 s to get warm")
+    parser.add_argument("--events", type=int, default=3_000_000, help="of the stream, in the topic before a run starts")
+    parser.add_argument("--batch", type=int, help="so many events are one message of the input, as an Arrow batch")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""How long `aftershock serve` takes until it can be used, and what an idle Airflow costs.
+
+    .venv/bin/python -m benchmarks.serve_idle [SECONDS]
+
+Serves twice from a home of its own: with a new database, and again with that database. The second is watched for so
+many seconds (60 by default) once it has been up for a minute, as a server that nobody uses.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from aftershock.airflow.serve import COMPONENTS
+
+PROGRAM = Path(sys.executable).with_name("aftershock")
+PORT, SETTLING_S, WATCHED_S = 8099, 60.0, 60.0
+
+
+class Start(NamedTuple):
+    """A start of `serve`: until it said that it can be used [s], and the CPU time that it took until then [s]."""
+
+    ready_s: float
+    cpu_s: float
+
+
+def main() -> None:
+    """Print a line for each start, and one for each component that was watched."""
+    watched_s = float(sys.argv[1]) if len(sys.argv) > 1 else WATCHED_S
+    with tempfile.TemporaryDirectory() as home:
+        with served(home) as (_, start):
+            print(f"new database: ready after {start.ready_s:.1f} s, {start.cpu_s:.1f} s of CPU time", flush=True)
+        with served(home) as (process, start):
+            print(f"database there: ready after {start.ready_s:.1f} s, {start.cpu_s:.1f} s of CPU time", flush=True)
+            time.sleep(SETTLING_S)
+            before, began = cpu_by_component(process), time.monotonic()
+            time.sleep(watched_s)
+            after, took_s = cpu_by_component(process), time.monotonic() - began
+    for name in after:
+        print(f"{name}: {(after[name] - before.get(name, 0.0)) / took_s:.2%} of a core")
+    print(f"all: {(sum(after.values()) - sum(before.values())) / took_s:.2%} of a core in {took_s:.0f} s")
+
+
+@contextmanager
+def served(home: str) -> Iterator[tuple[psutil.Process, Start]]:
+    """`aftershock serve` with that home, from when it can be used on."""
+    began = time.monotonic()
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    command = [str(PROGRAM), "serve", "--port", str(PORT)]
+    child = subprocess.Popen(command, env=variables | {"AFTERSHOCK_HOME": home}, stdout=subprocess.PIPE, text=True)
+    try:
+        line = child.stdout.readline() if child.stdout else ""
+        if not line.startswith("Airflow: http"):
+            sys.exit("Airflow did not come up")
+        process = psutil.Process(child.pid)
+        yield process, Start(time.monotonic() - began, sum(cpu_by_component(process).values()))
+    finally:
+        child.send_signal(signal.SIGTERM)
+        child.wait(60)
+
+
+def cpu_by_component(serve: psutil.Process) -> dict[str, float]:
+    """CPU time [s] of Airflow's components with their children, those that have ended included, and of `serve`."""
+    used: dict[str, float] = defaultdict(float, {"serve": _cpu_s(serve)})
+    for leader in serve.children():
+        name = next((word for word in leader.cmdline() if word in COMPONENTS), "migration")
+        used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
+    return used
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Thousands of faults of every kind under a served Airflow, in pieces, and what each piece leaves on the machine.
+
+    .venv/bin/python -m benchmarks.soak --ledger soak.jsonl [--drivers local netns docker] [--faults 10000] [--hours 24]
+
+serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until so many faults were
+injected, or for so long. A piece is a run of a soak experiment under the next seed, on the driver with the fewest
+pieces so far. Before and after each piece it notes what the machine has and what the served Airflow holds.
+
+The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
+there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger is amiss, or if what
+Airflow holds grows. Nothing else should start clusters on the machine meanwhile: it would count as left over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import yaml
+
+from benchmarks import belongings
+from benchmarks.json_ledger import add_line, as_markdown, whole_lines
+from benchmarks.serve_idle import PORT, served
+from experiments import spec
+from experiments.errors import AftershockError
+from infra.drivers import driver_of
+from results.runs import store
+from results.tables.schema import FaultOutcome
+from results.verdict import Verdict
+from tests.e2e.airflow_server import ENDED, Server
+
+EXPERIMENTS = {"local": "soak", "netns": "soak-netns", "docker": "soak-netns"}
+WINDOW_S, SETTLING_S, POLL_S = 300.0, 20.0, 5.0
+MUST_PASS = (
+    *("faults.proved", "faults.healed", "faults.as_planned"),
+    *("ledger.adds_up", "quality.nothing_lost", "quality.nothing_wrong"),
+)
+# What a served Airflow may hold more at its end than after its first pieces: by share, and besides.
+MOST_GROWTH = 1.2
+SLACK = belongings.Usage(processes=2, threads=8, descriptors=32, memory_mb=64.0)
+FIFTHS = 5  # as many pieces are needed to speak of growth
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One run.
+
+    serve  names the served Airflow; another start of the command has another
+    held   what that held when the run was over
+    amiss  what was wrong; empty if nothing was
+    """
+
+    driver: str
+    seed: int
+    serve: str
+    kinds: dict[str, int] = field(default_factory=dict)
+    held: dict[str, float] = field(default_factory=dict)
+    amiss: str = ""
+
+    @property
+    def faults(self) -> int:
+        """How many faults were injected."""
+        return sum(self.kinds.values())
+
+
+class Ledger:
+    """The pieces so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.pieces = [Piece(**each) for each in whole_lines(path)]
+
+    def add(self, piece: Piece) -> None:
+        """Another piece is over."""
+        self.pieces.append(piece)
+        add_line(self._path, asdict(piece))
+
+    @property
+    def faults(self) -> int:
+        """How many faults were injected in all."""
+        return sum(piece.faults for piece in self.pieces)
+
+    def next(self, drivers: Sequence[str]) -> tuple[str, int]:
+        """Driver and seed of the next piece. A piece that is amiss is not tried again: the next has another seed."""
+        count = Counter(piece.driver for piece in self.pieces)
+        driver = min(drivers, key=lambda each: count[each])
+        return driver, 1 + count[driver]
+
+    def growth(self) -> list[str]:
+        """What a served Airflow holds more and more of: last fifth of its pieces against the second."""
+        found = []
+        for serve in dict.fromkeys(piece.serve for piece in self.pieces):
+            held = [piece.held for piece in self.pieces if piece.serve == serve and piece.held]
+            fifth = len(held) // FIFTHS
+            for name, slack in SLACK._asdict().items() if fifth else ():
+                then, now = (median(each[name] for each in part) for part in (held[fifth : 2 * fifth], held[-fifth:]))
+                if now > MOST_GROWTH * then + slack:
+                    found.append(f"{serve}: {name} grew from {then:.0f} to {now:.0f}")
+        return found
+
+    def table(self) -> str:
+        """As Markdown: faults by driver and kind, and what was amiss."""
+        kinds = sorted({kind for piece in self.pieces for kind in piece.kinds})
+        rows = [["driver", "pieces", "faults", *kinds, "amiss"]]
+        for driver in dict.fromkeys(piece.driver for piece in self.pieces):
+            pieces = [piece for piece in self.pieces if piece.driver == driver]
+            counts = [sum(piece.kinds.get(kind, 0) for piece in pieces) for kind in kinds]
+            amiss = sum(bool(piece.amiss) for piece in pieces)
+            rows.append([driver, *(f"{each:,}" for each in (len(pieces), sum(counts), *counts, amiss))])
+        return as_markdown(rows)
+
+
+def experiment(driver: str, seed: int, window_s: float) -> dict[str, Any]:
+    """The soak experiment of a driver, without the faults that it cannot inject."""
+    found = spec.load(EXPERIMENTS[driver]).model_dump(mode="json")
+    found |= {"name": f"soak-{driver}", "seed": seed, "window_s": window_s}
+    found["cluster"]["driver"] = driver
+    processes = found["faults"]["processes"]
+    found["faults"]["processes"] = [each for each in processes if _can_be_injected(found, each)]
+    return found
+
+
+def _can_be_injected(document: dict[str, Any], process: dict[str, Any]) -> bool:
+    one = spec.validate({**document, "faults": {**document["faults"], "processes": [process]}})
+    driver = driver_of(one.cluster.driver)
+    return all(driver.refusal(one.cluster, each.kind, each.options) is None for each in one.faults.processes)
+
+
+def judged(run: store.Run) -> tuple[dict[str, int], list[str]]:
+    """Injected faults by kind, and what is wrong with the run."""
+    faults, verdicts = run.table("faults"), run.table("verdicts").set_index("check")["verdict"]
+    amiss = [f"{check} {verdicts.get(check, 'absent')}" for check in MUST_PASS if verdicts.get(check) != Verdict.PASS]
+    injected = faults[faults["outcome"] == FaultOutcome.INJECTED]
+    if injected.empty:
+        amiss.append("no fault was injected")
+    return {str(kind): int(count) for kind, count in injected["kind"].value_counts().items()}, amiss
+
+
+def played(
+    driver: str, seed: int, serve: str, home: Path, run: Callable[[str], store.Run], held: Callable[[], Any]
+) -> Piece:
+    """Run one piece; `run` takes the name of the piece, and `held` tells what the served Airflow holds."""
+    before = belongings.on_the_machine(home)
+    try:
+        kinds, amiss = judged(run(f"soak-{driver}-{seed}"))
+    except (OSError, LookupError, ValueError, AftershockError) as error:
+        kinds, amiss = {}, [f"{type(error).__name__}: {error}"]
+    time.sleep(SETTLING_S)
+    found = belongings.left(before, belongings.on_the_machine(home))
+    amiss += [f"{kind} left: {', '.join(names)}" for kind, names in found.items()]
+    return Piece(driver, seed, serve, kinds, held()._asdict(), "; ".join(amiss))
+
+
+def main() -> None:
+    """Run pieces until there were enough faults, or the time is up, and print the table."""
+    given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the served Airflow ends
+    ledger, end_s = Ledger(given.ledger), time.monotonic() + given.hours * 3600
+    with TemporaryDirectory(prefix="aftershock-soak-") as folder:
+        home = Path(folder)
+        os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
+        (home / belongings.TEMPORARY).mkdir()
+        with served(folder) as (process, _):
+            server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
+            server.switch_on("benchmark")
+            while ledger.faults < given.faults and time.monotonic() < end_s:
+                driver, seed = ledger.next(given.drivers)
+                document = experiment(driver, seed, given.window)
+                ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
+                print(f"{driver}, seed {seed}: {ledger.pieces[-1].faults} faults {ledger.pieces[-1].amiss}", flush=True)
+    print(ledger.table())
+    print(*ledger.growth(), sep="\n")
+    sys.exit(any(piece.amiss for piece in ledger.pieces) or bool(ledger.growth()))
+
+
+@dataclass(frozen=True)
+class _Triggered:
+    """Runs an experiment as a DAG run of the served Airflow."""
+
+    server: Server
+    home: Path
+    document: dict[str, Any]
+
+    def __call__(self, run_id: str) -> store.Run:
+        path = self.home / f"{run_id}.yaml"
+        path.write_text(yaml.safe_dump(self.document), encoding="utf-8")
+        dag_run = self.server.trigger("benchmark", {"experiment_file": str(path), "run_id": run_id})
+        while self.server.call(f"/api/v2/dags/benchmark/dagRuns/{dag_run}")["state"] not in ENDED:
+            time.sleep(POLL_S)
+        return store.finished(run_id)
+
+
+def _held(process: psutil.Process) -> Callable[[], belongings.Usage]:
+    return lambda: belongings.usage(process)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledger", type=Path, required=True, help="the file that has the pieces so far")
+    parser.add_argument("--drivers", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
+    parser.add_argument("--faults", type=int, default=10_000, help="injected ones, in all pieces of the ledger")
+    parser.add_argument("--hours", type=float, default=24.0, help="no piece begins later")
+    parser.add_argument("--window", type=float, default=WINDOW_S, help="of each piece, in seconds")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

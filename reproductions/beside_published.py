@@ -1,0 +1,123 @@
+"""A new table beside the one that came with the repository: the same where it is computed, as likely where measured.
+
+Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, both must lie within
+what the limits together allow, at 95 %. A check without limits only has its verdict to compare. Simulated rows of a
+measured figure rest on costs that are measured, and are treated as measured.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from reproductions.judging import judge
+from reproductions.reproduction import Computed, Reproduction, ReproductionCheck, ReproductionKind
+from results.checks.rules import NotEnough
+from results.damage import Damaged
+from results.tables.reading import read_arrow
+from results.verdict import Verdict
+from results.views.gallery import published_reproduction
+
+Row = dict[str, str | None]
+RELATIVE, ABSOLUTE = 1e-9, 1e-12  # what other processors and libraries may make of the same computation
+WITH_LIMITS = {"what", "ratio", "low", "high"}  # the columns of `reproductions.claims.Ratio`
+EQUAL, LIKELY = "the published table", "within the limits of the published ones"
+
+
+def beside_published(reproduction: Reproduction, size: int | None, written: Path) -> Row | None:
+    """How the table in the folder `written` compares with the published one: verdict, observed, expected, detail.
+
+    None where none was published; unknown where the two cannot be compared, and `detail` says why.
+    """
+    published = published_reproduction(reproduction.id)
+    if published is None:
+        return None
+    computed = reproduction.kind is ReproductionKind.COMPUTED
+    expected = EQUAL if computed else LIKELY
+    try:
+        if published.lack:
+            raise NotEnough(published.lack)
+        if computed and published.size != size:
+            raise NotEnough(f"the published table is of size {published.size}, this one of {size}")
+        path = published.file("parquet")
+        if path is None:
+            raise NotEnough("no table was published")
+        old, new = _read(path), _read(written / path.name)
+        return (_equal(old, new) if computed else _alike(reproduction, old, new)) | {"expected": expected}
+    except FileNotFoundError:
+        lack = "there is no new table"
+    except (Damaged, NotEnough) as error:
+        lack = " ".join(str(error).split())
+    return _row(Verdict.UNKNOWN, None, lack) | {"expected": expected}
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """Both tables come from Parquet, so that types and missing values are the same."""
+    frame: pd.DataFrame = read_arrow(path).to_pandas()
+    return frame
+
+
+def _row(verdict: Verdict, observed: str | None, detail: str | None = None) -> Row:
+    return {"verdict": verdict.value, "observed": observed, "detail": detail}
+
+
+def _equal(old: pd.DataFrame, new: pd.DataFrame) -> Row:
+    if list(old.columns) != list(new.columns) or len(old) != len(new):
+        told = f"{len(new)} rows of {len(new.columns)} columns, published {len(old)} of {len(old.columns)}"
+        return _row(Verdict.FAIL, told)
+    for column in old.columns:
+        differ = ~_same(old[column], new[column])
+        if differ.any():
+            row = int(np.flatnonzero(differ)[0])
+            first = f"{column} of row {row} is {new[column].iat[row]}, published {old[column].iat[row]}"
+            return _row(Verdict.FAIL, f"{differ.sum()} of {len(old)} rows differ: {first}")
+    return _row(Verdict.PASS, f"all {len(old)} rows are equal")
+
+
+def _same(old: pd.Series, new: pd.Series) -> np.ndarray:
+    """By row, whether two columns say the same; figures may differ in their last digits."""
+    if pd.api.types.is_float_dtype(old) and pd.api.types.is_numeric_dtype(new):
+        return np.isclose(new.to_numpy(float), old.to_numpy(float), rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+    return ((old == new) | (old.isna() & new.isna())).to_numpy(bool)
+
+
+def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> Row:
+    """What all checks make of both; a check that is undecided in either says nothing against them."""
+    name = reproduction.name
+    found = [_compared(check, Computed(name, old), Computed(name, new)) for check in reproduction.checks]
+    against = [told for verdict, told in found if verdict is Verdict.FAIL]
+    if against:
+        return _row(Verdict.FAIL, "; ".join(against))
+    agree = sum(verdict is Verdict.PASS for verdict, _ in found)
+    told = f"{agree} of {len(found)} checks agree, the others are undecided"
+    return _row(Verdict.PASS, told) if agree else _row(Verdict.UNKNOWN, None, "no check is decided in both")
+
+
+def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> tuple[Verdict, str]:
+    verdicts = [str(judge(check, each)["verdict"]) for each in (new, old)]
+    if Verdict.UNKNOWN in verdicts:
+        return Verdict.UNKNOWN, check.name
+    frames = [check.subject(each) for each in (new, old)]
+    if all(set(frame.columns) >= WITH_LIMITS for frame in frames):
+        far = _beyond_limits(*frames)
+        return (Verdict.FAIL, f"{check.name}: {far}") if far else (Verdict.PASS, check.name)
+    if verdicts[0] != verdicts[1]:
+        return Verdict.FAIL, f"{check.name}: {verdicts[0]}, published {verdicts[1]}"
+    return Verdict.PASS, check.name
+
+
+def _beyond_limits(new: pd.DataFrame, old: pd.DataFrame) -> str | None:
+    """The first ratio whose distance from the published one is more than the limits of both allow together."""
+    for row in new.merge(old, on="what", suffixes=("", "_published")).itertuples():
+        allowed = math.hypot(_half_log(row.low, row.high), _half_log(row.low_published, row.high_published))
+        if abs(math.log(row.ratio / row.ratio_published)) > allowed:
+            limits = f"{row.ratio_published:.2f} ({row.low_published:.2f} to {row.high_published:.2f})"
+            return f"{row.what} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}), published {limits}"
+    return None
+
+
+def _half_log(low: float, high: float) -> float:
+    return math.log(high / low) / 2

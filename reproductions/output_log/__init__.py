@@ -1,0 +1,1 @@
+"""Measured figures of `cec`, section IV: an operator with an output log, alone in this process."""

@@ -1,0 +1,159 @@
+"""`incremental`, figures 18 to 20: what order-preserving batches and checkpoint intervals cost without a failure.
+
+Of records as they come, the paper's runs take checkpoints. On the testbed the output of such runs is out only with the
+checkpoint, so that its latency is not that of processing. Here they take none: they cost less than the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.loads import LoadMode
+from experiments.spec import Experiment
+from reproductions.checkmate.measuring import Row, measured
+from reproductions.measured import Cell
+from reproductions.plants import scaled_rows
+from reproductions.recovery.experiments import INTERVALS_S, Order, latencies, order_of, ordered, throughputs
+from reproductions.reproduction import Reproduction, ReproductionCheck, holds
+from results.checks.rules import NotEnough, between
+from results.views.style import BLUE, ORANGE, new_figure
+
+COLORS = {Order.TUPLES.value: ORANGE, Order.BATCHES.value: BLUE}
+EQUAL = 0.97  # of the throughput without order
+SHORT, LONG = INTERVALS_S[0], INTERVALS_S[-1]
+
+
+def facts(cell: Cell) -> Row:
+    """What is known of a cell, whether it has been run or not; `rate` is null at full load."""
+    experiment = cell.experiment
+    return {
+        "order": order_of(experiment).value,
+        "interval_s": experiment.engine.checkpoint_interval_s,
+        "rate": experiment.load.rate if experiment.load.mode is LoadMode.RATE else None,
+        "replicate": experiment.seed,
+        "run_id": cell.run.run_id if cell.run else None,
+        "simulated": False,
+    }
+
+
+def costs(cell: Cell) -> Iterator[Row]:
+    """At full load, `throughput` [records/s]; else mean and 99th percentile of the latency of slides [s]."""
+    (run,) = cell.table("runs").to_dict("records")
+    if cell.experiment.load.mode is LoadMode.SATURATING:
+        yield {"throughput": run["records_committed"] / run["window_s"]}
+        return
+    found = cell.table("query_latencies")
+    if len(found):
+        latency_s = found["latency_s"].astype(float)
+        yield {"latency_s": float(latency_s.mean()), "p99_s": float(latency_s.quantile(0.99))}
+
+
+def _medians(table: pd.DataFrame, column: str, by: list[str]) -> pd.Series:
+    """The median over the replicates of what has this column; raises `NotEnough` if some are missing."""
+    of_load = table[table["rate"].isna() == (column == "throughput")]
+    if column not in of_load or of_load.empty or of_load[column].isna().any():
+        raise NotEnough(f"{column} is not known of every run")
+    return of_load.astype({column: float}).groupby(by, dropna=False)[column].median()
+
+
+def _against_tuples(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """By load, batches over records as they come."""
+
+    def compare(table: pd.DataFrame) -> pd.DataFrame:
+        found = _medians(table, column, ["rate", "order"]).unstack("order")
+        return pd.DataFrame({"ratio": found[Order.BATCHES.value] / found[Order.TUPLES.value]})
+
+    return compare
+
+
+def _longest_over_shortest(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def compare(table: pd.DataFrame) -> pd.DataFrame:
+        found = _medians(table, column, ["interval_s"])
+        return pd.DataFrame({"ratio": [found[LONG] / found[SHORT]]})
+
+    return compare
+
+
+def _ratios(found: pd.DataFrame) -> str:
+    return f"{found['ratio'].min():.2f} to {found['ratio'].max():.2f} times"
+
+
+def _plot(column: str, x: str, labels: tuple[str, str]) -> Callable[[pd.DataFrame], Figure]:
+    def draw(table: pd.DataFrame) -> Figure:
+        figure, axes = new_figure(3.3)
+        known = table.dropna(subset=[column, x]) if column in table else table.head(0)
+        for order, rows in known.groupby("order"):
+            axes.plot(rows[x], rows[column].astype(float), "o-", color=COLORS[str(order)], label=order)
+        highest = float(known[column].max()) if len(known) else 1.0
+        axes.set(xlabel=labels[0], ylabel=labels[1], ylim=(0, 1.2 * highest))
+        axes.legend()
+        return figure
+
+    return draw
+
+
+def _figure(
+    id: str,
+    what: str,
+    needs: Callable[[int], Sequence[Experiment]],
+    plot: Callable[[pd.DataFrame], Figure],
+    *checks: ReproductionCheck,
+) -> Reproduction:
+    return measured(id, what, needs, of_cell=costs, plot=plot, checks=checks, about=facts)
+
+
+REPRODUCTIONS = (
+    _figure(
+        "incremental/fig-18",
+        "throughput and latency of order-preserving batches against records as they come",
+        ordered,
+        _plot("latency_s", "rate", ("load [records/s]", "mean latency [s]")),
+        holds(
+            "order.throughput_equal",
+            _against_tuples("throughput"),
+            [between("ratio", EQUAL, None)],
+            _ratios,
+            f"batches have at least {EQUAL:g} times the throughput of records as they come",
+            scaled_rows("throughput", 0.9, order=Order.BATCHES.value),
+        ),
+        holds(
+            "order.latency_higher",
+            _against_tuples("latency_s"),
+            [between("ratio", 1.0, None)],
+            _ratios,
+            "latency in batches is at least that of records as they come, at each load",
+            scaled_rows("latency_s", 0.3, order=Order.BATCHES.value),
+        ),
+    ),
+    _figure(
+        "incremental/fig-19",
+        "throughput by checkpoint interval",
+        throughputs,
+        _plot("throughput", "interval_s", ("checkpoint interval [s]", "throughput [records/s]")),
+        holds(
+            "interval.throughput_rises",
+            _longest_over_shortest("throughput"),
+            [between("ratio", 1.0, None)],
+            _ratios,
+            f"with checkpoints every {LONG:g} s at least the throughput of every {SHORT:g} s",
+            scaled_rows("throughput", 2.0, interval_s=SHORT),
+        ),
+    ),
+    _figure(
+        "incremental/fig-20",
+        "99th percentile of latency by checkpoint interval",
+        latencies,
+        _plot("p99_s", "interval_s", ("checkpoint interval [s]", "99th percentile of latency [s]")),
+        holds(
+            "interval.latency_falls",
+            _longest_over_shortest("p99_s"),
+            [between("ratio", None, 1.0)],
+            _ratios,
+            f"with checkpoints every {LONG:g} s at most the 99th percentile of every {SHORT:g} s",
+            scaled_rows("p99_s", 0.1, interval_s=SHORT),
+        ),
+    ),
+)

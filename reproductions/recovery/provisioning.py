@@ -1,0 +1,111 @@
+"""`incremental`, figure 7: how long a new host takes, against the model of a cloud: 2 to 6 minutes, all alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.delays import new_machine
+from reproductions.checkmate.measuring import Row, measured
+from reproductions.measured import Cell
+from reproductions.plants import InRows, scaled_rows
+from reproductions.recovery.availability import facts
+from reproductions.recovery.experiments import arrived, shape_of
+from reproductions.reproduction import holds
+from results.checks.rules import NotEnough, between
+from results.views.style import BLUE, GREY, INK, new_figure
+
+MODEL = new_machine(1 / 60)  # in minutes of a cloud
+CRITICAL = 1.358  # of Kolmogorov's distance x sqrt(samples), at 5 %
+EARLY_S, LATE_S = 0.1, 2.0  # a strike may be late, and a host takes a moment to start
+
+
+def delays(cell: Cell) -> Iterator[Row]:
+    """For each host that died and came back, in minutes of the cloud: until it was back, and until it had a Spark
+    executor; `minute_s` is how long such a minute lasts in the run [s]."""
+    minute_s = 60 * shape_of(cell.experiment).time_scale
+    found = cell.table("faults")
+    for _, row in found[found["healed_ns"].notna()].iterrows():
+        away_s = (row["healed_ns"] - row["actual_ns"]) / 1e9
+        up_s = None if pd.isna(row["executors_ns"]) else (row["executors_ns"] - row["actual_ns"]) / 1e9
+        yield {
+            "host": row["targets"],
+            "back_min": away_s / minute_s,
+            "executor_min": None if up_s is None else up_s / minute_s,
+            "minute_s": minute_s,
+        }
+
+
+def _back_min(table: pd.DataFrame) -> np.ndarray:
+    if "back_min" not in table or table["back_min"].isna().all():
+        raise NotEnough("no run has seen a host come back")
+    return np.sort(table["back_min"].dropna().to_numpy(dtype=float))
+
+
+def _distance(table: pd.DataFrame) -> pd.DataFrame:
+    """Kolmogorov's distance of the measured delays from the model's law, in critical values."""
+    found = _back_min(table)
+    law = np.clip((found - MODEL.low) / (MODEL.high - MODEL.low), 0.0, 1.0)
+    count = found.size
+    steps = np.arange(count + 1) / count
+    distance = max(float(np.max(steps[1:] - law)), float(np.max(law - steps[:-1])))
+    return pd.DataFrame(
+        {"samples": [count], "distance": [distance], "of_critical": [distance * math.sqrt(count) / CRITICAL]}
+    )
+
+
+def _range(table: pd.DataFrame) -> pd.DataFrame:
+    _back_min(table)
+    rows = table[["back_min", "minute_s"]].dropna().astype(float)
+    early_s = (MODEL.low - rows["back_min"]) * rows["minute_s"]
+    return rows.assign(early_s=early_s, late_s=(rows["back_min"] - MODEL.high) * rows["minute_s"])
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(3.3)
+    for column, color, label in (("back_min", BLUE, "host is back"), ("executor_min", GREY, "host has an executor")):
+        values = np.sort(table[column].dropna().to_numpy(dtype=float)) if column in table else np.empty(0)
+        if values.size:
+            axes.step(values, np.arange(1, values.size + 1) / values.size, where="post", color=color, label=label)
+    axes.plot([MODEL.low, MODEL.high], [0, 1], color=INK, ls="--", label="model")
+    axes.set(xlabel="time to a new host [minutes of the cloud]", ylabel="share of hosts", ylim=(0, 1.02))
+    axes.legend(loc="lower right")
+    return figure
+
+
+def _all_at_once(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(back_min=table["back_min"].min())
+
+
+REPRODUCTIONS = (
+    measured(
+        "incremental/fig-07",
+        "distribution of the time to a new host, against the model",
+        needs=arrived,
+        of_cell=delays,
+        plot=_plot,
+        checks=(
+            holds(
+                "provisioning.as_modelled",
+                _distance,
+                [between("of_critical", None, 1.0)],
+                lambda found: f"distance {found['distance'].iat[0]:.2f} of {found['samples'].iat[0]} hosts",
+                "Kolmogorov's distance from 2 to 6 minutes, all alike, is below its critical value at 5 %",
+                InRows("every host is back as soon as the first", _all_at_once),
+            ),
+            holds(
+                "provisioning.range",
+                _range,
+                [between("early_s", None, EARLY_S), between("late_s", None, LATE_S)],
+                lambda found: f"{found['back_min'].min():.2f} to {found['back_min'].max():.2f} min",
+                f"no host is back {EARLY_S:g} s of the run before 2 minutes of the cloud, or {LATE_S:g} s after 6",
+                scaled_rows("back_min", 0.3, topology=2),
+            ),
+        ),
+        about=facts,
+    ),
+)

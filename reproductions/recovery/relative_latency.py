@@ -1,0 +1,190 @@
+"""`incremental`, figures 13 to 15: relative latency of queries after some hosts have died, by place and number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.spec import Experiment
+from reproductions.checkmate.measuring import Row, measured
+from reproductions.measured import Cell
+from reproductions.plants import scaled_rows
+from reproductions.recovery import availability
+from reproductions.recovery.experiments import (
+    MANY,
+    SOME,
+    Waits,
+    few_lost,
+    few_lost_incremental,
+    hosts_lost,
+    more_lost,
+    place_of,
+)
+from reproductions.reproduction import Reproduction, ReproductionCheck, holds
+from results.checks.rules import NotEnough, between
+from results.summary.availability import NORMAL
+from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, WIDTH_IN, legend_above
+
+LOSS = ["hosts_lost", "place", "replicate"]
+END_S = 20.0  # so long is the end of a run
+COLORS = {(Waits.ROOM.value, True): BLUE, (Waits.ALL.value, True): ORANGE, (Waits.ROOM.value, False): GREEN}
+
+
+def facts(cell: Cell) -> Row:
+    """What is known of a cell, whether it has been run or not."""
+    about = {"hosts_lost": hosts_lost(cell.experiment), "place": place_of(cell.experiment).value}
+    return availability.facts(cell) | about
+
+
+def slides(cell: Cell) -> Iterator[Row]:
+    """Each slide of each query that was due from the first loss on [s since then], with its relative latency, and
+    whether the query was lost."""
+    lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
+    if lost.empty or found.empty:
+        return
+    first_ns = lost["death_ns"].min()
+    gone = {query.rpartition(".")[0] for query in lost["query"]}
+    for row in found[found["due_ns"] >= first_ns].itertuples():
+        about = {"query": row.query, "lost": row.query in gone}
+        yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "relative_latency": row.relative_latency}
+
+
+def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
+    """The slides of the queries that were lost, or of the others; raises `NotEnough` if a run is missing."""
+    if "relative_latency" not in table or table["relative_latency"].isna().any():
+        missing = table[table["run_id"].isna()]
+        told = ", ".join(
+            f"{row.waits} {row.hosts_lost} hosts {row.place} #{row.replicate}" for row in missing.itertuples()
+        )
+        raise NotEnough(f"relative latency is not known of {told or 'some slides'}")
+    rows = table[table["lost"].astype(bool) == lost]
+    if rows.empty:
+        raise NotEnough("all queries were lost" if not lost else "no query was lost")
+    return rows
+
+
+def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
+    """By loss, the mean relative latency of lost queries under Incremental over that under Blocking."""
+    means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
+    found = means.unstack("waits")
+    return pd.DataFrame({"ratio": found[Waits.ROOM.value] / found[Waits.ALL.value]})
+
+
+def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """By run, the median relative latency of the slides that were due last."""
+
+    def median(table: pd.DataFrame) -> pd.DataFrame:
+        rows = _of_runs(table, lost)
+        rows = rows[rows["due_s"] >= table["due_s"].max() - END_S]
+        return rows.groupby(["waits", *LOSS])["relative_latency"].median().to_frame("median")
+
+    return median
+
+
+def _less_than_lost(table: pd.DataFrame) -> pd.DataFrame:
+    """By run, mean relative latency of the queries that were not lost over that of the lost ones."""
+    others, lost = (_of_runs(table, part).groupby(LOSS)["relative_latency"].mean() for part in (False, True))
+    return pd.DataFrame({"ratio": (others / lost).dropna()})
+
+
+def _latest(table: pd.DataFrame) -> pd.DataFrame:
+    """By replicate, the highest relative latency of lost queries after many hosts were lost over that after some."""
+    rows = _of_runs(table[table["waits"] == Waits.ROOM.value], True)
+    found = rows.groupby(["replicate", "hosts_lost"])["relative_latency"].max().unstack("hosts_lost")
+    return pd.DataFrame({"ratio": found[MANY] / found[SOME]})
+
+
+def _ratios(found: pd.DataFrame) -> str:
+    return f"{found['ratio'].min():.2f} to {found['ratio'].max():.2f} times"
+
+
+BELOW = holds(
+    "incremental.below_blocking",
+    _below_blocking,
+    [between("ratio", None, 1.0)],
+    _ratios,
+    "mean relative latency of the lost queries under Incremental is at most that under Blocking, for every number"
+    " and place of hosts",
+    scaled_rows("relative_latency", 50.0, waits=Waits.ROOM.value),
+)
+
+
+def _back_to_normal(name: str, lost: bool, who: str) -> ReproductionCheck:
+    return holds(
+        name,
+        _at_the_end(lost),
+        [between("median", None, NORMAL)],
+        lambda found: f"{found['median'].min():.2f} to {found['median'].max():.2f}",
+        f"median relative latency of {who} is below {NORMAL:g} in the last {END_S:g} s",
+        scaled_rows("relative_latency", 2.0, lost=lost),
+    )
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 4.2), layout="constrained")
+    losses = table[LOSS[:2]].drop_duplicates().sort_values(LOSS[:2]).itertuples(index=False)
+    shown = [(loss.hosts_lost, loss.place) for loss in losses]
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    known = table.dropna(subset=["relative_latency"]) if "relative_latency" in table else table.head(0)
+    for panel, (number, place) in zip(panels, shown, strict=True):
+        rows = known[(known["hosts_lost"] == number) & (known["place"] == place)]
+        for (waits, lost), found in rows.groupby(["waits", "lost"]):
+            means = found.groupby(found["due_s"].round())["relative_latency"].mean()
+            label = f"{waits}, {'lost' if lost else 'other'} queries"
+            panel.plot(means.index, means, color=COLORS.get((str(waits), bool(lost)), GREY), label=label)
+        panel.axhline(NORMAL, color=INK, ls=":", lw=0.8)
+        panel.set(title=f"{number} hosts lost, {place}", xlabel="input due [s since the first loss]", yscale="log")
+    panels[0].set_ylabel("relative latency")
+    legend_above(figure, fontsize=8)
+    return figure
+
+
+def _figure(
+    id: str, what: str, needs: Callable[[int], Sequence[Experiment]], checks: tuple[ReproductionCheck, ...]
+) -> Reproduction:
+    return measured(id, what, needs, of_cell=slides, plot=_plot, checks=checks, about=facts)
+
+
+REPRODUCTIONS = (
+    _figure(
+        "incremental/fig-13",
+        "relative latency of lost queries after 2 hosts are lost, Incremental and Blocking",
+        few_lost,
+        (BELOW, _back_to_normal("lost.back_to_normal", True, "lost queries")),
+    ),
+    _figure(
+        "incremental/fig-14",
+        "relative latency of lost and of other queries after 2 hosts are lost, Incremental",
+        few_lost_incremental,
+        (
+            _back_to_normal("others.back_to_normal", False, "queries that were not lost"),
+            holds(
+                "others.less_late",
+                _less_than_lost,
+                [between("ratio", None, 1.0)],
+                _ratios,
+                "queries that were not lost have at most the mean relative latency of those that were",
+                scaled_rows("relative_latency", 1000.0, lost=False),
+            ),
+        ),
+    ),
+    _figure(
+        "incremental/fig-15",
+        "relative latency of lost queries after 4 and 8 hosts are lost",
+        more_lost,
+        (
+            BELOW,
+            _back_to_normal("lost.back_to_normal", True, "lost queries"),
+            holds(
+                "more.takes_longer",
+                _latest,
+                [between("ratio", 1.0, None)],
+                _ratios,
+                f"under Incremental the latest result after {MANY} hosts were lost is at least as late as after {SOME}",
+                scaled_rows("relative_latency", 0.01, hosts_lost=MANY),
+            ),
+        ),
+    ),
+)

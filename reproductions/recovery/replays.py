@@ -1,0 +1,147 @@
+"""`incremental`, figures 10 and 11: what source replay costs after several kills, and a cluster left too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from reproductions.checkmate.measuring import Row, measured
+from reproductions.measured import Cell
+from reproductions.plants import put_in_rows, scaled_rows
+from reproductions.recovery.experiments import KILLS, SMALL_AT_S, SMALL_LOST, hosts_lost, replayed, too_small
+from reproductions.reproduction import holds
+from results.checks.rules import NotEnough, between
+from results.views.style import BLUE, GREEN, ORANGE, new_figure
+
+COLORS = (GREEN, BLUE, ORANGE)
+SETTLED_S = 20.0  # after the loss, lag has its new course
+GROWS, HOLDS = 0.05, 0.02  # growth of lag over the load
+
+
+def facts(cell: Cell) -> Row:
+    """What is known of a cell, whether it has been run or not."""
+    return {
+        "kills": hosts_lost(cell.experiment),
+        "replicate": cell.experiment.seed,
+        "run_id": cell.run.run_id if cell.run else None,
+        "simulated": False,
+    }
+
+
+def latencies(cell: Cell) -> Iterator[Row]:
+    """Each slide of each query: when it was due [s of the window], and its end-to-end latency [s]."""
+    runs = cell.table("runs")
+    for row in cell.table("query_latencies").itertuples():
+        due_s = (row.due_ns - int(runs["window_start_ns"].iat[0])) / 1e9
+        yield {"query": row.query, "due_s": due_s, "latency_s": row.latency_s}
+
+
+def _highest(table: pd.DataFrame) -> pd.DataFrame:
+    """By replicate, the highest latency after so many kills over that after one kill less."""
+    if "latency_s" not in table or table["latency_s"].isna().any():
+        raise NotEnough("latency is not known of every number of kills")
+    highest = table.groupby(["replicate", "kills"])["latency_s"].max().unstack("kills")
+    return pd.DataFrame({"ratio": np.ravel([highest[kills] / highest[kills - 1] for kills in KILLS[1:]])})
+
+
+def lags(cell: Cell) -> Iterator[Row]:
+    """Second by second, lag over the load: how many seconds of input wait."""
+    rate = cell.table("runs")["load_rate"].dropna()
+    for row in cell.table("throughput").itertuples():
+        if len(rate):
+            yield {"second": int(row.second), "waiting_s": row.lag_records / float(rate.iat[0])}
+
+
+def _growth(lost: int, table: pd.DataFrame) -> pd.DataFrame:
+    """By replicate, seconds of input by which lag grows in a second, from when it has its new course."""
+    rows = table[table["kills"] == lost]
+    if "waiting_s" not in rows or rows.empty or rows["waiting_s"].isna().any():
+        raise NotEnough(f"lag is not known after {lost} hosts were lost")
+    rows = rows[rows["second"] >= SMALL_AT_S + SETTLED_S]
+    slopes = [np.polyfit(run["second"], run["waiting_s"].astype(float), 1)[0] for _, run in rows.groupby("replicate")]
+    return pd.DataFrame({"growth": slopes})
+
+
+def _growths(found: pd.DataFrame) -> str:
+    return f"{found['growth'].min():+.3f} to {found['growth'].max():+.3f} s a second"
+
+
+def _plot_latencies(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(3.6)
+    known = table.dropna(subset=["latency_s"]) if "latency_s" in table else table.head(0)
+    for color, (kills, rows) in zip(COLORS, known.groupby("kills"), strict=False):
+        means = rows.groupby(rows["due_s"].round())["latency_s"].mean()
+        axes.plot(means.index, means, color=color, label=f"{kills} kill{'s' * (int(str(kills)) > 1)}")
+    axes.set(xlabel="input due [s of the window]", ylabel="end-to-end latency [s]", ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def _plot_lags(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(3.6)
+    known = table.dropna(subset=["waiting_s"]) if "waiting_s" in table else table.head(0)
+    for color, (lost, rows) in zip(COLORS, known.groupby("kills"), strict=False):
+        means = rows.groupby("second")["waiting_s"].mean()
+        axes.plot(means.index, means, color=color, label=f"{lost} of 2 hosts lost")
+    axes.set(xlabel="time in the window [s]", ylabel="input that waits [s of load]", ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def _grows(table: pd.DataFrame) -> pd.DataFrame:
+    return _growth(SMALL_LOST[-1], table)
+
+
+def _holds(table: pd.DataFrame) -> pd.DataFrame:
+    return _growth(SMALL_LOST[0], table)
+
+
+REPRODUCTIONS = (
+    measured(
+        "incremental/fig-10",
+        "latency under source replay, one to three hosts killed one after the other",
+        needs=replayed,
+        of_cell=latencies,
+        plot=_plot_latencies,
+        checks=(
+            holds(
+                "replay.later_with_each_kill",
+                _highest,
+                [between("ratio", 1.0, None)],
+                lambda found: f"{found['ratio'].min():.2f} to {found['ratio'].max():.2f} times",
+                "the highest latency grows with each kill",
+                scaled_rows("latency_s", 0.1, kills=KILLS[-1]),
+            ),
+        ),
+        about=facts,
+    ),
+    measured(
+        "incremental/fig-11",
+        "lag of Spark on a cluster that is left too small",
+        needs=too_small,
+        of_cell=lags,
+        plot=_plot_lags,
+        checks=(
+            holds(
+                "too_small.grows",
+                _grows,
+                [between("growth", GROWS, None)],
+                _growths,
+                f"with one of two hosts left, lag grows by at least {GROWS:.0%} of the load",
+                put_in_rows("waiting_s", 1.0, kills=SMALL_LOST[-1]),
+            ),
+            holds(
+                "enough.bounded",
+                _holds,
+                [between("growth", None, HOLDS)],
+                _growths,
+                f"with both hosts, lag grows by at most {HOLDS:.0%} of the load",
+                scaled_rows("waiting_s", 100.0, kills=SMALL_LOST[0]),
+            ),
+        ),
+        about=facts,
+    ),
+)

@@ -1,0 +1,50 @@
+"""How many runs would decide a claim about a ratio, if further runs scatter as those that there are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+MOST = 1000  # more are as good as undecidable
+
+
+class Scatter(NamedTuple):
+    """What the limits of a ratio come from.
+
+    error     standard error of its logarithm
+    count     runs on each side of the ratio; or pairs of runs, of which each gives a ratio
+    in_pairs  which of the two it is
+    """
+
+    error: float
+    count: int
+    in_pairs: bool
+
+    def half_width(self, count: int) -> float:
+        """Half of the interval of the logarithm at 95 % confidence, after so many runs or pairs."""
+        degrees = count - 1 if self.in_pairs else 2 * (count - 1)
+        return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees)) * self.error * math.sqrt(self.count / count)
+
+    def needed(self, distance: float) -> int | None:
+        """The least number of runs or pairs whose interval is narrower than this; None if it is above `MOST`.
+
+        `distance` is that of the ratio's logarithm from that of the limit.
+        """
+        counts = range(self.count + 1, MOST + 1)
+        return next((count for count in counts if self.half_width(count) < abs(distance)), None)
+
+
+def would_decide(scatters: list[tuple[Scatter | None, float]]) -> str:
+    """In words, how many runs decide all of these claims: of each its scatter, and its distance from the limit."""
+    known = [(scatter, distance) for scatter, distance in scatters if scatter and np.isfinite(scatter.error)]
+    if len(known) < len(scatters):
+        return "more runs would tell; how many cannot be known from these"
+    needed = [(scatter, scatter.needed(distance)) for scatter, distance in known]
+    hardest, count = max(needed, key=lambda each: each[1] or MOST + 1)
+    kind = "pairs of runs" if hardest.in_pairs else "runs of each"
+    told = f"more than {MOST}" if count is None else f"about {count}"
+    return f"{told} {kind} instead of {hardest.count} would tell, if they scatter as these do"

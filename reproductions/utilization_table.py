@@ -1,0 +1,183 @@
+"""`utilization`, table 1: measured utilization at a default checkpoint interval and at T*, by failure rate and depth.
+
+T* of a row comes from what its run at the default interval has measured. So the runs at the default come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from reproductions.checkmate.measuring import Row, measured
+from reproductions.measured import Cell
+from reproductions.plants import scaled_rows
+from reproductions.reproduction import Size, holds
+from reproductions.utilization_experiments import (
+    DEPTHS,
+    FEWEST_FAULTS,
+    MEANS_S,
+    ROWS,
+    Interval,
+    at_both_intervals,
+    interval_of,
+    row_of,
+)
+from results.checks.rules import NotEnough, between, in_set
+from results.predictions.pooled import NoWindow, Pooled, Window, pooled_windows, window_of
+from results.summary.findings import model_inputs, table_or_empty, took_effect, utilizations
+from results.verdict import Verdict
+from results.views.style import BLUE, ORANGE, WIDTH_IN, legend_above
+
+APART = 0.01
+ROW = ["mean_s", "depth"]
+COLORS = {Interval.DEFAULT: BLUE, Interval.BEST: ORANGE}
+LONGEST = {"mean_s": MEANS_S[-1], "depth": DEPTHS[-1]}
+
+
+def facts(cell: Cell) -> Row:
+    """What is known of a cell, whether it has been run or not."""
+    row = row_of(cell.experiment)
+    return {
+        "mean_s": row.mean_s,
+        "depth": row.depth,
+        "interval": interval_of(cell.experiment).value,
+        "interval_set_s": cell.experiment.engine.checkpoint_interval_s,
+        "replicate": cell.experiment.seed,
+        "run_id": cell.run.run_id if cell.run else None,
+        "simulated": False,
+    }
+
+
+def measurements(cell: Cell) -> Iterator[Row]:
+    """What a run measured, what its replay says, the inputs of the model, and its window beside eq. 10."""
+    if cell.run is None:
+        return
+    found, inputs = utilizations(cell.run), model_inputs(cell.run)
+    row: Row = {"faults": len(took_effect(table_or_empty(cell.run, "faults")))}
+    row |= {"measured": found.measured, "replayed": found.predicted, "low": found.low, "high": found.high}
+    if inputs is not None:
+        row |= {"stages" if name == "depth" else name: value for name, value in vars(inputs).items()}
+    try:
+        window = window_of(cell.run)
+    except NoWindow:
+        yield row
+        return
+    yield row | {"window_s": window.window_s, "eq_10": window.expected, "added": window.added, "luck": window.luck}
+
+
+def _complete(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The rows; raises `NotEnough` unless both intervals of each row are known, under enough faults."""
+    for replicate, row in ((replicate, row) for replicate in _replicates(table) for row in ROWS):
+        of_row = table[(table["mean_s"] == row.mean_s) & (table["depth"] == row.depth)]
+        for interval in Interval:
+            name = f"every {row.mean_s:g} s, depth {row.depth}, {interval}, replicate {replicate + 1}"
+            rows = of_row[of_row["interval"] == interval].sort_values("replicate")
+            known = rows.iloc[replicate] if replicate < len(rows) else None
+            if known is None or any(pd.isna(known.get(column)) for column in ("faults", *columns)):
+                raise NotEnough(f"not known: {name}")
+            if known["faults"] < FEWEST_FAULTS:
+                raise NotEnough(f"{known['faults']:.0f} faults instead of {FEWEST_FAULTS}: {name}")
+    return table
+
+
+def _replicates(table: pd.DataFrame) -> range:
+    """Those of the first row at the default interval, which all others have, too."""
+    first = table[(table["mean_s"] == MEANS_S[0]) & (table["depth"] == DEPTHS[0])]
+    return range(int((first["interval"] == Interval.DEFAULT).sum()))
+
+
+def _gains(table: pd.DataFrame) -> pd.DataFrame:
+    """By row, how much higher utilization is at T*, on average over the replicates; both had the same faults."""
+    means = _complete(table, "measured").groupby([*ROW, "interval"])["measured"].mean().unstack("interval")
+    gains = means[Interval.BEST] - means[Interval.DEFAULT]
+    return pd.DataFrame({"gain": gains, "share": gains / means[Interval.DEFAULT], "above": gains > 0})
+
+
+def _apart(table: pd.DataFrame) -> pd.DataFrame:
+    rows = _complete(table, "measured", "replayed")
+    return pd.DataFrame({"apart": (rows["measured"] - rows["replayed"]).abs()})
+
+
+def _beside_eq_10(table: pd.DataFrame) -> pd.DataFrame:
+    rows = _complete(table, "measured", "eq_10", "added", "luck", "window_s")
+    found = pooled_windows(
+        [
+            Window(row.replicate, row.window_s, int(row.faults), row.measured, row.eq_10, row.added, row.luck)
+            for row in rows.itertuples()
+        ]
+    )
+    if found.verdict is Verdict.UNKNOWN:
+        raise NotEnough(found.sentence)
+    return pd.DataFrame([found.row() | {"beyond": _beyond(found)}])
+
+
+def _beyond(found: Pooled) -> float:
+    """By how much the measured utilization is outside of what chance explains; below 0 inside."""
+    measured, low, high = np.asarray([found.measured, found.low, found.high], dtype=float)
+    return float(max(low - measured, measured - high))
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
+    for panel, depth in zip(figure.subplots(1, len(DEPTHS), sharey=True), DEPTHS, strict=True):
+        for shift, interval in zip((-0.1, 0.1), Interval, strict=True):
+            rows = table[(table["depth"] == depth) & (table["interval"] == interval)].reindex(columns=_DRAWN)
+            at = [MEANS_S.index(mean_s) + shift for mean_s in rows["mean_s"]]
+            look = {"color": COLORS[interval], "ls": "none"}
+            panel.plot(at, rows["measured"].astype(float), marker="o", label=f"{interval}, measured", **look)
+            panel.plot(at, rows["replayed"].astype(float), marker="_", ms=18, label=f"{interval}, replayed", **look)
+        panel.set_xticks(range(len(MEANS_S)), [f"{mean_s:g} s" for mean_s in MEANS_S])
+        panel.set(title=f"{depth} stateful operator{'s' * (depth > 1)}", xlabel="mean time between failures")
+        panel.set(xlim=(-0.5, len(MEANS_S) - 0.5), ylim=(0, 1))
+    figure.axes[0].set_ylabel("utilization")
+    legend_above(figure)
+    return figure
+
+
+_DRAWN = ["mean_s", "measured", "replayed"]
+
+TABLE_1 = measured(
+    "utilization/table-1",
+    "measured utilization at a default checkpoint interval and at T*, by failure rate and depth",
+    needs=at_both_intervals,
+    of_cell=measurements,
+    plot=_plot,
+    checks=(
+        holds(
+            "optimum.above_default",
+            _gains,
+            [in_set("above", True)],
+            lambda found: (
+                f"{found['gain'].min():+.4f} to {found['gain'].max():+.4f},"
+                f" {found['share'].min():+.0%} to {found['share'].max():+.0%}"
+            ),
+            "measured utilization is higher at T* than at the default interval, in every row",
+            scaled_rows("measured", 0.5, interval=Interval.BEST.value, **LONGEST),
+        ),
+        holds(
+            "replay.within_a_hundredth",
+            _apart,
+            [between("apart", None, APART)],
+            lambda found: f"{found['apart'].max():.4f} apart at most",
+            f"measured and replayed utilization are at most {APART:g} apart, in every row",
+            scaled_rows("replayed", 1.05, interval=Interval.DEFAULT.value, **LONGEST),
+        ),
+        holds(
+            "eq_10.pooled",
+            _beside_eq_10,
+            [between("beyond", None, 0.0)],
+            lambda found: (
+                f"{found['measured'].iat[0]:.4f} over {found['faults'].iat[0]} different faults; eq. 10 gives"
+                f" {found['expected'].iat[0]:.4f}, by chance {found['low'].iat[0]:.4f} to {found['high'].iat[0]:.4f}"
+            ),
+            "utilization over all rows together is what eq. 10 gives, but for chance (99 %)",
+            scaled_rows("eq_10", 1.3),
+        ),
+    ),
+    about=facts,
+)
+REPRODUCTIONS = (replace(TABLE_1, size=Size("runs of each cell", default=1, paper=5)),)

@@ -1,0 +1,64 @@
+"""All that a run advises for the next one: its checkpoint interval, and which partitions to copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.errors import BadInput
+from results.predictions.recommendation import Recommendation, recommend
+from results.predictions.recommended_copies import CopiesAdvice, recommend_copies
+from results.runs.store import Run
+
+OF_THE_INTERVAL = (
+    *("interval", "interval_low", "interval_high", "utilization_now", "utilization_then"),
+    *("utilization_low", "utilization_high", "recovery_latency", "recovery_latency_low", "recovery_latency_high"),
+)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """`interval` is None of a run that says nothing of it, `copies` of one whose partitions cannot be copied."""
+
+    run_id: str
+    interval: Recommendation | None
+    copies: CopiesAdvice | None
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The model behind each part."""
+        parts = (self.interval, self.copies)
+        return {name: text for part in parts if part is not None for name, text in part.models.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `aftershock recommend --json`; null stands for what is not bounded or not known."""
+        found: dict[str, Any] = dict.fromkeys(OF_THE_INTERVAL) if self.interval is None else self.interval.to_json()
+        copies = self.copies
+        return found | {
+            "copies": [] if copies is None else list(copies.partitions),
+            "copies_budget": None if copies is None else copies.budget,
+            "tentative_fidelity": None if copies is None else copies.fidelity,
+            "tentative_fidelity_now": None if copies is None else copies.fidelity_now,
+            "tentative_accuracy": copies.fidelity if copies is not None and copies.is_accuracy else None,
+            "models": self.models,
+        }
+
+
+def advise(run: Run, budget: int | None = None) -> Advised:
+    """What a finished run advises, with so many copies (`recommend_copies`).
+
+    Raises `BadInput` for a run that advises nothing, or nothing on copies though a number of them is asked for.
+    """
+    try:
+        copies = recommend_copies(run, budget)
+    except BadInput:
+        if budget is not None:
+            raise
+        copies = None
+    try:
+        interval = recommend(run)
+    except BadInput:
+        if copies is None:
+            raise
+        interval = None
+    return Advised(run.run_id, interval, copies)

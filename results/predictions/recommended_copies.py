@@ -1,0 +1,121 @@
+"""What a run advises on active copies: which partitions to copy, and what tentative output is then worth.
+
+The plan weighs partitions by what the run measured of their output. It is judged as `ppa` does: in the worst case, in
+which every partition without a copy is down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments import spec
+from experiments.engines import REPLICATION_RATIO, EngineName, EngineSpec
+from experiments.errors import BadInput
+from experiments.spec import Experiment
+from models.accuracy import predicted_by_fidelity
+from models.fidelity import score
+from models.replication.planners import PLANNERS
+from models.topology import Topology
+from results.runs import store
+from results.runs.store import Run
+from results.summary.fallback import as_it_recovered
+from results.summary.findings import table_or_empty, the_run
+
+if TYPE_CHECKING:
+    from testbed.core.layout import Layout
+
+MODELS = {
+    "copies": "ppa, definition 2: the plan of {planner} for {budget} copies under the output rates that were measured",
+    "tentative_fidelity": "ppa, eqs. 1-4: output fidelity while every partition without a copy is down; it is the"
+    " accuracy to expect {where}",
+}
+APPLIES, APPLIES_NOT = "of tentative results", "only of queries whose results come from one path: not of this one"
+
+
+@dataclass(frozen=True)
+class CopiesAdvice:
+    """The partitions to copy.
+
+    budget         how many may have a copy
+    count          how many partitions there are
+    fidelity       output fidelity while all others are down; `fidelity_now` with the copies that the run had
+    is_accuracy    whether that is the accuracy to expect of tentative output
+    """
+
+    planner: str
+    budget: int
+    count: int
+    partitions: tuple[str, ...]
+    copied_now: int
+    fidelity: float
+    fidelity_now: float
+    is_accuracy: bool
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The model behind each field of the document."""
+        known = {"planner": self.planner, "budget": self.budget, "where": APPLIES if self.is_accuracy else APPLIES_NOT}
+        return {name: text.format(**known) for name, text in MODELS.items()}
+
+
+def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
+    """Which partitions to copy if so many may have a copy; by default as many as in the run, or half without any.
+
+    Raises `BadInput` for a run that is not one of an acyclic dataflow, one under whose protocol no
+    partition can have a copy, and one in which no rates were measured.
+    """
+    experiment = as_it_recovered(spec.validate(store.read_json(run.experiment_path)), the_run(run))
+    layout, topology = _weighed(run, experiment)
+    engine, count = experiment.engine, len(topology.tasks)
+    if budget is None:
+        budget = round((engine.replication_ratio_run or REPLICATION_RATIO) * count)
+    elif not 0 <= budget <= count:
+        raise BadInput("--budget", budget, f"0 to {count}, the partitions of the dataflow")
+    planner = engine.replication_planner_run.value
+    plan = PLANNERS[planner](topology, budget).replicated
+    now = topology.mask(_copied_from_the_start(layout, engine))
+    return CopiesAdvice(
+        planner,
+        budget,
+        count,
+        tuple(topology.tasks[at] for at in np.flatnonzero(plan)),
+        int(now.sum()),
+        score(topology, ~plan).output_fidelity,
+        score(topology, ~now).output_fidelity,
+        predicted_by_fidelity(experiment.workload),
+    )
+
+
+def _weighed(run: Run, experiment: Experiment) -> tuple[Layout, Topology]:
+    """The dataflow of a run, with the output rates that were measured."""
+    from testbed.experiment_layout import layout_of  # here, since pages of runs of the other engine do without
+    from testbed.topology import topology_of
+
+    rates = table_or_empty(run, "partition_rates")
+    if experiment.engine.name is not EngineName.DATAFLOW or rates.empty:
+        allowed = "a run of engine dataflow in which all partitions ran undisturbed for some time"
+        raise BadInput("run_id", run.run_id, allowed)
+    _require_copies(experiment.engine)
+    layout = layout_of(experiment)
+    return layout, topology_of(layout, dict(zip(rates["partition"], rates["rate"].astype(float), strict=True)))
+
+
+def _require_copies(engine: EngineSpec) -> None:
+    """Raises `BadInput` unless partitions can have a copy under the protocol that the run had."""
+    from testbed.protocols import by_name
+    from testbed.recovery.partially_active import PartiallyActive
+
+    protocol = engine.protocol_run.value
+    if (why := PartiallyActive.check(by_name(protocol))) is not None:
+        raise BadInput("engine.protocol", protocol, why)
+
+
+def _copied_from_the_start(layout: Layout, engine: EngineSpec) -> list[str]:
+    """The partitions that had a copy when the run began."""
+    from testbed.recovery.partially_active import PartiallyActive
+
+    plan = PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value).copied(layout)
+    return [layout.partitions[number].name for number in sorted(plan)]

@@ -1,0 +1,247 @@
+"""Puts results of this installation into the repository's `published/`: `aftershock results publish`.
+
+A result is written beside its place, and takes it by a rename when it is whole. Its bytes follow from the result alone,
+so that publishing the same one again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments import spec
+from experiments.errors import BadInput
+from experiments.plain_files import read_whole
+from results.damage import Damaged
+from results.runs import published, store
+from results.runs.machine import experiment_digest
+from results.runs.scratch import scratch
+from results.runs.state import RunState
+from results.runs.store import Run
+from results.runs.versions import versions
+from results.summary import index
+from results.tables.reading import read_arrow
+from results.tables.schema import SCHEMA_VERSION
+from results.views import gallery
+from results.views.gallery import StoredReproduction
+
+MOST_BYTES = 2**24  # of one file
+OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
+OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
+MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too
+PATH = re.compile(
+    r"(?:^|[\s\"'=(,\[]|file:(?://)?)(/(?:etc|home|mnt|opt|private|root|srv|tmp|Users|usr|var|work)/[^\s\"']*)"
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a publication did: the ids whose files changed, and those that were published so already."""
+
+    changed: list[str]
+    unchanged: list[str]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What is to be published of one result, by names below its place."""
+
+    id: str
+    place: Path
+    files: dict[str, bytes]
+    about: dict[str, Any]
+
+    def all_files(self) -> dict[str, bytes]:
+        digests = {name: hashlib.sha256(found).hexdigest() for name, found in sorted(self.files.items())}
+        return self.files | {published.ABOUT: _json({"format": published.FORMAT, **self.about, "files": digests})}
+
+
+def publish_results(ids: Iterable[str]) -> Published:
+    """Publish runs, and tables and figures (PAPER/FIGURE); without ids, all of `ids_here`.
+
+    What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
+    what cannot be published, before anything is changed.
+    """
+    results = [_reproduction(id) if "/" in id else _run(id) for id in dict.fromkeys(ids) or ids_here()]
+    for result in results:
+        _refuse_traces(result)
+    changed = [result.id for result in results if _write(result)]
+    for result in results:
+        _remove_earlier_runs(result)
+    return Published(changed, [result.id for result in results if result.id not in changed])
+
+
+def ids_here() -> list[str]:
+    """What this installation can publish: the newest run of each example, and every table and figure."""
+    own = (each for each in gallery.all_reproduced() if not each.is_published)
+    return [*_newest_runs().values(), *(each.id for each in own if not each.lack and each.file("parquet"))]
+
+
+def examples_not_published() -> list[str]:
+    """The examples of which no run is published that is of this version and of the example as it is now."""
+    places = (about.parent for about in (published.folder() / "runs").glob(f"*/{published.ABOUT}"))
+    runs = [Run(place.name, place, is_published=True) for place in places]
+    done = {_example_of(run) for run in runs if run.known_status().state == RunState.DONE}
+    return [name for name in spec.available() if name not in done]
+
+
+def examples_to_run() -> list[str]:
+    """Those of `examples_not_published` of which this installation has no run either that it could publish."""
+    here = _newest_runs()
+    return [name for name in examples_not_published() if name not in here]
+
+
+def _newest_runs() -> dict[str, str]:
+    """The newest run of each example that this installation can publish."""
+    newest: dict[str, str] = {}
+    for row in index.rows():
+        if row.state == RunState.DONE and row.schema_version == SCHEMA_VERSION:
+            example = _example_of(store.finished(row.run_id))
+            newest.setdefault(example, row.run_id) if example else None
+    return newest
+
+
+def _run(run_id: str) -> _Result:
+    run = store.finished(run_id)
+    status = run.status()
+    if status.state != RunState.DONE:
+        raise BadInput("id", run_id, "a run that is done")
+    if status.schema_version != SCHEMA_VERSION:
+        again = f"`aftershock results recompute {run_id}` makes them so"
+        raise BadInput("id", run_id, f"a run whose tables are of version {SCHEMA_VERSION}; {again}")
+    example = _example_of(run)
+    kept = {name: value for name, value in status.to_json().items() if name not in OF_THIS_INSTALLATION}
+    files = {"status.json": _json(kept), "experiment.json": _json(run.experiment())}
+    files |= {f"tables/{path.name}": _bytes(path) for path in sorted(run.tables.glob("*.parquet"))}
+    files |= {f"plots/{path.name}": _bytes(path) for path in _smaller_plots(run)}
+    recorded = {"versions": status.versions, "versions_of": "result"}
+    about = {
+        "command": f"aftershock benchmark published/runs/{run_id}/experiment.json",
+        "machine": status.machine,
+        **(recorded if status.versions else {"versions": versions(), "versions_of": "publication"}),
+        "example": example,
+    }
+    return _Result(run_id, published.folder() / "runs" / run_id, files, about)
+
+
+def _example_of(run: Run) -> str | None:
+    """The example that a run is of: the one of its name, if that, as it is now, runs the same, whatever the seed."""
+    try:
+        ran = spec.validate(run.experiment())
+        example = spec.load(ran.name) if ran.name in spec.available() else None
+    except (BadInput, Damaged):
+        return None
+    return ran.name if example and experiment_digest(example) == experiment_digest(ran) else None
+
+
+def _smaller_plots(run: Run) -> list[Path]:
+    """Each plot once, as PNG or SVG: whichever is smaller."""
+    smallest: dict[str, Path] = {}
+    for path in sorted(run.plots.glob("*"), key=lambda path: (path.stat().st_size, path.name)):
+        if path.suffix in (".png", ".svg"):
+            smallest.setdefault(path.stem, path)
+    return sorted(smallest.values())
+
+
+def _reproduction(id: str) -> _Result:
+    paper, _, figure = id.partition("/")
+    found = gallery.reproduced(paper, figure)
+    again = f"`aftershock reproduce {id}` makes it"
+    if found.is_published or found.lack or found.file("parquet") is None:
+        raise BadInput("id", id, f"a table or figure that was computed in this installation; {again}")
+    document = store.read_json(found.verdicts_path, id)
+    if not all(document.get(name) for name in OF_THE_RESULT):
+        raise BadInput("id", id, f"a table or figure that says how it was computed; {again}")
+    about = {name: document.pop(name) for name in OF_THE_RESULT} | {"versions_of": "result"}
+    document.pop("files", None)
+    document.pop("published", None)
+    files = {found.verdicts_path.name: _json(document)} | _drawn_and_listed(found)
+    return _Result(id, published.folder() / "reproductions" / paper / figure, files, about)
+
+
+def _drawn_and_listed(found: StoredReproduction) -> dict[str, bytes]:
+    """The table for programs and for people, and the plot; a PNG would show the same as the SVG."""
+    paths = (path for kind in ("parquet", "csv", "svg") if (path := found.file(kind)) is not None)
+    return {path.name: _bytes(path) for path in paths}
+
+
+def _bytes(path: Path) -> bytes:
+    return read_whole(path, MOST_BYTES)
+
+
+def _json(document: Any) -> bytes:
+    return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()
+
+
+def _refuse_traces(result: _Result) -> None:
+    """Raise `BadInput` for a result that names a path or the name of this machine, which are nobody else's business."""
+    for name, content in result.all_files().items():
+        if name.endswith(".png"):
+            continue
+        text = _texts_of(content) if name.endswith(".parquet") else content.decode("utf-8", "replace")
+        if (trace := trace_of_machine(text)) is not None:
+            raise BadInput("id", result.id, f"a result that names nothing of the machine: {name} has {trace!r}")
+
+
+def trace_of_machine(text: str) -> str | None:
+    """The first path below a folder that machines have, or name of this machine, that a text contains."""
+    if found := PATH.search(text):
+        return found[1]
+    name = socket.gethostname()
+    if len(name) < MOST_HOST_NAME or name == "localhost":
+        return None
+    return name if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) else None
+
+
+def _texts_of(content: bytes) -> str:
+    """The texts of a Parquet table, one a line."""
+    with scratch(published.folder()) as folder:
+        path = folder / "table.parquet"
+        path.write_bytes(content)
+        table = read_arrow(path)
+    texts = [column for column in table.columns if str(column.type) in ("string", "large_string")]
+    return "\n".join(text for column in texts for text in column.unique().to_pylist() if text)
+
+
+def _write(result: _Result) -> bool:
+    """Put a result in its place, unless it is there already; returns whether anything changed."""
+    files = result.all_files()
+    if _contents(result.place) == files:
+        return False
+    with scratch(published.folder()) as folder:
+        for name, content in files.items():
+            (folder / "new" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "new" / name).write_bytes(content)
+        result.place.parent.mkdir(parents=True, exist_ok=True)
+        if result.place.exists():
+            result.place.rename(folder / "old")
+        (folder / "new").rename(result.place)
+    return True
+
+
+def _contents(place: Path) -> dict[str, bytes]:
+    paths = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in paths}
+
+
+def _remove_earlier_runs(result: _Result) -> None:
+    """Remove the published runs of the example whose run this is."""
+    example = result.about.get("example")
+    for about in (published.folder() / "runs").glob(f"*/{published.ABOUT}") if example else ():
+        if about.parent != result.place and _published_example(about.parent) == example:
+            with scratch(published.folder()) as folder:
+                about.parent.rename(folder / "old")
+
+
+def _published_example(place: Path) -> str | None:
+    """The example of a published run; of one that this version cannot read it is not known."""
+    try:
+        return published.read(place, place.name).example
+    except Damaged:
+        return None

@@ -1,0 +1,49 @@
+"""What is found of runs that the caller names: side by side, or judged against a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from results.predictions.pooled import Pooled
+from results.regression.change import Change
+from results.regression.history import HistoryRow
+from results.regression.judging import Judgement, overall
+
+SHOWN = ("run_id", "experiment", "machine", "metrics")
+
+
+@dataclass(frozen=True)
+class RunsSideBySide:
+    """Two runs or more.
+
+    differ   what they do not have in common, which may be why their figures differ: "experiment", "machine", "seeds"
+    pooled   what they measured together, held against eq. 10; None of several experiments
+    """
+
+    runs: list[HistoryRow]
+    differ: list[str]
+    pooled: Pooled | None
+
+    def to_json(self) -> dict[str, Any]:
+        """`{runs: [{run_id, experiment, machine, metrics}], differ, pooled}`, as `--json` has it."""
+        runs = [{name: getattr(run, name) for name in SHOWN} for run in self.runs]
+        return {"runs": runs, "differ": self.differ, "pooled": None if self.pooled is None else self.pooled.row()}
+
+
+@dataclass(frozen=True)
+class JudgedRuns:
+    """Runs and their baseline, metric by metric; `differ` as of runs side by side."""
+
+    judgements: list[Judgement]
+    differ: list[str]
+
+    @property
+    def verdict(self) -> Change:
+        """Of all metrics together."""
+        return overall([one.verdict for one in self.judgements])
+
+    def to_json(self) -> dict[str, Any]:
+        """`{verdict, metrics: rows of the table regression, differ}`, as `--json` has it."""
+        metrics = [one.row() for one in self.judgements]
+        return {"verdict": self.verdict.value, "metrics": metrics, "differ": self.differ}

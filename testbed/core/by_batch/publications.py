@@ -1,0 +1,64 @@
+"""What a sink with exactly-once delivery has given out to be published, and what waits until that is out."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from testbed.core.checkpoints import NO_BATCH
+from testbed.core.effects import PartitionEffect, Publish
+
+
+class Publications:
+    """The output of a sink by batch, numbered one more than its batch. Any other partition has none.
+
+    out   up to which number all is known to be out
+    """
+
+    def __init__(self, effects: list[PartitionEffect]) -> None:
+        self._effects = effects
+        self.restore()
+
+    def restore(self) -> None:
+        """A life begins; nothing is known of what is out."""
+        self.out = NO_BATCH
+        self._unpublished: deque[int] = deque()
+        self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
+
+    @property
+    def pending(self) -> bool:
+        """Whether something is not known to be out."""
+        return bool(self._unpublished)
+
+    def publish(self, effect: Publish) -> None:
+        """Give this out after all that came before it."""
+        self._effects.append(effect)
+        self._unpublished.append(effect.number)
+
+    def ask(self) -> None:
+        """Ask what is out."""
+        self.publish(Publish(0, ()))
+
+    def forget_pending(self) -> None:
+        """What waits to be known out is given out anew."""
+        self._unpublished.clear()
+
+    def keep_back_last(self) -> None:
+        """Keep the last effect until all that was given out so far is out."""
+        if self._unpublished:
+            self._kept_back.append((self._unpublished[-1], self._effects.pop()))
+
+    def on_published(self, number: int) -> None:
+        """All up to this number is out."""
+        self.out = max(number, self.out)
+        while self._unpublished and self._unpublished[0] <= number:
+            self._unpublished.popleft()
+        while self._kept_back and (not self._unpublished or self._kept_back[0][0] < self._unpublished[0]):
+            self._effects.append(self._kept_back.popleft()[1])
+
+    def is_ahead_of(self, batch: int) -> bool:
+        """Whether more is out than up to this batch, or it is not known yet."""
+        return 0 in self._unpublished or self.has(batch + 1)
+
+    def has(self, batch: int) -> bool:
+        """Whether this batch is out."""
+        return batch + 1 <= self.out

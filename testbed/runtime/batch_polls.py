@@ -1,0 +1,84 @@
+"""What one poll of the input brought where a message is an Arrow batch of events (`workloads.nexmark.batches`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from testbed.runtime.topic_polls import Integers, Place, Poll, Received
+from workloads.nexmark.batches import DUE, KIND, OFFSET
+
+
+class BatchPoll(Poll):
+    """Messages in a row. `start` and `stop` count events: the offset of the first one, and the one after the last."""
+
+    def __init__(self, place: Place, start: int, messages: Sequence[Received], records: int) -> None:
+        """Raises `EnvironmentFailure` for a message that is missing, and for one that has not its `records` events.
+
+        start     the offset of the first event
+        """
+        super().__init__(place, start, start + len(messages) * records)
+        self._records, self._found = records, [dict[str, pa.RecordBatch]() for _ in messages]
+        first = start // records
+        self.check_offsets(first, messages)
+        for number, each in enumerate(messages):
+            self._found[number] = self._read(first + number, each.value() or b"")
+        self._together: dict[str, tuple[Integers, pa.RecordBatch]] = {}
+
+    def events(self, kind: str, schema: pa.Schema, start: int, stop: int) -> pa.RecordBatch | None:
+        if kind not in self._together:
+            self._together[kind] = self._of_kind(kind, schema)
+        offsets, found = self._together[kind]
+        first, end = np.searchsorted(offsets, (start, stop))
+        return found.slice(first, end - first) if end > first else None
+
+    def _of_kind(self, kind: str, schema: pa.Schema) -> tuple[Integers, pa.RecordBatch]:
+        first, wanted = self.start // self._records, [f for f in schema if f.name != "position"]
+        for number, message in enumerate(self._found):
+            for field in wanted:
+                at = message[kind].schema.get_field_index(field.name)
+                if at < 0 or message[kind].schema.field(at).type != field.type:
+                    has = "no such column" if at < 0 else str(message[kind].schema.field(at).type)
+                    told = f"a batch with another schema: {field.name} of {kind} is to be {field.type}, not {has}"
+                    raise self.place.unusable(first + number, told)
+                if message[kind].column(at).null_count:
+                    raise self.place.unusable(first + number, f"a batch of {kind} without a value for {field.name}")
+        columns = [OFFSET, *(field.name for field in wanted)]
+        found = pa.concat_batches([message[kind].select(columns).replace_schema_metadata() for message in self._found])
+        offsets: Integers = found[OFFSET].to_numpy()
+        own = {"position": pa.array(self.place.position(offsets))}
+        arrays = [own[name] if name in own else found[name] for name in schema.names]
+        return offsets, pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _read(self, number: int, value: bytes) -> dict[str, pa.RecordBatch]:
+        """The events of a message by their kind."""
+        found, reader = dict[str, pa.RecordBatch](), pa.BufferReader(value)
+        try:
+            while reader.tell() < len(value):
+                table = pa.ipc.open_stream(reader).read_all()
+                kind = (table.schema.metadata or {}).get(KIND, b"").decode()
+                found[kind] = pa.concat_batches(table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)])
+        except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+            raise self.place.unusable(number, f"no Arrow batch: {error}") from None
+        if set(found) != set(self.place.kinds):
+            raise self.place.unusable(number, f"batches of {sorted(found)}, not of {sorted(self.place.kinds)}")
+        self._check_events(number, found)
+        return found
+
+    def _check_events(self, number: int, found: dict[str, pa.RecordBatch]) -> None:
+        """Every offset that the message is to have is there once, and those of a kind are in order."""
+        for kind, batch in found.items():
+            for name in (OFFSET, DUE):
+                if name not in batch.schema.names or batch.schema.field(name).type != pa.int64():
+                    raise self.place.unusable(number, f"a batch with another schema: {kind} has no {name} of int64")
+                if batch[name].null_count:
+                    raise self.place.unusable(number, f"a batch of {kind} without a value for {name}")
+            if (np.diff(batch[OFFSET].to_numpy()) <= 0).any():
+                raise self.place.unusable(number, f"the offsets of {kind} are not in order")
+        there = np.sort(np.concatenate([batch[OFFSET].to_numpy() for batch in found.values()]))
+        start = number * self._records
+        if not np.array_equal(there, np.arange(start, start + self._records)):
+            told = f"its events are not those of offsets {start} to {start + self._records - 1}, each once"
+            raise self.place.unusable(number, told)

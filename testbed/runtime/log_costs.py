@@ -1,0 +1,41 @@
+"""What checks and recoveries of an operator that keeps an output log take, measured while it runs."""
+
+from __future__ import annotations
+
+from testbed.output_log.policies import Costs
+
+USUAL = Costs(entry_s=1e-6, record_s=2e-6, check_s=8e-6, records_per_s=10_000)  # in docs/lab/output-log.md; a guess
+ENOUGH = 1000  # so many of something are measured before their mean counts
+
+
+class LogCosts(Costs):
+    """The usual costs, until enough was measured in this slot."""
+
+    def __init__(self) -> None:
+        super().__init__(**vars(USUAL))
+        self._checks, self._checks_s = 0, 0.0
+        self._first: tuple[int, float, float] | None = None
+
+    def add_read(self, entries: int, seconds: float) -> None:
+        """A recovery has read so many entries."""
+        if entries >= ENOUGH and seconds > 0:
+            self.entry_s = seconds / entries
+
+    def add_checks(self, checks: int, seconds: float) -> None:
+        """So many parts were saved, none of them if there was only a look at what is due."""
+        if checks:
+            self._checks, self._checks_s = self._checks + checks, self._checks_s + seconds
+        if self._checks >= ENOUGH and self._checks_s > 0:
+            self.check_s = self._checks_s / self._checks
+
+    def set_taken_in(self, position: int, processing_s: float, now_s: float) -> None:
+        """The operator has taken in as many records by now, and has worked for so long [s]."""
+        if self._first is None or position < self._first[0]:
+            self._first = position, processing_s, now_s
+        first, processing_before_s, began_s = self._first
+        if position - first < ENOUGH:
+            return
+        if now_s > began_s:
+            self.records_per_s = (position - first) / (now_s - began_s)
+        if processing_s > processing_before_s:
+            self.record_s = (processing_s - processing_before_s) / (position - first)

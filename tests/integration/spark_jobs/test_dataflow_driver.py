@@ -1,0 +1,75 @@
+"""A driver of the testbed is killed amid a run, as a `driver-kill` fault does it, and its supervisor starts another.
+
+From topic to topic, every result is committed once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.workloads import NexmarkQuery
+from infra.cluster import Handle
+from infra.local import LocalDriver
+from testbed.runtime.job import InputKind
+from tests.integration.conftest import provisioned
+from tests.integration.spark_jobs.exact_results import messages_out
+from tests.integration.spark_jobs.submitting import command_of
+from tests.integration.spark_jobs.test_dataflow_runtime import (
+    CHECKPOINTS,
+    ENDING_S,
+    LIMIT_S,
+    TWO_WORKERS,
+    generate,
+    happened,
+    job_of,
+    since_ready,
+    wanted_messages,
+)
+from tests.unit.marked_processes import wait_for
+
+pytestmark = pytest.mark.extended
+
+SERVICE = "query"  # the one that `driver-kill` strikes
+
+
+@pytest.fixture(scope="module")
+def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    with provisioned(driver, TWO_WORKERS, tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
+    driver: LocalDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    job = job_of("coordinated", NexmarkQuery.Q1, InputKind.KAFKA, cluster, tmp_path)
+    job = replace(job, store_key_file=str(cluster.store_key))
+    generate(driver, cluster, job, tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    supervisor = [sys.executable, "-m", "infra.services.supervisor", str(tmp_path / "supervisor.jsonl")]
+    try:
+        driver.spawn(cluster, GATEWAY, SERVICE, [*supervisor, *command_of(cluster, job, tmp_path)])
+        wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
+        for death in (1, 2):
+            assert driver.prepare(cluster, GATEWAY, FaultKind.DRIVER_KILL).fire().holds
+            driver.heal(cluster, GATEWAY, FaultKind.DRIVER_KILL)
+            wait_for(lambda death=death: len(happened(journal, "ready")) > death, LIMIT_S)
+            wait_for(lambda: len(since_ready(journal)) >= CHECKPOINTS, LIMIT_S)
+        (tmp_path / "job.drain").touch()
+        wait_for(lambda: bool(happened(journal, "driver-stopped")), LIMIT_S)
+    finally:
+        driver.stop(cluster, GATEWAY, SERVICE, ENDING_S)
+        driver.stop(cluster, GATEWAY, "generator", 5.0)
+    (finished,) = happened(journal, "finished")
+    recoveries = happened(journal, "recovering")
+    assert [each["epoch"] for each in recoveries] == sorted({each["epoch"] for each in recoveries})
+    assert all(any(each["line"].values()) for each in recoveries[1:]), "each went on from checkpoints"
+    assert not happened(journal, "failed")
+    wanted, found = wanted_messages(job, finished["positions"]), messages_out(job)
+    assert wanted
+    assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"

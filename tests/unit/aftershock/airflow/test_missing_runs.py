@@ -1,0 +1,70 @@
+"""The examples of which no run is published are run one after the other, whatever becomes of some of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from aftershock.airflow import missing_runs
+from experiments import spec
+from experiments.errors import BadInput, EnvironmentFailure
+from reproductions.measured import expected_s
+from results import publication
+from results.publication import examples_to_run, publish_results
+from tests.unit.reproductions.runs import put_run
+
+KNOWN = ["external", "soak-netns", "dataflow-q12", "wordcount"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(publication.spec, "available", lambda: KNOWN)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The names of the examples that were run; two of them no machine like this one can run, and one fails."""
+    names = []
+
+    def run(experiment):
+        names.append(experiment.name)
+        if experiment.name == "external":
+            raise BadInput("cluster.inventory", "cluster.json", "a file that is there")
+        if experiment.name == "soak-netns":
+            raise EnvironmentFailure("no root", "run it as root")
+        run = put_run(experiment, {}, state="failed" if failing else "done", error="it broke")
+        run.experiment_path.write_text(experiment.model_dump_json())
+        return run
+
+    failing: list[str] = []
+    monkeypatch.setattr(missing_runs.orchestrate, "run", run)
+    return names, failing
+
+
+def test_the_shortest_goes_first_and_what_cannot_be_run_stops_no_other(asked, capsys):
+    names, _ = asked
+    missing_runs.run_examples()
+    assert names == sorted(KNOWN, key=lambda name: expected_s([spec.load(name)]))
+    told = capsys.readouterr().err
+    assert told.startswith("examples: 4 runs are missing, about ")
+    assert "no run of external: " in told
+    assert "no run of soak-netns: no root" in told
+
+
+def test_another_call_goes_on_where_the_first_stopped(asked, capsys):
+    names, _ = asked
+    missing_runs.run_examples()
+    names.clear()
+    missing_runs.run_examples()
+    assert names == ["external", "soak-netns"]
+    assert [id.split("-179")[0] for id in sorted(publish_results([]).changed)] == ["dataflow-q12-2", "wordcount-3"]
+    assert examples_to_run() == ["external", "soak-netns"]
+
+
+def test_a_run_that_fails_is_told_and_tried_again_by_the_next_call(asked, capsys):
+    _, failing = asked
+    failing.append("all")
+    missing_runs.run_examples()
+    assert "failed: it broke" in capsys.readouterr().err
+    assert examples_to_run() == KNOWN

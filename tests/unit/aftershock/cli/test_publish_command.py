@@ -1,0 +1,64 @@
+"""`aftershock results publish`: what it says, and how it refuses."""
+
+import pytest
+
+from aftershock.airflow import missing_runs
+from experiments import spec
+
+
+@pytest.fixture(autouse=True)
+def published(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    return tmp_path / "published"
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch):
+    """One entry each time that examples were run, which takes hours."""
+    calls = []
+    monkeypatch.setattr(missing_runs, "run_examples", lambda: calls.append("all"))
+    return calls
+
+
+def test_a_figure_is_published_and_shown_and_compared(call, as_json, published):
+    as_json("reproduce utilization/fig-04")
+    told = f"published utilization/fig-04\nwithout a published run: {', '.join(spec.available())}\n"
+    assert call("results publish") == (0, told, "")
+    found = {"changed": [], "unchanged": ["utilization/fig-04"], "missing": spec.available()}
+    assert as_json("results publish utilization/fig-04") == found
+    assert call("results publish utilization/fig-04")[1] == "unchanged utilization/fig-04\n"
+    assert (published / "reproductions" / "utilization" / "fig-04" / "utilization-fig-04.svg").is_file()
+    assert "✓ beside the published one" in call("reproduce utilization/fig-04")[1]
+
+
+@pytest.mark.parametrize(
+    ("id", "told"),
+    [
+        ("run-9", "id of a finished run"),
+        ("utilization/fig-99", "a table or figure that was reproduced here"),
+        ("../x", "a table or figure"),
+        ("utilization/fig-04", "a table or figure that was reproduced here"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_one_line(call, published, id, told):
+    code, out, err = call(f"results publish {id}")
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1
+    assert not published.exists()
+
+
+def test_without_results_there_is_nothing_to_publish(call):
+    code, out, err = call("results publish")
+    assert (code, err) == (0, "")
+    assert out.startswith("nothing here to publish\nwithout a published run: ")
+
+
+def test_examples_are_run_only_if_asked_for_and_without_an_id(call, published, ran):
+    call("results publish")
+    code, out, err = call("results publish run-9 --run-missing")
+    assert (code, out, ran) == (2, "", [])
+    assert "--run-missing" in err
+    assert not published.exists()
+    assert call("results publish --run-missing")[0] == 0
+    assert ran == ["all"]

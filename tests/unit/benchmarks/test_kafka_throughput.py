@@ -1,0 +1,117 @@
+"""Throughput that is counted at the output: what so many results tell of the records that were read, and when."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.dataflow_throughput import BenchmarkCluster
+from benchmarks.kafka_throughput import Rates, Seen, kafka_job, line, middle, window_of
+from benchmarks.nexmark_results import ExpectedResults
+from benchmarks.record_path import STAGES, measured
+from experiments.errors import EnvironmentFailure
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from infra.cluster import Handle
+from testbed.operators import Delivery
+from testbed.queries.nexmark import CATEGORY, NEAR_STATES
+from testbed.runtime.sources import stream_of
+from workloads.nexmark.stream import CYCLE, events
+from workloads.schedule import Schedule
+
+SCHEDULE, EVENTS, WINDOW_MS = Schedule(1_700_000_000 * 10**9, 1000.0, 2), 12_000, 500
+BIDS, OTHERS = (CYCLE - 4) / CYCLE, 4 / CYCLE
+
+
+def spec(query):
+    return NexmarkSpec(query=query, window_s=WINDOW_MS / 1000, slide_s=WINDOW_MS / 1000)
+
+
+def rows(query, kind):
+    return getattr(events(stream_of(spec(query), SCHEDULE), 0, EVENTS), kind).to_pylist()
+
+
+def pairs(query, belong):
+    persons = {each["id"]: each for each in rows(query, "persons")}
+    found = [(each, persons[each["seller"]]) for each in rows(query, "auctions")]
+    return sorted(max(a["position"], p["position"]) for a, p in found if belong(a, p))
+
+
+def window(event):
+    return event["date_time"] // WINDOW_MS
+
+
+def test_bids_and_pairs_are_complete_with_their_last_record():
+    q1, q3, q8 = (
+        ExpectedResults(spec(q), SCHEDULE, EVENTS) for q in (NexmarkQuery.Q1, NexmarkQuery.Q3, NexmarkQuery.Q8)
+    )
+    assert q1.complete.tolist() == [each["position"] for each in rows(NexmarkQuery.Q1, "bids")]
+    near = NEAR_STATES.to_pylist()
+    wanted = pairs(NexmarkQuery.Q3, lambda a, p: a["category"] == CATEGORY and p["state"] in near)
+    assert len(wanted) > 5
+    assert q3.complete.tolist() == wanted
+    wanted = pairs(NexmarkQuery.Q8, lambda a, p: window(a) == window(p))
+    assert len(wanted) > 5
+    assert q8.complete.tolist() == wanted
+
+
+def test_counts_are_complete_when_their_window_is_over():
+    bids = rows(NexmarkQuery.Q12, "bids")
+    first_after = {}
+    for position in range(EVENTS):
+        first_after.setdefault(SCHEDULE.due_ms(position) // WINDOW_MS, position)
+    wanted = sorted(first_after[w + 1] for w, _ in {(window(b), b["bidder"]) for b in bids} if w + 1 in first_after)
+    assert len(set(wanted)) > 5
+    assert ExpectedResults(spec(NexmarkQuery.Q12), SCHEDULE, EVENTS).complete.tolist() == wanted
+
+
+@pytest.mark.parametrize(("query", "share"), [(NexmarkQuery.Q1, BIDS), (NexmarkQuery.Q8, OTHERS)])
+def test_only_records_of_the_kinds_that_are_read_count(query, share):
+    expected = ExpectedResults(spec(query), SCHEDULE, EVENTS)
+    assert expected.records_read(0) == 0
+    half = len(expected.complete) // 2
+    assert expected.records_read(half) == pytest.approx((expected.complete[half - 1] + 1) * share)
+    everything = expected.records_read(len(expected.complete))
+    assert everything == pytest.approx((expected.complete[-1] + 1) * share)
+    assert expected.records_read(len(expected.complete) + 99) == everything, "marks of transactions are no results"
+
+
+def seen(*results):
+    return [Seen(at_ns, found) for at_ns, found in enumerate(results)]
+
+
+def test_a_window_begins_and_ends_with_a_commit():
+    looks = seen(0, 0, 5, 9, 9, 9, 20, 20, 20, 28, 31, 31)
+    assert window_of(looks, 0) == (looks[3], looks[10])
+    assert window_of(looks, 4) == (looks[6], looks[10])
+    steady = seen(0, 1, 2, 3, 4, 5)
+    assert window_of(steady, 2) == (steady[2], steady[5])
+
+
+@pytest.mark.parametrize("results", [[], [0, 0, 0], [0, 5, 5, 5]])
+def test_a_window_without_two_commits_is_none(results):
+    with pytest.raises(EnvironmentFailure, match="no window to measure in"):
+        window_of(seen(*results), 0)
+
+
+def test_a_job_reads_and_writes_topics_exactly_once_where_that_is_possible():
+    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
+    jobs = [kafka_job(cluster, 2, f"q1-{name}", "q1", name, 1) for name in ("none", "coordinated")]
+    assert [job.output.delivery for job in jobs] == [Delivery.PLAIN, Delivery.EXACTLY_ONCE]
+    assert len({job.output.topic for job in jobs}) == 2
+    assert {job.input.broker for job in jobs} == {cluster.handle.kafka}
+    assert not jobs[0].chaining
+
+
+def test_a_line_has_the_medians_and_shares():
+    rates = [Rates(wall, 2 * wall, 30.0, 7) for wall in (100.0, 300.0, 200.0)]
+    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
+    job = kafka_job(cluster, 2, "q1", "q1", "coordinated", 1024)
+    assert middle(rates) == rates[2]
+    assert line(job, rates[0], middle(rates)).split()[:6] == ["q1", "coordinated", "1024", "100", "50%", "200"]
+
+
+@pytest.mark.parametrize("batch", [None, 50])
+def test_a_record_goes_all_the_way_between_two_topics(batch):
+    found = measured("q1", "uncoordinated", 16, 200, batch)
+    assert found.events == found.results == 200 * (CYCLE - 4) // CYCLE
+    assert tuple(found.us) == STAGES
+    assert all(found.us[stage] > 0 for stage in STAGES)

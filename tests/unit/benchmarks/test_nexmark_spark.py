@@ -1,0 +1,94 @@
+"""The window in which a query on Spark is measured, without Spark."""
+
+from __future__ import annotations
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import nexmark_spark
+from benchmarks.nexmark_spark import Row, watched, window_of
+from experiments.errors import BadInput, EnvironmentFailure
+from spark_jobs.streaming.progress import MicroBatch
+
+
+def progress(batch: int, start: int, end: int, *, ran: bool = True) -> SimpleNamespace:
+    """A report of a micro-batch that read a topic of one partition."""
+    report = {
+        "id": "query",
+        "batchId": batch,
+        "timestamp": "2026-11-24T00:00:00.000Z",
+        "numInputRows": end - start,
+        "durationMs": {"triggerExecution": 100} if ran else {"latestOffset": 1},
+        "stateOperators": [],
+        "sources": [{"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}],
+    }
+    return SimpleNamespace(json=json.dumps(report))
+
+
+def batches(*ends: int) -> list[MicroBatch]:
+    starts = (0, *ends)
+    found = [progress(n, start, end) for n, (start, end) in enumerate(zip(starts, ends, strict=False))]
+    return [MicroBatch.model_validate_json(each.json) for each in found]
+
+
+class Query:
+    """A streaming query whose reports are given: first those that are looked at, one a look, then all."""
+
+    isActive = True
+
+    def __init__(self, looks: list[SimpleNamespace | None], ends: bool = True) -> None:
+        self._looks, self._ends = iter(looks), ends
+        self.recentProgress = [each for each in looks if each is not None]
+
+    @property
+    def lastProgress(self) -> SimpleNamespace | None:
+        return next(self._looks, None)
+
+    def awaitTermination(self, timeout: float) -> bool:
+        self.recentProgress = [progress(0, 0, 100), progress(1, 100, 200), progress(2, 200, 250)]
+        return self._ends
+
+
+def test_the_first_batch_is_not_in_the_window():
+    window = window_of(batches(100, 200, 250), first=0, events=250)
+    assert [each.records_read for each in window] == [100, 50]
+
+
+def test_a_batch_that_is_not_looked_at_in_time_is_not_in_the_window_either():
+    window = window_of(batches(100, 200, 250), first=1, events=250)
+    assert [each.records_read for each in window] == [50]
+
+
+def test_records_that_were_not_read_are_told():
+    with pytest.raises(EnvironmentFailure, match="read 250 of 251"):
+        window_of(batches(100, 200, 250), first=0, events=251)
+
+
+def test_one_batch_is_no_window():
+    with pytest.raises(BadInput, match="several"):
+        window_of(batches(250), first=0, events=250)
+
+
+def test_the_window_begins_when_a_batch_has_run(monkeypatch):
+    clock, cpu = iter([10.0, 14.0]), iter([3.0, 9.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    query = Query([None, progress(0, 0, 0, ran=False), progress(0, 0, 100)])
+    found, first, seconds, cpu_s = watched(query, lambda: next(cpu))
+    assert (len(found), first, seconds, cpu_s) == (3, 0, 4.0, 6.0)
+
+
+def test_a_query_that_does_not_end_is_told():
+    with pytest.raises(EnvironmentFailure, match="has not ended"):
+        watched(Query([progress(0, 0, 100)], ends=False), lambda: 0.0)
+
+
+def test_rates_are_by_the_clock_and_by_cpu_time():
+    row = Row("q0", "whole", records=600, seconds=2.0, cpu_s=3.0, batches=3, results=552, load=1.0)
+    document = row.to_json()
+    assert (document["records_per_second"], document["records_per_core_second"]) == (300.0, 200.0)
+    assert str(row).split() == ["q0", "whole", "300", "200", "1.50", "600", "552", "3", "1"]
+    assert len(nexmark_spark.HEAD.split()) == 10  # "a core" is two words

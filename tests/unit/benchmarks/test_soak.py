@@ -1,0 +1,156 @@
+"""A soak goes on where it stopped, and notices what a piece leaves behind."""
+
+import json
+from collections import namedtuple
+from dataclasses import asdict
+
+import pandas as pd
+import psutil
+import pytest
+
+from benchmarks import belongings, soak
+from benchmarks.belongings import Usage
+from benchmarks.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
+from tests.unit.results import synthetic
+
+HELD = Usage(4, 20, 100, 800.0)
+KINDS = {"kill": 3, "pause": 2}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home, and a machine whose other programs list nothing meanwhile."""
+    monkeypatch.setattr(soak, "SETTLING_S", 0.0)
+    monkeypatch.setattr(belongings, "LISTINGS", {"rules": (["echo", "-A INPUT"],), "containers": (["no-such-tool"],)})
+    monkeypatch.setattr(belongings.namespaces, "labels", lambda: set())
+    (tmp_path / belongings.TEMPORARY).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def play(home, monkeypatch):
+    """Play a piece that does this meanwhile; its run is judged to be well."""
+    monkeypatch.setattr(soak, "judged", lambda run: (KINDS, []))
+    return lambda meanwhile: played("local", 1, "s", home, meanwhile, lambda: HELD)
+
+
+def piece(driver="local", seed=1, serve="s", amiss="", **held):
+    return Piece(driver, seed, serve, KINDS, HELD._asdict() | held, amiss)
+
+
+def test_the_driver_with_the_fewest_pieces_comes_next_under_another_seed(tmp_path):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for each in (piece(), piece("netns"), piece(seed=2, amiss="files left: x")):
+        ledger.add(each)
+    assert ledger.next(["local", "netns"]) == ("netns", 2)
+    ledger.add(piece("netns", 2))
+    assert ledger.next(["local", "netns"]) == ("local", 3)
+    assert ledger.faults == 20
+
+
+def test_another_start_goes_on_behind_the_last_piece(tmp_path):
+    path = tmp_path / "soak.jsonl"
+    Ledger(path).add(piece())
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(piece(seed=2)))[:-9])  # as a machine leaves it that goes down
+    again = Ledger(path)
+    assert (again.faults, again.next(["local"])) == (5, ("local", 2))
+    again.add(piece(seed=2))
+    assert Ledger(path).pieces == [piece(), piece(seed=2)]
+
+
+def test_a_piece_that_leaves_nothing_is_well_and_says_what_the_server_holds(play):
+    assert play(lambda run_id: run_id) == piece()
+
+
+@pytest.mark.parametrize("folder", ["live", belongings.TEMPORARY])
+def test_a_file_that_is_left_over_is_named(play, home, folder):
+    def leaves(run_id):
+        (home / folder).mkdir(exist_ok=True)
+        (home / folder / run_id).touch()
+
+    assert play(leaves).amiss == f"files left: {home / folder / 'soak-local-1'}"
+
+
+def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is_not(play, home, monkeypatch):
+    marked = namedtuple("Marked", "pid uid mark root")
+    found = []
+    monkeypatch.setattr(belongings.processes, "owners", lambda: found)
+
+    def leaves(run_id):
+        found.append(marked(7, 0, "token/worker-1", f"{home}/live/x/cluster"))
+        found.append(marked(8, 0, "token/worker-1", f"{home}-other/live/x/cluster"))
+
+    assert play(leaves).amiss == "processes left: 7 token/worker-1"
+
+
+@pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers"])
+def test_whatever_else_is_left_over_is_named(play, home, monkeypatch, kind):
+    def leaves(run_id):
+        there = belongings.on_the_machine(home)
+        monkeypatch.setattr(belongings, "on_the_machine", lambda _: {**there, kind: there[kind] | {"x"}})
+
+    assert play(leaves).amiss == f"{kind} left: x"
+
+
+def test_a_run_that_is_not_there_is_amiss_and_has_no_faults(play):
+    def fails(run_id):
+        raise FileNotFoundError(f"no run {run_id}")
+
+    found = play(fails)
+    assert (found.faults, found.amiss) == (0, "FileNotFoundError: no run soak-local-1")
+
+
+def test_a_good_run_is_well_and_one_that_loses_results_or_was_not_judged_is_not(tmp_path):
+    good, bad = synthetic.make_run(tmp_path), synthetic.make_run(tmp_path / "bad", kills=())
+    row = {"table": "faults", "observed": None, "expected": None, "detail": None}
+    verdicts = pd.DataFrame([row | {"check": check, "verdict": "pass"} for check in MUST_PASS])
+    synthetic.write_table(good, "verdicts", verdicts)
+    assert judged(good) == ({"kill": len(synthetic.KILLS_S)}, [])
+    lost = verdicts.assign(verdict=verdicts["verdict"].where(verdicts["check"] != "quality.nothing_lost", "fail"))
+    synthetic.write_table(bad, "verdicts", lost[lost["check"] != "faults.proved"])
+    assert judged(bad) == ({}, ["faults.proved absent", "quality.nothing_lost fail", "no fault was injected"])
+
+
+GROWTH = {"memory_mb": 30.0, "descriptors": 8, "threads": 2, "processes": 1}
+
+
+@pytest.mark.parametrize(("name", "each_piece"), GROWTH.items())
+def test_what_a_server_holds_more_and_more_of_is_told(tmp_path, name, each_piece):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    before = getattr(HELD, name)
+    for number in range(15):
+        ledger.add(piece(seed=number, **{name: before + number * each_piece}))
+    assert [told.split()[1] for told in ledger.growth()] == [name]
+    steady = Ledger(tmp_path / "steady.jsonl")
+    for number in range(15):
+        steady.add(piece(seed=number, serve=f"s{number // 5}", **{name: before + number // 5 * each_piece}))
+    assert steady.growth() == [], "each start of the server counts by itself"
+
+
+@pytest.mark.parametrize("driver", soak.EXPERIMENTS)
+def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(driver):
+    found = experiment(driver, 3, 60.0)
+    kinds = {process["kind"] for process in found["faults"]["processes"]}
+    assert kinds >= {"kill", "terminate", "pause", "broker-kill", "master-kill", "driver-kill"}
+    assert ("partition" in kinds) is (driver != "local")
+    assert (found["seed"], found["window_s"], found["cluster"]["driver"]) == (3, 60.0, driver)
+
+
+def test_what_a_process_holds_is_counted_with_all_below_it():
+    alone = belongings.usage(psutil.Process())
+    assert min(alone) >= 1
+    with psutil.Popen(["sleep", "60"]) as child:
+        both = belongings.usage(psutil.Process())
+        child.kill()
+    assert (both.processes - alone.processes, both.threads > alone.threads) == (1, True)
+    assert both.descriptors > alone.descriptors
+
+
+def test_the_table_has_faults_by_driver_and_kind(tmp_path):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for each in (piece(), piece("netns", amiss="x")):
+        ledger.add(each)
+    head, _, local, netns = ledger.table().splitlines()
+    assert head == "| driver | pieces | faults | kill | pause | amiss |"
+    assert (local, netns) == ("| local | 1 | 5 | 3 | 2 | 0 |", "| netns | 1 | 5 | 3 | 2 | 1 |")

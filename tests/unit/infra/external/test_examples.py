@@ -1,0 +1,110 @@
+"""The scripts of docs/examples/external against programs that stand in for `kubectl` and `aws`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.external.commands import Ended, moment
+from infra.external.listing import ListedHost, hosts_of
+from tests.unit.infra.external.clusters import program
+
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples" / "external"
+# Pods and instances are files: uid and readiness of a pod, the state of an instance.
+KUBECTL = """#!/bin/sh
+cd "$STATE"
+[ "$1 $2" = "--namespace spark" ] || exit 9
+shift 2
+case "$*" in
+"get pods --selector app=spark-worker --sort-by=.metadata.name --output "*) echo "spark-worker-0 10.1.0.4 node-1" ;;
+"get pod spark-worker-0 --ignore-not-found --output jsonpath={.metadata.uid}") cat uid ;;
+"get pod spark-worker-0 --ignore-not-found --output jsonpath={.status.conditions"*) cat ready ;;
+"delete pod spark-worker-0 --grace-period=0 --force --wait=false") echo gone >deleted ;;
+"wait --for=condition=Ready pod/spark-worker-0 --timeout="*) printf "True 2026-01-02T03:04:05Z" >ready ;;
+*) exit 9 ;;
+esac
+"""
+AWS = """#!/bin/sh
+cd "$STATE"
+case "$*" in
+"ec2 describe-instances --filters Name=tag:role,Values=spark-worker Name=instance-state-name,Values=running"*)
+    printf 'i-0abc\\t10.2.0.4\\teu-central-1a\\n' ;;
+"ec2 describe-instances --instance-ids i-0abc --output text --query Reservations[0].Instances[0].State.Name")
+    cat state ;;
+"ec2 stop-instances --instance-ids i-0abc --force --output text") echo stopping >state ;;
+"ec2 start-instances --instance-ids i-0abc --output text") echo pending >state ;;
+*) exit 9 ;;
+esac
+"""
+
+
+class Example:
+    """A script of an example in a folder of its own, before whose PATH stands the stand-in."""
+
+    def __init__(self, script: str, folder: Path, stand_in: str, text: str) -> None:
+        self.state = folder / "state"
+        self.state.mkdir()
+        shutil.copy(EXAMPLES / script, folder)
+        self._script = str(folder / Path(script).name)
+        (folder / "bin").mkdir()
+        program(folder / "bin" / stand_in, text)
+        self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "TMPDIR": str(folder)}
+
+    def __call__(self, *arguments: str) -> Ended:
+        done = subprocess.run([self._script, *arguments], env=self._variables, capture_output=True, text=True)
+        assert done.returncode < 9, done.stderr
+        return Ended(done.returncode, done.stdout, done.stderr, 0, 2**62)
+
+    def proves(self, *arguments: str) -> bool:
+        ended = self(*arguments)
+        return ended.code == 0 and moment("proof", ended, since_ns=0) > 0
+
+    def write(self, **states: str) -> None:
+        for name, text in states.items():
+            (self.state / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Example:
+    return Example("kubernetes/pod", tmp_path, "kubectl", KUBECTL)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Example:
+    return Example("aws/instance", tmp_path, "aws", AWS)
+
+
+def test_a_pod_is_gone_once_another_one_has_its_name(pod: Example) -> None:
+    pod.write(uid="uid-1", ready="True 2026-01-01T00:00:00Z")
+    assert hosts_of(pod("list").output) == [ListedHost("spark-worker-0", "10.1.0.4", "node-1")]
+    assert pod.proves("ready", "spark-worker-0")
+    pod("delete", "spark-worker-0")
+    assert (pod.state / "deleted").exists()
+    assert not pod.proves("gone", "spark-worker-0"), "the same pod is still there"
+    (pod.state / "uid").unlink()  # the stand-in fails, as a server that cannot be reached
+    assert not pod.proves("gone", "spark-worker-0"), "nobody knows"
+    pod.write(uid="", ready=" ")
+    assert pod.proves("gone", "spark-worker-0")
+    assert not pod.proves("ready", "spark-worker-0")
+    pod.write(uid="uid-2", ready="False 2026-01-02T03:04:00Z")
+    assert pod.proves("gone", "spark-worker-0")
+    assert not pod.proves("ready", "spark-worker-0")
+    assert pod("await", "spark-worker-0").code == 0
+    assert pod("ready", "spark-worker-0").output == "1767323045\n", "since when, not now"
+
+
+def test_an_instance_is_stopped_once_its_state_says_so(instance: Example) -> None:
+    instance.write(state="running\n")
+    assert hosts_of(instance("list").output) == [ListedHost("i-0abc", "10.2.0.4", "eu-central-1a")]
+    assert instance.proves("running", "i-0abc")
+    instance("stop", "i-0abc")
+    assert not instance.proves("stopped", "i-0abc"), "it is stopping"
+    instance.write(state="stopped\n")
+    assert instance.proves("stopped", "i-0abc")
+    instance("start", "i-0abc")
+    assert not instance.proves("running", "i-0abc"), "it is pending"
+    instance.write(state="running\n")
+    assert instance.proves("running", "i-0abc")

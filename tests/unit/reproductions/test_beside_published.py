@@ -1,0 +1,153 @@
+"""A new table beside the published one: equal where computed, within the limits of both where measured."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from reproductions import reproduce as module
+from reproductions.beside_published import beside_published
+from reproductions.catalogue import CATALOGUE
+from reproductions.claims import Ratio, at_least
+from reproductions.plants import InRows
+from reproductions.reproduce import reproduce
+from reproductions.reproduction import Reproduction, ReproductionCheck, holds
+from results.checks.rules import between
+from results.publication import publish_results
+from results.runs.store import write_json
+
+FIGURE = "utilization/fig-04"
+NOTHING = InRows("none", lambda rows: rows)
+COLUMNS = ("what", "ratio", "low", "high")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+
+
+def compared(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame, folder, sizes=(None, None)):
+    """Publish the old table, and hold the new one against it."""
+    name = reproduction.name
+    place = folder / "published" / "reproductions" / reproduction.paper / reproduction.id.split("/")[1]
+    place.mkdir(parents=True)
+    old.to_parquet(place / f"{name}.parquet", index=False)
+    about = {"what": "it", "kind": reproduction.kind.value, "size": sizes[0], "verdict": "pass", "verdicts": []}
+    write_json(place / f"{name}.verdicts.json", about)
+    made = {"command": "aftershock reproduce x", "machine": "m", "versions": {}, "versions_of": "result"}
+    write_json(place / "published.json", {"format": 1, "files": {}} | made)
+    new.to_parquet(folder / f"{name}.parquet", index=False)
+    return beside_published(reproduction, sizes[1], folder)
+
+
+def computed(*checks: ReproductionCheck) -> Reproduction:
+    return Reproduction("p/f", "it", lambda size, tell: pd.DataFrame(), lambda table: None, checks)
+
+
+def measured(*checks: ReproductionCheck) -> Reproduction:
+    return Reproduction(
+        "p/f", "it", lambda size, tell: pd.DataFrame(), lambda table: None, checks, needs=lambda size: []
+    )
+
+
+def test_where_nothing_was_published_nothing_is_said():
+    assert reproduce(FIGURE).published is None
+
+
+def test_a_computed_table_is_equal_to_itself_and_not_to_one_with_another_figure(monkeypatch):
+    reproduce(FIGURE)
+    publish_results([FIGURE])
+    again = reproduce(FIGURE)
+    assert again.published["verdict"] == "pass"
+    assert again.document()["published"] == again.published
+    right = CATALOGUE[FIGURE]
+
+    def almost(size, tell):
+        table = right.compute(size, tell)
+        return table.assign(utilization=table["utilization"] * (1 + 1e-8))
+
+    spoiled = replace(right, compute=almost)
+    monkeypatch.setattr(module, "CATALOGUE", {FIGURE: spoiled})
+    found = reproduce(FIGURE)
+    assert (found.published["verdict"], found.verdict) == ("fail", "pass")  # it says nothing about the paper
+
+
+TABLE = pd.DataFrame({"n": [1, 2], "u": [0.5, None], "why": ["rounds", None]})
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict", "told"),
+    [
+        (TABLE, "pass", "all 2 rows are equal"),
+        (TABLE.assign(u=[0.5 * (1 + 1e-12), None]), "pass", "all 2"),
+        (TABLE.assign(u=[0.5 * (1 + 1e-7), None]), "fail", "1 of 2 rows differ: u of row 0"),
+        (TABLE.assign(u=[0.5, 0.1]), "fail", "u of row 1 is 0.1, published nan"),
+        (TABLE.assign(n=[1, 3]), "fail", "n of row 1 is 3, published 2"),
+        (TABLE.assign(why=["rounds", "not"]), "fail", "why of row 1"),
+        (TABLE.head(1), "fail", "1 rows of 3 columns"),
+        (TABLE.rename(columns={"u": "v"}), "fail", "rows of 3 columns"),
+    ],
+)
+def test_computed_tables_are_equal_but_for_last_digits(new, verdict, told, tmp_path):
+    found = compared(computed(), TABLE, new, tmp_path)
+    assert found["verdict"] == verdict
+    assert told in found["observed"]
+
+
+def test_tables_of_different_sizes_are_not_compared(tmp_path):
+    found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, 10))
+    assert found["verdict"] == "unknown"
+    assert found["detail"] == "the published table is of size 100, this one of 10"
+
+
+def ratios(*rows):
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+RATIO = at_least("ratio", lambda table: [Ratio(*row) for row in table.itertuples(index=False)], 1.0, "1", NOTHING)
+OLD = ratios(("q1", 2.0, 1.6, 2.5), ("q3", 4.0, 3.2, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict", "told"),
+    [
+        (OLD, "pass", "1 of 1 checks agree"),
+        (ratios(("q1", 2.6, 2.08, 3.25), ("q3", 4.0, 3.2, 5.0)), "pass", "1 of 1"),  # their limits together: 1.37 times
+        (
+            ratios(("q1", 2.8, 2.24, 3.5), ("q3", 4.0, 3.2, 5.0)),
+            "fail",
+            "ratio: q1 2.80 (2.24 to 3.50), published 2.00",
+        ),
+        (ratios(("q1", 2.0, 1.6, 2.5), ("q3", 9.0, 8.9, 9.1)), "fail", "ratio: q3 9.00"),
+        (ratios(("q1", 1.1, 0.9, 1.3)), "unknown", None),  # undecided
+    ],
+)
+def test_measured_ratios_are_as_likely(new, verdict, told, tmp_path):
+    found = compared(measured(RATIO), OLD, new, tmp_path)
+    assert found["verdict"] == verdict
+    assert (found["observed"] is None) if told is None else (told in found["observed"])
+
+
+def test_a_check_without_limits_has_only_its_verdict_to_compare(tmp_path):
+    few = holds("few", lambda t: t, [between("share", None, 5)], lambda t: "", "at most 5", NOTHING)
+    found = compared(measured(few), pd.DataFrame({"share": [1.0]}), pd.DataFrame({"share": [4.0]}), tmp_path)
+    assert found["verdict"] == "pass"
+
+
+def test_a_check_that_passed_and_fails_now_is_told(tmp_path):
+    few = holds("few", lambda t: t, [between("share", None, 5)], lambda t: "", "at most 5", NOTHING)
+    found = compared(measured(few), pd.DataFrame({"share": [1.0]}), pd.DataFrame({"share": [6.0]}), tmp_path)
+    assert (found["verdict"], found["observed"]) == ("fail", "few: fail, published pass")
+
+
+def test_a_published_table_that_is_damaged_or_outdated_leaves_it_unknown(tmp_path):
+    reproduce(FIGURE)
+    publish_results([FIGURE])
+    folder = tmp_path / "published" / "reproductions" / FIGURE
+    (folder / "utilization-fig-04.parquet").write_bytes(b"PAR1")
+    found = reproduce(FIGURE)
+    assert found.published["verdict"] == "unknown"
+    assert found.verdict == "pass"
+    (folder / "published.json").write_text('{"format": 99}')
+    assert "format 99" in reproduce(FIGURE).published["detail"]

@@ -1,0 +1,194 @@
+"""Measured figures of `cec`: on made-up rows each check fails on its error. What is measured, by a made-up clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from reproductions import reproduce as module
+from reproductions.bench import Row
+from reproductions.catalogue import CATALOGUE
+from reproductions.judging import judge
+from reproductions.output_log import baseline, checkpoint_period, recovery_time
+from reproductions.output_log.checkpoint_period import CI_S, CP_S, NONE, least_ratio
+from reproductions.output_log.operator import (
+    STORE_KEY,
+    Dropping,
+    Stream,
+    bare_rate,
+    in_the_stream,
+    live,
+    recover,
+    while_busy,
+)
+from reproductions.output_log.recovery_time import BY_Q, BY_U, OPEN
+from reproductions.reproduce import measure_missing, reproduce
+from reproductions.reproduction import Computed, ReproductionCheck
+from testbed.output_log.policies import NO_TARGET, CheckPacing, OpensOnly, Targets
+from testbed.stores.store import DirectoryStore
+
+IDS = tuple(f"cec/fig-{number:02}" for number in range(5, 10))
+CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
+SMALL = Stream(items=300, size=10, records=12_000, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+
+
+class Ticking:
+    """A clock that goes on by a millisecond whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.001
+        return self.now_s
+
+
+def paper(setting: str) -> Row:
+    """A row of the paper's shape."""
+    if setting in baseline.SIZES:
+        return {"none_per_s": 1e6, "net_share": 0.95, "disk_share": 0.94, "entries_per_result": 2.0}
+    if setting in BY_Q:
+        extent = {1: 120_000, 2: 180_000, 4: 360_000, 8: 500_000}[BY_Q[setting]]
+        return _found(extent, {1: 300_000, 2: 200_000}.get(BY_Q[setting], 1000))
+    if setting in BY_U:
+        return _found(120_000 + BY_U[setting] // 10, 2 * 10**11 // BY_U[setting])
+    extent = 400_000 if setting == NONE else 90_000 + round(1e6 * CP_S[setting])
+    return {"response_s": 2 * least_ratio(setting) + 0.01 * (setting != NONE), "rate": 1e5, "checks": 1} | _found(
+        extent, 1
+    )
+
+
+def _found(extent: int, checks: int) -> Row:
+    sizes = {"extent": extent, "load_s": extent / 1e6, "replay_mb": extent / 2000}
+    return {"checks": checks, "open_windows": OPEN - 100} | sizes
+
+
+@pytest.fixture
+def measured():
+    """Figures of which rows of the paper's shape were measured."""
+
+    def made(id: str) -> Computed:
+        bench = CATALOGUE[id].bench
+        replace(bench, measure=lambda setting, replicate: paper(setting)).measure_missing(1, lambda done, total: None)
+        return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+
+    return made
+
+
+@pytest.mark.parametrize(("id", "check"), CHECKS)
+def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, measured) -> None:
+    sound = measured(id)
+    assert judge(check, sound)["verdict"] == "pass"
+    assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("id", IDS)
+def test_the_papers_shape_passes_beside_what_the_text_prints(id, tmp_path, measured):
+    measured(id)
+    found = reproduce(id, tmp_path, 1)
+    assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
+    table = pd.read_parquet(found.files["parquet"])
+    assert table["measured_at"].notna().all()
+    assert any(name.startswith("printed_") for name in table) or id == "cec/fig-09"
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_not_measured_is_unknown_and_says_how_to_measure_it(tmp_path):
+    found = reproduce("cec/fig-06", tmp_path)
+    assert {row["verdict"] for row in found.verdicts} == {"unknown"}
+    assert "`aftershock reproduce cec/fig-06` does it" in str(found.verdicts[0]["detail"])
+
+
+def test_a_setting_that_lacks_is_named():
+    bench = CATALOGUE["cec/fig-07"].bench
+    first, *rest = bench.settings
+    told = []
+    replace(bench, settings=tuple(rest), measure=lambda setting, _: paper(setting)).measure_missing(
+        1, lambda done, total: told.append((done, total))
+    )
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert bench.missing(1) == [(first, 1)]
+    assert len(bench.missing(2)) == 5
+    judged = judge(CATALOGUE["cec/fig-07"].checks[0], Computed("", CATALOGUE["cec/fig-07"].compute(1, None)))
+    assert (judged["verdict"], f"{first} #1" in judged["detail"]) == ("unknown", True)
+
+
+def test_what_another_machine_has_measured_does_not_count(monkeypatch, measured):
+    measured("cec/fig-05")
+    bench = CATALOGUE["cec/fig-05"].bench
+    assert bench.missing(1) == []
+    monkeypatch.setattr("reproductions.bench.machine_class", lambda: "another")
+    assert len(bench.missing(1)) == len(bench.settings)
+
+
+def test_figures_8_and_9_are_of_one_measurement(monkeypatch):
+    measured = []
+    bench = replace(checkpoint_period.BENCH, measure=lambda setting, _: measured.append(setting) or paper(setting))
+    for id in ("cec/fig-08", "cec/fig-09"):
+        monkeypatch.setattr(module, "CATALOGUE", {id: replace(CATALOGUE[id], bench=bench)})
+        measure_missing(id)
+    assert measured == [NONE, *CP_S]
+
+
+def test_a_recovery_finds_what_the_operator_had(tmp_path):
+    lived = live(DirectoryStore(tmp_path, STORE_KEY), SMALL, OpensOnly(), clock=Ticking())
+    found = recover(tmp_path, lived, SMALL.size, Ticking())
+    assert (found.windows, found.extent) == (len(lived.logged.extent), lived.logged.extent.length)
+    assert found.replay_mb == lived.logged.extent.replay * 100 / 1e6
+    assert lived.checks == 0
+
+
+@pytest.mark.parametrize("period_s", [0.02, 0.04])
+def test_checks_get_their_interval_in_every_period_of_busy_time_and_windows_wait_for_them(period_s):
+    eager, pace = Targets(1, NO_TARGET), CheckPacing(0.01, period_s)
+    none = live(Dropping(), SMALL, OpensOnly(), clock=Ticking())
+    some = live(Dropping(), SMALL, eager, pace, while_busy, Ticking())
+    assert some.checks > 0
+    assert some.response_s.mean() / none.response_s.mean() > 1 / (1 - pace.interval_s / period_s)
+    assert some.busy_s > none.busy_s
+    assert len(some.response_s) == len(none.response_s) > 100
+
+
+def test_in_a_stream_that_the_operator_keeps_up_with_periods_go_by_records():
+    asked = []
+    live(Dropping(), SMALL, OpensOnly(), CheckPacing(0.005, 0.1), lambda *now: asked.append(now) or in_the_stream(*now))
+    assert [records for records, _ in asked] == list(range(1000, 13_000, 1000))
+    assert in_the_stream(55_000, 99.0) == 1.0
+    assert while_busy(55_000, 99.0) == 99.0
+
+
+def test_rates_count_the_time_for_records_alone():
+    assert bare_rate(SMALL, Ticking()) == pytest.approx(1000 / 0.001)
+
+
+@pytest.mark.parametrize(
+    ("part", "small", "setting", "names"),
+    [
+        (baseline, {"RECORDS": 2000, "TURNS": 1}, baseline.FAST, {"net_share", "disk_share", "entries_per_result"}),
+        (recovery_time, {"RECORDS": 5000, "ITEMS": 200}, "Q = 1 x open", {"checks", "extent", "load_s", "replay_mb"}),
+        (checkpoint_period, {"RECORDS": 9000, "ITEMS": 200}, "25 ms", {"response_s", "extent", "rate"}),
+    ],
+)
+def test_each_bench_measures_what_its_checks_look_at(monkeypatch, part, small, setting, names):
+    for name, value in small.items():
+        monkeypatch.setattr(part, name, value)
+    row = part.measure(setting, 1)
+    assert names <= set(row)
+    assert all(value >= 0 for value in row.values())
+    if part is baseline:
+        assert row["entries_per_result"] == 2.0
+
+
+def test_the_printed_ratios_keep_to_the_bound_and_nearly_so_without_checks():
+    """18.5, 21.5 and 32.5 s are above R0 / (1 - CI / CP), so the bound is the paper's shape."""
+    for setting, printed_s in checkpoint_period.PRINTED_S.items():
+        assert printed_s / 16.5 >= least_ratio(setting)
+    assert least_ratio("25 ms") == pytest.approx(1 / (1 - CI_S / 0.025))

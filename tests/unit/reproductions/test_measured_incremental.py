@@ -1,0 +1,254 @@
+"""Measured figures of `incremental`, on made-up runs: sound ones pass, and each check fails on its error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from chaos.bursts import burst_events
+from experiments.spec import Experiment, LoadMode
+from reproductions.catalogue import CATALOGUE
+from reproductions.judging import judge
+from reproductions.measured import Cell
+from reproductions.recovery.availability import queries
+from reproductions.recovery.experiments import (
+    BURST_AT_S,
+    Order,
+    Place,
+    Waits,
+    hosts_lost,
+    order_of,
+    place_of,
+    waits_for,
+)
+from reproductions.recovery.relative_latency import slides
+from reproductions.reproduce import missing_runs, reproduce
+from reproductions.reproduction import Computed, ReproductionCheck
+from spark_jobs.tables.tentative import layout_of
+from testbed.recovery.query_partitions import queries_of
+from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
+
+IDS = tuple(f"incremental/fig-{n:02}" for n in (7, 10, 11, 12, 13, 14, 15, 18, 19, 20))
+CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
+SINKS = 6  # of which all but the last are lost
+RATE, END_S, USUAL_S = 4000.0, 180, 0.6
+RECOVERY = [{"fault": 0, "death_ns": ns(BURST_AT_S)}]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+
+
+def returns_s(experiment: Experiment) -> list[float]:
+    """When the hosts are back, since the first loss."""
+    events = burst_events(experiment.fault_spec, experiment.seed)
+    first_s = min(event.at for event in events)
+    return sorted(event.at + event.heal_after - first_s for event in events)
+
+
+def back_s(experiment: Experiment) -> list[float]:
+    """When each lost query is back, since the first loss."""
+    arrivals_s = returns_s(experiment)
+    steps = [arrivals_s[min(i, len(arrivals_s) - 1)] for i in range(SINKS - 1)]
+    return {
+        Waits.NOTHING: [3.0] * (SINKS - 1),
+        Waits.ROOM: steps,
+        Waits.ALL: [1.5 * arrivals_s[-1]] * (SINKS - 1),
+    }[waits_for(experiment)]
+
+
+def burst(experiment: Experiment) -> Tables:
+    """Queries lost at once, and late by what their recovery took: all caught up with at second 165."""
+    backs_s = back_s(experiment)
+    lost = [
+        {"query": f"q{i}.0", "priority": 1.0, "death_ns": ns(BURST_AT_S), "normal_ns": ns(BURST_AT_S + back)}
+        for i, back in enumerate(backs_s)
+    ]
+    latencies = [
+        slide(f"q{i}", BURST_AT_S + due_s, USUAL_S + max(0.0, back - due_s) * hosts_lost(experiment))
+        for i, back in enumerate([*backs_s, 0.0])
+        for due_s in range(END_S)
+    ]
+    events = burst_events(experiment.fault_spec, experiment.seed)
+    faults = [
+        {"fault": i, "kind": "kill", "targets": event.targets[0], "outcome": "injected", "actual_ns": ns(event.at)}
+        | {"healed_ns": ns(event.at + event.heal_after), "executors_ns": ns(event.at + event.heal_after + 5)}
+        for i, event in enumerate(events)
+    ]
+    return {"query_recoveries": lost, "query_latencies": latencies, "faults": faults, "recoveries": RECOVERY}
+
+
+def slide(query: str, due_s: float, latency_s: float) -> dict[str, object]:
+    facts = {"query": query, "latency_s": latency_s, "relative_latency": latency_s / USUAL_S}
+    return facts | {"due_ns": ns(due_s), "arrived_ns": ns(due_s + latency_s)}
+
+
+def killed(experiment: Experiment) -> list[dict[str, object]]:
+    about = {"kind": "kill", "targets": "worker-1", "outcome": "injected"}
+    return [{"fault": i} | about for i in range(hosts_lost(experiment))]
+
+
+def replayed(experiment: Experiment) -> Tables:
+    """What was due at the first kill waits for the last one to be over."""
+    latest_s = 12.0 * hosts_lost(experiment)
+    latencies = [slide("q0", due_s, USUAL_S + max(0.0, BURST_AT_S + latest_s - due_s)) for due_s in range(END_S)]
+    return {"query_latencies": latencies, "faults": killed(experiment), "recoveries": RECOVERY}
+
+
+def small(experiment: Experiment) -> Tables:
+    """Lag that grows by a third of the load from the loss on, or stays."""
+    grows = RATE / 3 * hosts_lost(experiment)
+    rows = [
+        {"second": second, "lag_records": 500 + 2 * second + grows * max(0, second - 20)}
+        for second in range(round(experiment.window_s))
+    ]
+    about = facts(experiment, load_rate=RATE, sustainable_rate=1.25 * RATE, unsustainable_rate=1.3 * RATE)
+    return {"runs": about, "throughput": rows, "faults": killed(experiment), "recoveries": RECOVERY}
+
+
+def undisturbed(experiment: Experiment) -> Tables:
+    """Batches are 1 % slower, and later; each checkpoint takes a hundredth of a second."""
+    in_batches = order_of(experiment) is Order.BATCHES
+    share = (0.99 if in_batches else 1.0) * (1 - 0.01 / experiment.engine.checkpoint_interval_s)
+    tables: Tables = {"runs": facts(experiment, records_committed=round(10_000 * share * experiment.window_s))}
+    if experiment.load.mode is LoadMode.RATE:
+        latency_s = (0.7 if in_batches else 0.5) / share
+        tables["query_latencies"] = [slide("q0", due_s, latency_s + 0.001 * due_s) for due_s in range(60)]
+    return tables
+
+
+def paper(experiment: Experiment) -> Tables:
+    if experiment.faults.bursts:
+        return burst(experiment)
+    if experiment.name.startswith("incremental-replay"):
+        return replayed(experiment)
+    return small(experiment) if experiment.name.startswith("incremental-small") else undisturbed(experiment)
+
+
+def run_all(id: str) -> Computed:
+    return computed_on(id, paper)
+
+
+found_in = computed_once(paper)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("id", IDS)
+def test_the_papers_shape_passes(id, tmp_path):
+    run_all(id)
+    found = reproduce(id, tmp_path, 1)
+    assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
+    assert pd.read_parquet(found.files["parquet"])["run_id"].notna().all()
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("id", "check"), CHECKS)
+def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, found_in) -> None:
+    sound = found_in(id)
+    assert judge(check, sound)["verdict"] == "pass", judge(check, sound)
+    assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
+
+
+def one(id: str, waits: Waits) -> Experiment:
+    return next(each for each in missing_runs(id, 1) if waits_for(each) is waits)
+
+
+def test_the_same_hosts_die_whatever_the_recovery_waits_for():
+    plans = [burst_events(each.fault_spec, each.seed) for each in missing_runs("incremental/fig-12", 1)]
+    assert plans[0] == plans[1] == plans[2]
+    assert plans[3] == plans[4] == plans[5]
+    assert [len(plans[0]), len(plans[3])] == [3, 8]
+
+
+def test_in_the_best_case_as_many_hosts_stand_by_as_die():
+    for each in missing_runs("incremental/fig-12", 1):
+        assert each.engine.standby_run == (hosts_lost(each) if waits_for(each) is Waits.NOTHING else 0)
+
+
+def test_figures_share_their_runs():
+    for id in ("incremental/fig-12", "incremental/fig-13"):
+        for each in missing_runs(id, 1):
+            put_run(each, paper(each))
+    assert missing_runs("incremental/fig-07", 1) == missing_runs("incremental/fig-14", 1) == []
+    assert [each.name for each in missing_runs("incremental/fig-15", 1)] == [
+        "incremental-burst-t2-lost4-anywhere-incremental",
+        "incremental-burst-t2-lost4-anywhere-blocking",
+    ]
+
+
+def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged():
+    for each in missing_runs("incremental/fig-12", 1):
+        if each.name != "incremental-burst-t2-lost8-anywhere-bestcase":
+            put_run(each, paper(each))
+    found = Computed("incremental/fig-12", CATALOGUE["incremental/fig-12"].compute(1, lambda done, total: None))
+    rows = {check.name: judge(check, found) for check in CATALOGUE["incremental/fig-12"].checks}
+    assert rows["best_case.never_behind"]["verdict"] == "unknown"
+    assert "BestCase on topology 2 #1" in rows["best_case.never_behind"]["detail"]
+    assert rows["incremental.never_behind"]["verdict"] == "pass"
+
+
+def test_a_query_that_never_comes_back_keeps_its_run_behind(found_in):
+    sound = found_in("incremental/fig-12")
+    table = sound.rows()
+    gone = (table["waits"] == Waits.ROOM.value) & (table["query"] == "q0.0")
+    spoilt = replace(sound, table=table.assign(normal_s=table["normal_s"].mask(gone)))
+    check = next(each for each in CATALOGUE["incremental/fig-12"].checks if each.name == "incremental.never_behind")
+    assert judge(check, spoilt)["verdict"] == "fail"
+
+
+def never_back(experiment: Experiment) -> Tables:
+    tables = paper(experiment)
+    return tables | {"query_recoveries": [row | {"normal_ns": None} for row in tables["query_recoveries"]]}
+
+
+@pytest.mark.parametrize("known", [[], [slide("q0", 1, 2.0) | {"relative_latency": None}]], ids=["none", "none usual"])
+def test_a_run_of_which_nobody_knows_the_latencies_has_measured_nothing(known):
+    experiment = one("incremental/fig-12", Waits.ROOM)
+    tables = never_back(experiment) | {"query_latencies": known}
+    assert list(queries(Cell(experiment, put_run(experiment, tables)))) == []
+
+
+@pytest.mark.parametrize(
+    ("gone", "verdicts"),
+    [
+        ({Waits.ROOM}, {"best_case": "pass", "incremental": "fail"}),
+        ({Waits.NOTHING, Waits.ROOM}, {"best_case": "unknown", "incremental": "fail"}),
+        ({Waits.ALL}, {"best_case": "pass", "incremental": "pass"}),
+    ],
+    ids=["incremental", "both", "blocking"],
+)
+def test_runs_in_which_no_query_came_back_are_behind_all_others(gone, verdicts):
+    for each in missing_runs("incremental/fig-12", 1):
+        put_run(each, never_back(each) if waits_for(each) in gone else paper(each))
+    found = Computed("incremental/fig-12", CATALOGUE["incremental/fig-12"].compute(1, lambda done, total: None))
+    judged = {check.name: judge(check, found)["verdict"] for check in CATALOGUE["incremental/fig-12"].checks}
+    assert judged["best_case.never_behind"] == verdicts["best_case"]
+    assert judged["incremental.never_behind"] == judged["incremental.first_query"] == verdicts["incremental"]
+
+
+@pytest.mark.parametrize(("place", "lost"), [(Place.UPSTREAM, 15), (Place.DOWNSTREAM, 6)])
+def test_the_place_of_hosts_decides_which_queries_are_lost(place, lost):
+    """Hosts get partitions in their own order: see `test_best_case`."""
+    experiment = next(each for each in missing_runs("incremental/fig-13", 1) if place_of(each) is place)
+    hosts = {event.targets[0] for event in burst_events(experiment.fault_spec, experiment.seed)}
+    layout = layout_of(experiment)
+    gone = {each.number for each in layout.partitions if f"worker-{each.number % 10 + 1}" in hosts}
+    assert sum(not of.isdisjoint(gone) for of in queries_of(layout).values()) == lost
+
+
+def test_a_slide_is_of_a_lost_query_or_of_another():
+    experiment = one("incremental/fig-13", Waits.ROOM)
+    found = list(slides(Cell(experiment, put_run(experiment, paper(experiment)))))
+    assert {each["query"] for each in found if not each["lost"]} == {"q5"}
+    assert min(each["due_s"] for each in found) == 0
+
+
+def test_where_all_queries_were_lost_nothing_is_said_of_the_others(found_in):
+    sound = found_in("incremental/fig-14")
+    spoilt = replace(sound, table=sound.rows().assign(lost=True))
+    found = {check.name: judge(check, spoilt) for check in CATALOGUE["incremental/fig-14"].checks}
+    assert {row["verdict"] for row in found.values()} == {"unknown"}
+    assert "all queries were lost" in found["others.less_late"]["detail"]

@@ -1,0 +1,198 @@
+"""Table 1 of `utilization`, on made-up runs: it passes if they follow the model, and each check notices its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chaos.implications import drawn
+from chaos.plan import plan
+from experiments.spec import Experiment
+from models.utilization import optimal_interval, utilization
+from reproductions.catalogue import CATALOGUE
+from reproductions.judging import judge
+from reproductions.reproduce import missing_runs, reproduce
+from reproductions.reproduction import Computed, ReproductionCheck
+from reproductions.utilization_experiments import (
+    DEFAULT_S,
+    FEWEST_FAULTS,
+    MEANS_S,
+    ROWS,
+    Interval,
+    interval_of,
+    row_of,
+    seeds,
+)
+from results.predictions import pooled
+from results.summary.findings import REPLAY_MODEL
+from tests.unit.reproductions.runs import Tables, facts, put_run
+
+ID = "utilization/table-1"
+CHECKS = [pytest.param(check, id=check.name) for check in CATALOGUE[ID].checks]
+COST_S, RECOVERY_S, HOP_S = 0.8, 6.0, 0.05
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+
+
+def inputs(experiment: Experiment) -> dict[str, float]:
+    """What a run measures: checkpoints cost more with depth, and recoveries are the same everywhere."""
+    depth = row_of(experiment).depth
+    return {
+        "failure_rate": len(plan(experiment.fault_spec, experiment.seed)) / experiment.window_s,
+        "checkpoint_cost_s": COST_S * depth,
+        "recovery_time_s": RECOVERY_S,
+        "interval_s": experiment.engine.checkpoint_interval_s,
+        "hop_delay_s": HOP_S,
+        "depth": depth + 1,
+    }
+
+
+def as_modelled(experiment: Experiment) -> Tables:
+    """A run that measures what eq. 10 says, and a replay that is off by .004."""
+    given = inputs(experiment)
+    measured = float(utilization(*given.values()))
+    struck = {"kind": "kill", "targets": "worker-1", "outcome": "injected", "actual_ns": 1}
+    faults = [struck | {"fault": i} for i in range(len(plan(experiment.fault_spec, experiment.seed)))]
+    prediction = {"quantity": "utilization", "model": REPLAY_MODEL, "measured": measured, "predicted": measured + 0.004}
+    return {
+        "runs": facts(experiment, utilization=measured),
+        "faults": faults,
+        "recoveries": [{"fault": 0}],
+        "predictions": [prediction | given],
+    }
+
+
+def run_all(tables_of: Callable[[Experiment], Tables] = as_modelled, size: int = 1) -> Computed:
+    """The table, once everything that it lacks has been run."""
+    while lacking := missing_runs(ID, size):
+        for experiment in lacking:
+            put_run(experiment, tables_of(experiment))
+    return computed(size)
+
+
+def computed(size: int = 1) -> Computed:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled, "RUNS", 20)  # of windows whose luck is simulated
+        return Computed(ID, CATALOGUE[ID].compute(size, lambda done, total: None))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Computed:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
+        return run_all()
+
+
+def verdicts(found: Computed) -> dict[str, str | None]:
+    return {check.name: judge(check, found)["verdict"] for check in CATALOGUE[ID].checks}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_notices_the_error_that_it_names(check: ReproductionCheck, sound: Computed) -> None:
+    assert judge(check, sound)["verdict"] == "pass", judge(check, sound)
+    assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
+
+
+@pytest.mark.extended
+def test_it_is_written_with_a_plot(tmp_path):
+    run_all()
+    found = reproduce(ID, tmp_path, 1)
+    assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
+    assert len(pd.read_parquet(found.files["parquet"])) == 2 * len(ROWS)
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_default_interval_goes_first_and_tells_the_best_one():
+    first = missing_runs(ID, 1)
+    assert [row_of(each) for each in first] == list(ROWS)
+    assert {each.engine.checkpoint_interval_s for each in first} == {DEFAULT_S}
+    for experiment in first[:2]:
+        put_run(experiment, as_modelled(experiment))
+    best = [each for each in missing_runs(ID, 1) if interval_of(each) is Interval.BEST]
+    assert [row_of(each) for each in best] == list(ROWS[:2])
+    for default, at_best in zip(first, best, strict=False):
+        given = inputs(default)
+        wanted_s = optimal_interval(given["failure_rate"], given["checkpoint_cost_s"])
+        assert at_best.engine.checkpoint_interval_s == pytest.approx(wanted_s, abs=0.05)
+        assert (at_best.seed, at_best.fault_spec, at_best.window_s) == (
+            default.seed,
+            default.fault_spec,
+            default.window_s,
+        )
+
+
+def test_a_run_that_tells_no_best_interval_leaves_its_row_unknown():
+    def without_costs(experiment: Experiment) -> Tables:
+        tables = as_modelled(experiment)
+        is_last = row_of(experiment) == ROWS[-1]
+        costs = {"checkpoint_cost_s": None} if is_last else {}
+        return tables | {"predictions": [row | costs for row in tables["predictions"]]}
+
+    found = run_all(without_costs)
+    assert len(found.rows()) == 2 * len(ROWS) - 1
+    assert set(verdicts(found).values()) == {"unknown"}
+    told = [judge(check, found)["detail"] for check in CATALOGUE[ID].checks]
+    assert all("every 54 s, depth 3" in str(each) for each in told)
+
+
+def test_without_any_run_it_is_unknown():
+    found = reproduce(ID)
+    assert {row["verdict"] for row in found.verdicts} == {"unknown"}
+    assert "none of its 6 runs" in str(found.verdicts[0]["detail"])
+
+
+@pytest.mark.parametrize("column", ["measured", "replayed", "eq_10"])
+def test_a_single_value_that_is_not_known_leaves_its_check_unknown(column: str, sound: Computed) -> None:
+    table = sound.rows()
+    gone = table[column].mask(table.index == 5)
+    found = verdicts(replace(sound, table=table.assign(**{column: gone})))
+    asked = {
+        "measured": {"optimum.above_default", "replay.within_a_hundredth", "eq_10.pooled"},
+        "replayed": {"replay.within_a_hundredth"},
+        "eq_10": {"eq_10.pooled"},
+    }[column]
+    assert found == {name: "unknown" if name in asked else "pass" for name in found}
+
+
+def test_fewer_faults_than_twenty_decide_nothing(sound: Computed) -> None:
+    table = sound.rows()
+    few = table["faults"].where(table.index != 3, FEWEST_FAULTS - 1)
+    assert set(verdicts(replace(sound, table=table.assign(faults=few))).values()) == {"unknown"}
+
+
+def test_replays_are_judged_run_by_run(sound: Computed) -> None:
+    table = sound.rows()
+    sign = np.where(table.index % 2 == 0, 1.0, -1.0)
+    off = table.assign(replayed=table["measured"] + 0.011 * sign)  # .0 apart on average
+    assert verdicts(replace(sound, table=off))["replay.within_a_hundredth"] == "fail"
+
+
+def test_gains_are_means_over_replicates():
+    found = run_all(size=2)
+    assert set(verdicts(found).values()) == {"pass"}
+    table = found.rows()
+    assert len(table) == 4 * len(ROWS)
+    one = (table["replicate"] == seeds(MEANS_S[0], 2)[1]) & (table["interval"] == Interval.BEST)
+    default = table.loc[table["interval"] == Interval.DEFAULT, "measured"].min()
+    lower = table.assign(measured=table["measured"].mask(one, default - 0.01))
+    assert verdicts(replace(found, table=lower))["optimum.above_default"] == "pass", "the other replicate gains more"
+
+
+def test_seeds_strike_often_enough_and_never_a_host_that_is_away():
+    taken = [seed for mean_s in MEANS_S for seed in seeds(mean_s, 3)]
+    assert len(set(taken)) == len(taken)
+    for experiment in missing_runs(ID, 3):
+        events = plan(experiment.fault_spec, experiment.seed)
+        assert len(events) >= FEWEST_FAULTS
+        assert drawn(experiment.fault_spec, events).absorbed == 0
+
+
+def test_more_replicates_keep_the_runs_of_fewer():
+    assert missing_runs(ID, 3)[: len(ROWS)] == missing_runs(ID, 1)

@@ -1,0 +1,76 @@
+"""How many runs would decide a claim: enough of them do, one less does not, and what cannot be known is not said."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reproductions.claims import Mean, Ratio, at_least, mean_ratio, ratio_of
+from reproductions.judging import judge
+from reproductions.plants import InRows
+from reproductions.reproduction import Computed
+from reproductions.runs_needed import MOST, Scatter, would_decide
+
+
+def detail(found: Ratio, limit: float) -> str:
+    check = at_least("it", lambda table: [found], limit, "so many times", InRows("nothing", lambda rows: rows))
+    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    assert row["verdict"] == "unknown"
+    return str(row["detail"])
+
+
+@pytest.mark.parametrize("in_pairs", [True, False])
+@pytest.mark.parametrize(("count", "distance"), [(4, 0.039), (2, 0.3), (10, 0.11)])
+def test_so_many_decide_and_one_less_does_not(in_pairs: bool, count: int, distance: float) -> None:
+    scatter = Scatter(0.0674, count, in_pairs)
+    needed = scatter.needed(distance)
+    assert needed is not None
+    assert scatter.half_width(needed) < distance
+    assert needed == count + 1 or scatter.half_width(needed - 1) >= distance
+    assert scatter.needed(-distance) == needed, "below the limit is as far as above it"
+
+
+def test_four_times_the_runs_halve_the_interval() -> None:
+    many = Scatter(0.1, 200, in_pairs=True)
+    assert many.half_width(800) == pytest.approx(many.half_width(200) / 2, rel=0.01)
+    assert many.half_width(200) == pytest.approx(1.97 * 0.1, rel=0.01)
+
+
+def test_the_number_is_right_for_runs_that_scatter_so() -> None:
+    """The true ratio is 1.04 with a scatter of .135: four pairs hardly ever decide, so many half of the time."""
+    noise = np.random.default_rng(8)
+
+    def decided(pairs: int) -> float:
+        drawn = (noise.lognormal(math.log(1.04), 0.135, pairs) for _ in range(300))
+        return float(np.mean([mean_ratio("a / b", ((each, 1.0) for each in some)).low > 1.0 for some in drawn]))
+
+    needed = Scatter(0.135 / 2, 4, in_pairs=True).needed(math.log(1.04))
+    assert needed is not None
+    assert decided(4) < 0.15
+    assert 0.4 < decided(needed) < 0.6
+
+
+def test_a_claim_that_is_too_uncertain_says_how_many_would_tell() -> None:
+    found = mean_ratio("UNC / COOR", [(1.2, 1.0), (0.9, 1.0), (1.1, 1.0), (0.98, 1.0)])
+    needed = found.scatter.needed(math.log(found.ratio))
+    assert f"about {needed} pairs of runs instead of 4 would tell" in detail(found, 1.0)
+    assert "runs of each instead of 3" in detail(ratio_of("a / b", Mean(6.0, 1.0, 3), Mean(3.1, 0.5, 3)), 2.0)
+
+
+def test_what_many_runs_do_not_decide_is_not_given_a_number() -> None:
+    assert Scatter(0.5, 3, in_pairs=True).needed(0.001) is None
+    assert f"more than {MOST} pairs" in would_decide([(Scatter(0.5, 3, in_pairs=True), 0.001)])
+    assert Scatter(0.5, 3, in_pairs=True).needed(0.0) is None
+
+
+def test_the_hardest_claim_tells_the_number() -> None:
+    easy, hard = (Scatter(0.1, 3, in_pairs=False), 0.2), (Scatter(0.1, 3, in_pairs=False), 0.05)
+    assert would_decide([easy, hard]) == would_decide([hard]) != would_decide([easy])
+
+
+@pytest.mark.parametrize("found", [Ratio("a", 2.1, 1.9, 2.3), ratio_of("a", Mean(2.1, 0.3, 1), Mean(1.0, 0.1, 1))])
+def test_of_single_runs_no_number_is_said(found: Ratio) -> None:
+    assert "how many cannot be known from these" in detail(found, 2.0)

@@ -1,0 +1,345 @@
+"""What `aftershock results publish` writes, what it refuses, and how what was published is read again."""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+
+import pandas as pd
+import pytest
+
+from experiments import spec
+from experiments.errors import BadInput
+from results import publication
+from results.damage import Damaged, Outdated
+from results.publication import publish_results, trace_of_machine
+from results.runs import published, store
+from results.runs.machine import experiment_digest, machine_class
+from results.summary import index
+from results.tables.schema import SCHEMA_VERSION
+from results.views import gallery
+from tests.unit.interruptions import Interruption, at_every_change
+from tests.unit.results import synthetic
+
+RUN, FIGURE = "run-1", "utilization/fig-04"
+MADE = {
+    "command": f"aftershock reproduce {FIGURE}",
+    "machine": "a machine, 2 cores, 24 GiB",
+    "versions": {"numpy": "2"},
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    return tmp_path / "home"
+
+
+def write_run(run_id=RUN, started_ns=1, seed=3, **status):
+    """A run of the example wordcount, with a raw log and two forms of a plot."""
+    run = synthetic.make_run(store.home() / "runs", run_id=run_id)
+    experiment = spec.load(overrides=[f"seed={seed}"])
+    about = {"machine": machine_class(), "experiment_digest": experiment_digest(experiment), "dag_run": "manual__1"}
+    about |= {"started_ns": started_ns, "schema_version": SCHEMA_VERSION}
+    store.write_json(run.root / "status.json", run.status().to_json() | about | status)
+    store.write_json(run.experiment_path, experiment.model_dump(mode="json"))
+    for path, text in (
+        (run.raw / "query.jsonl", "{}"),
+        (run.plots / "one.svg", "<svg/>"),
+        (run.plots / "one.png", "long" * 9),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return run
+
+
+def write_figure(made=None, **table):
+    """A table of a paper as `aftershock reproduce` leaves it."""
+    folder = store.home() / "reproductions" / FIGURE
+    folder.mkdir(parents=True, exist_ok=True)
+    frame = pd.DataFrame(table or {"interval_s": [1.0, 2.0], "why": ["", None]})
+    frame.to_parquet(folder / "utilization-fig-04.parquet", index=False)
+    frame.to_csv(folder / "utilization-fig-04.csv", index=False)
+    for kind in ("svg", "png"):
+        (folder / f"utilization-fig-04.{kind}").write_text("<svg/>")
+    check = {"check": "agrees", "verdict": "pass", "observed": "0.9", "expected": "0.9", "detail": None}
+    about = {"id": FIGURE, "what": "U over T", "kind": "C", "size": None, "verdict": "pass", "verdicts": [check]}
+    about |= {"files": {"svg": f"{folder}/utilization-fig-04.svg"}} | (MADE if made is None else made)
+    store.write_json(folder / "utilization-fig-04.verdicts.json", about)
+
+
+def contents():
+    folder = published.folder()
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def files():
+    """Which file has each name, and when it was written."""
+    found = ((path, path.stat()) for path in published.folder().rglob("*"))
+    return {path: (about.st_ino, about.st_mtime_ns) for path, about in found}
+
+
+def edit(path, **fields):
+    store.write_json(path, json.loads(path.read_text()) | fields)
+
+
+def test_a_run_and_a_figure_are_published_without_raw_logs_and_what_is_of_this_installation():
+    write_run()
+    write_figure()
+    done = publish_results([RUN, FIGURE, RUN])
+    assert (done.changed, done.unchanged) == ([RUN, FIGURE], [])
+    found = contents()
+    run, figure = f"runs/{RUN}", f"reproductions/{FIGURE}"
+    assert not [name for name in found if "raw" in name or "png" in name]
+    assert {f"{run}/plots/one.svg", f"{run}/tables/ledger.parquet", f"{run}/experiment.json"} < set(found)
+    names = {f"utilization-fig-04.{kind}" for kind in ("parquet", "csv", "svg", "verdicts.json")} | {"published.json"}
+    assert {name.removeprefix(f"{figure}/") for name in found if name.startswith(figure)} == names
+    assert not {"dag_run", "error"} & set(json.loads(found[f"{run}/status.json"]))
+    assert str(store.home()) not in found[f"{figure}/utilization-fig-04.verdicts.json"].decode()
+    for folder in (run, figure):
+        about = json.loads(found[f"{folder}/published.json"])
+        own = {name.removeprefix(f"{folder}/") for name in found if name.startswith(folder)} - {"published.json"}
+        assert about["files"] == {name: hashlib.sha256(found[f"{folder}/{name}"]).hexdigest() for name in own}
+        assert about["machine"]
+        assert about["versions"]
+
+
+def test_the_same_results_published_again_change_no_file():
+    write_run()
+    write_figure()
+    publish_results([])
+    before = files()
+    done = publish_results([])
+    assert (done.changed, done.unchanged) == ([], [RUN, FIGURE])
+    assert files() == before
+
+
+def test_bytes_do_not_depend_on_when_they_are_published():
+    write_run()
+    write_figure()
+    publish_results([])
+    first = contents()
+    shutil.rmtree(published.folder())
+    publish_results([FIGURE])
+    publish_results([RUN])
+    assert contents() == first
+
+
+def test_a_newer_run_takes_the_place_of_an_earlier_one_of_the_same_example():
+    write_run("older", started_ns=1)
+    write_run("newer", started_ns=2, seed=4)
+    publish_results(["older"])
+    assert publish_results([]).changed == ["newer"]
+    assert [run.root.name for run in map(store.located, ("older", "newer"))] == ["older", "newer"]
+    assert {name.split("/")[1] for name in contents()} == {"newer"}
+
+
+def test_an_example_lacks_a_run_until_one_is_published_and_is_run_only_if_there_is_none_here_either():
+    others = [name for name in spec.available() if name != "wordcount"]
+    assert publication.examples_to_run() == publication.examples_not_published() == spec.available()
+    write_run()
+    assert publication.examples_to_run() == others
+    assert publication.examples_not_published() == spec.available()
+    publish_results([])
+    assert publication.examples_not_published() == others
+    shutil.rmtree(store.home())
+    assert publication.examples_to_run() == others
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("published.json", {"format": 0}), ("status.json", {"schema_version": 1}), ("experiment.json", {"window_s": 9.0})],
+    ids=["format", "tables", "example"],
+)
+def test_a_published_run_of_another_version_is_none(name, fields):
+    write_run()
+    publish_results([])
+    shutil.rmtree(store.home())
+    edit(published.folder() / "runs" / RUN / name, **fields)
+    assert publication.examples_to_run() == spec.available()
+
+
+def test_a_run_of_no_example_is_published_if_it_is_named():
+    run = write_run()
+    edit(run.experiment_path, window_s=77.0)
+    assert publication.ids_here() == []
+    publish_results([RUN])
+    assert published.read(published.folder() / "runs" / RUN, RUN).example is None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "allowed"),
+    [
+        (lambda run: edit(run.root / "status.json", state="failed"), "a run that is done"),
+        (lambda run: edit(run.root / "status.json", schema_version=2), "aftershock results recompute run-1"),
+        (lambda run: edit(run.experiment_path, note="/home/vera/inventory.json"), "names nothing of the machine"),
+        (
+            lambda run: (run.plots / "one.svg").write_text(f"<svg><!-- {socket.gethostname()} --></svg>"),
+            "nothing of the",
+        ),
+        (
+            lambda run: synthetic.write_table(run, "verdicts", pd.DataFrame({"detail": ["see /tmp/log"]})),
+            "verdicts.parquet",
+        ),
+    ],
+    ids=["failed", "outdated", "path in the experiment", "host in a plot", "path in a table"],
+)
+def test_what_cannot_be_published_is_refused_and_nothing_is_changed(spoil, allowed, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "the-machine")
+    spoil(write_run())
+    write_figure()
+    with pytest.raises(BadInput, match=allowed):
+        publish_results([FIGURE, RUN])
+    assert contents() == {}
+
+
+def test_a_figure_is_refused_that_does_not_say_how_it_came_about_or_is_not_of_this_installation():
+    write_figure(made={})
+    with pytest.raises(BadInput, match=rf"`aftershock reproduce {FIGURE}`"):
+        publish_results([FIGURE])
+    write_figure()
+    publish_results([FIGURE])
+    shutil.rmtree(store.home())
+    with pytest.raises(BadInput, match="computed in this installation"):
+        publish_results([FIGURE])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("reads /work/x", "/work/x"),
+        ("(/root/.cache)", "/root/.cache)"),
+        ("file:///home/v", "/home/v"),
+        ("30 records/s, a/tmp/b, tables/runs.parquet", None),
+        ("on the-machine", "the-machine"),
+        ("on the-machine-2", None),
+    ],
+)
+def test_what_names_the_machine(text, found, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "the-machine")
+    assert trace_of_machine(text) == found
+
+
+def published_and_gone():
+    """A fresh installation with a published run and figure."""
+    write_run()
+    write_figure()
+    publish_results([])
+    shutil.rmtree(store.home())
+
+
+def test_a_fresh_installation_reads_published_results_through_the_same_stores():
+    published_and_gone()
+    run = store.readable(RUN)
+    assert run.is_published
+    assert store.ReadOnce.of(run).is_published
+    assert len(run.table("ledger")) > 0
+    assert run.publication().command == "aftershock benchmark published/runs/run-1/experiment.json"
+    assert index.rows() == []
+    (row,) = index.rows(with_published=True)
+    assert (row.run_id, row.state, row.is_published) == (RUN, "done", True)
+    assert index.rows(with_published=True) == [row]  # as the index keeps it
+    (figure,) = gallery.all_reproduced()
+    assert (figure.id, figure.is_published, figure.publication.machine) == (FIGURE, True, MADE["machine"])
+    assert figure.kinds == ["svg", "csv", "parquet"]
+
+
+def test_own_results_come_before_published_ones_and_only_they_can_be_changed():
+    published_and_gone()
+    with pytest.raises(BadInput):
+        store.finished(RUN)
+    with pytest.raises(BadInput):
+        store.remove(RUN)
+    write_run()
+    write_figure()
+    assert not store.readable(RUN).is_published
+    assert [row.is_published for row in index.rows(with_published=True)] == [False]
+    assert [figure.is_published for figure in gallery.all_reproduced()] == [False]
+
+
+@pytest.mark.parametrize("name", ["published.json", "status.json"])
+def test_a_run_of_another_version_is_refused_in_one_line_that_names_the_command(name):
+    published_and_gone()
+    field = {"published.json": "format", "status.json": "schema_version"}[name]
+    edit(published.folder() / "runs" / RUN / name, **{field: 99})
+    (row,) = index.rows(with_published=True)
+    assert row.state == "unreadable"
+    assert "99, and this version reads" in row.error
+    with pytest.raises(Outdated) as refused:
+        store.readable(RUN).status()
+    assert "`aftershock results publish`" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_figure_of_another_version_is_refused_in_one_line_that_names_the_command():
+    published_and_gone()
+    edit(published.folder() / "reproductions" / FIGURE / "published.json", format=99)
+    (figure,) = gallery.all_reproduced()
+    assert f"`aftershock results publish {FIGURE}`" in figure.lack
+    assert (figure.kinds, figure.verdict) == ([], "unknown")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"command": "aftershock benchmark x; rm -rf ."},
+        {"files": {"a": "b"}},
+        {"versions": []},
+        {"machine": 3},
+        {"format": "1"},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_others_wrote_goes_through_the_gate(fields):
+    published_and_gone()
+    edit(published.folder() / "runs" / RUN / "published.json", **fields)
+    with pytest.raises(Damaged):
+        store.readable(RUN).status()
+
+
+def test_a_link_in_the_place_of_a_document_is_refused():
+    published_and_gone()
+    path = published.folder() / "runs" / RUN / "published.json"
+    path.rename(path.with_name("elsewhere.json"))
+    path.symlink_to(path.with_name("elsewhere.json"))
+    with pytest.raises(Damaged, match="no regular file"):
+        store.readable(RUN).status()
+
+
+def whole():
+    """By id, whether it is the old one, the new one or absent; each must be whole where it is there."""
+    found = {}
+    for about in published.folder().glob("*/**/published.json"):
+        owner = about.parent.relative_to(published.folder()).as_posix()
+        if not owner.startswith(".scratch-"):
+            files = published.read(about.parent, owner).files
+            for name, digest in files.items():
+                assert hashlib.sha256((about.parent / name).read_bytes()).hexdigest() == digest, name
+            found[owner.partition("/")[2]] = hash(tuple(files.values()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", [False, True], ids=["the first time", "in the place of an older one"])
+def test_a_publication_that_is_killed_anywhere_leaves_nothing_that_looks_finished(again, tmp_path):
+    write_figure(interval_s=[5.0])
+    publish_results([FIGURE]) if again else None
+    old = whole()
+    kept = tmp_path / "kept"
+    published.folder().mkdir(exist_ok=True)
+    shutil.copytree(published.folder(), kept)
+    write_figure()
+    strikes = 0
+    for _ in at_every_change(lambda: publish_results([FIGURE]), tmp_path, Interruption.KILL):
+        strikes += 1
+        now = whole()
+        assert set(now) <= {FIGURE}
+        publish_results([FIGURE])
+        assert FIGURE in whole()
+        assert whole() != old
+        assert not [name for name in os.listdir(published.folder()) if name.startswith(".scratch-")]
+        shutil.rmtree(published.folder())
+        shutil.copytree(kept, published.folder())
+    assert strikes > 5

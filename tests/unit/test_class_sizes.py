@@ -1,0 +1,49 @@
+"""No class does so much that nobody can hold it in mind."""
+
+import ast
+
+import pytest
+
+from tests.unit.test_docstrings import FUNCTIONS, ROOT, modules
+
+MOST_METHODS = 25  # of its own, whatever decorates them
+
+
+def too_large(trees):
+    """The classes with more methods, by their dotted names, and how many they have."""
+    found = {}
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                methods = sum(isinstance(each, FUNCTIONS) for each in node.body)
+                found |= {f"{module}.{node.name}": methods} if methods > MOST_METHODS else {}
+    return found
+
+
+def test_no_class_has_too_many_methods():
+    assert too_large(modules(ROOT)) == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "within"),
+    [
+        ("def {}(self): ...", "{}"),
+        ("async def {}(self): ...", "{}"),
+        ("@property\ndef {}(self): ...", "{}"),
+        ("def {}(self): ...", "if True:\n{}"),
+        ("def {}(self): ...", "def made():\n{}"),
+    ],
+)
+def test_a_class_with_one_too_many_is_noticed(method, within):
+    found = []
+    for count in (MOST_METHODS, MOST_METHODS + 1):
+        body = "\n".join(method.format(f"m{number}") for number in range(count))
+        text = "class Large:\n" + "\n".join(f"    {line}" for line in body.splitlines())
+        text = text if within == "{}" else within.format("\n".join(f"    {line}" for line in text.splitlines()))
+        found.append(too_large({"somewhere": ast.parse(text)}))
+    assert found == [{}, {"somewhere.Large": MOST_METHODS + 1}]
+
+
+def test_functions_within_methods_are_no_methods():
+    inner = "\n".join(f"        def f{number}(): ..." for number in range(MOST_METHODS + 1))
+    assert too_large({"somewhere": ast.parse(f"class Small:\n    def only(self):\n{inner}\n")}) == {}
