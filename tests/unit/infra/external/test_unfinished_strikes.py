@@ -110,8 +110,8 @@ def test_a_command_that_never_ends_is_ended_with_what_it_started(tmp_path: Path)
     command.release()
     wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     note.end_command(0.0)
-    assert start_of(int((tmp_path / "pid").read_text())) is None
-    assert start_of(command.pid) is None
+    wait_for(lambda: start_of(int((tmp_path / "pid").read_text())) is None)  # it is killed, and dies a moment later
+    wait_for(lambda: start_of(command.pid) is None)
     command.close()
 
 
