@@ -7,8 +7,8 @@ INPUTS ?= 1000000
 BIN := .venv/bin
 FAST := not extended and not slow
 # Each process begins with a half of the files and takes over tests of the other in the end, so that what a file makes
-# for its tests is made once.
-IN_ORDER := -n auto --dist worksteal
+# for its tests is made once. One process more than there are cores, since many tests wait for other processes.
+IN_ORDER := -n $$(($$(nproc) + 1)) --dist worksteal
 # In the order of tests/conftest.py: the longest files first.
 BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 
