@@ -1,6 +1,6 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce docs test test-all lint unit fuzz serve
+.PHONY: help setup benchmark reproduce docs test test-all test-night lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
@@ -38,9 +38,13 @@ test: lint unit  ## linters, types, unit tests, and one of each kind of integrat
 	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest $(BY_FILE) -m "$(FAST)" tests/e2e tests/integration
 
-test-all: test  ## what `make test` leaves out, too: every driver, kill campaigns, all examples of property tests
-	@$(BIN)/pytest $(IN_ORDER) --hypothesis-profile thorough -m "(extended or hypothesis) and not slow" tests/unit
+test-all: test  ## what `make test` leaves out, too: every driver, the first part of each campaign
+	@$(BIN)/pytest $(IN_ORDER) -m "extended and not slow" tests/unit
 	@$(BIN)/pytest $(BY_FILE) -m "extended and not slow" tests/e2e tests/integration
+
+test-night: test-all  ## all parts of the campaigns, and all examples of property tests
+	@$(BIN)/pytest $(IN_ORDER) --hypothesis-profile thorough -m "hypothesis or slow" tests/unit
+	@$(BIN)/pytest $(BY_FILE) -m slow tests/e2e tests/integration
 
 lint: setup  ## style, types and import rules
 	@$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""Campaigns of simulated schedules, in parts: `make test-all` runs the first ones, `-m slow` the others."""
+"""Campaigns of simulated schedules, in parts: `make test-all` runs the first ones, `make test-night` the others."""
 
 from itertools import product
 
