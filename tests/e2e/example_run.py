@@ -34,6 +34,7 @@ START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
 WINDOW_S = 240
 CHECKPOINTS = 230
 LIVE, LIVE_DAG_RUN = "wordcount-live", "manual__now"
+WIDEST = "ppa-partially-active-20261123-230314-3dc7"
 REGRESSION = "regression-20260921-060000-abcd"
 LEVELS = (0.81, 0.815, 0.805, 0.812, 0.809, 0.811, 0.808, 0.813, 0.807, 0.71, 0.72, 0.705, 0.715, 0.712, 0.708, 0.718)
 DAG_RUN = "manual__2026-09-21T14:13:20+00:00"
@@ -220,6 +221,18 @@ def write_tentative_run(run_id: str) -> store.Run:
     return run
 
 
+def write_widest_run() -> store.Run:
+    """A complete run that has every table of the schema, with a value in each column, as wide as real ones are."""
+    run = write_run(WIDEST)
+    what = {"experiment": "ppa-partially-active", "engine": "dataflow", "protocol": "communication-induced"}
+    write_table(run, "runs", [_run_row(WIDEST) | what | {"recovery": "partially-active"}])
+    _write_status(run, START_NS - 10**13, state="done", error=None, exit_code=0, experiment=what["experiment"])
+    for name, schema in TABLES.items():
+        if not run.has(name):
+            write_table(run, name, [{field.name: _wide(field) for field in schema}] * 2)
+    return run
+
+
 def write_failed_run(run_id: str, error: str, started_ns: int = START_NS) -> store.Run:
     """Put a run into the store that failed before it had any result."""
     run = _empty_run(run_id)
@@ -246,6 +259,14 @@ def _write(path: Path, text: str) -> None:
 def _write_status(run: store.Run, started_ns: int, **rest: Any) -> None:
     status = {"run_id": run.run_id, "experiment": "wordcount", "started_ns": started_ns}
     store.write_json(run.root / "status.json", status | {"ended_ns": started_ns + 300 * 10**9} | rest)
+
+
+def _wide(field: pa.Field) -> Any:
+    """A value of a column, as wide as one of a real run."""
+    if field.name.endswith("_ns"):
+        return _at(WINDOW_S)
+    wide = {pa.int64(): 1_234_567_890, pa.float64(): -0.00012345, pa.bool_(): False}
+    return wide.get(field.type, "requests.10,requests.11: 4 processes killed")
 
 
 def _at(second: float) -> int:

@@ -8,10 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
+from playwright.sync_api import BrowserContext, Frame, FrameLocator, Page, expect
 
 from aftershock.airflow import environment
 from experiments import spec
+from plugins.compare import MOST_COMPARED
 from results.checks import validate
 from results.summary import index
 from results.views.report import write_report
@@ -24,10 +25,12 @@ from tests.e2e.example_run import (
     REGRESSION,
     START_NS,
     UNJUDGED,
+    WIDEST,
     addresses,
     write_everything,
     write_failed_run,
     write_run,
+    write_widest_run,
 )
 from tests.e2e.web import request
 
@@ -41,6 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         validate(run, spec.load())
         write_report(run, spec.load())
         write_failed_run("wordcount-two", "the broker is gone; see raw/broker.log", started_ns=START_NS - 10**12)
+        write_widest_run()
         write_everything()
         index.rows()
         with api_server(home) as address:
@@ -87,7 +91,7 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
     page.goto(server)
     plugin_link(page).click()
     frame = pages_frame(page)
-    expect(frame.get_by_role("row")).to_have_count(3 + len(LEVELS) + UNJUDGED)
+    expect(frame.get_by_role("row")).to_have_count(4 + len(LEVELS) + UNJUDGED)
     expect(frame.get_by_role("row").nth(1)).to_contain_text("wordcount-one")
     screenshot(page, "runs")
     frame.get_by_label("Verdict").select_option("unknown")
@@ -174,6 +178,7 @@ PAGES = {
     "live-run": f"live/{LIVE}",
     "abort": f"live/{LIVE}/abort",
 }
+NIGHTS = [f"night-{number:02d}" for number in range(MOST_COMPARED - 1)]
 AXE = next((Path(__file__).parent / "vendor").glob("axe-*.min.js"))
 
 
@@ -211,6 +216,47 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, na
     page.goto(f"{server}/aftershock/{PAGES[name]}")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     screenshot(page, f"narrow-{name}")
+
+
+WIDE_PAGES = PAGES | {
+    "run-widest": f"runs/{WIDEST}",
+    "run-around": f"runs/{WIDEST}?table=faults&second=100",
+    "compare-most": "compare?" + "&".join(f"run={name}" for name in (WIDEST, *NIGHTS)),
+    "report": "runs/wordcount-one/report.html",
+    "error": "nothing/here",
+}
+# Unfolds what is folded, and names whatever has a sideways scroll bar: the document, or a box within it.
+SIDEWAYS = """() => {
+    document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
+    const scrolls = (box) => box === document.documentElement || /auto|scroll/.test(getComputedStyle(box).overflowX);
+    return [...document.querySelectorAll("*")]
+        .filter((box) => box.scrollWidth > box.clientWidth && scrolls(box))
+        .map((box) => `${box.ariaLabel ?? box.tagName}: ${box.scrollWidth} > ${box.clientWidth} pixels`);
+}"""
+
+
+@pytest.fixture(scope="module")
+def framed(logged_in: BrowserContext, server: str) -> Iterator[Frame]:
+    """The frame of the pages in Airflow's window, on a screen of 1,440 by 900 pixels."""
+    page = logged_in.new_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{server}/plugin/aftershock")
+    expect(pages_frame(page).get_by_role("heading", level=1)).to_have_text("Runs")
+    frame = page.locator("iframe[title=Aftershock]").element_handle().content_frame()
+    assert frame is not None
+    yield frame
+    page.close()
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", WIDE_PAGES)
+def test_nothing_scrolls_sideways_in_airflows_frame(framed: Frame, server: str, name: str):
+    framed.goto(f"{server}/aftershock/{WIDE_PAGES[name]}")
+    expect(framed.locator("[data-chart]:not([data-drawn-ms])")).to_have_count(0)
+    sideways = framed.evaluate(SIDEWAYS)
+    screenshot(framed.page, f"wide-{name}")
+    assert sideways == []
+    assert framed.page.evaluate(SIDEWAYS) == []
 
 
 ADDRESSES = list(addresses("wordcount-one", "wordcount-two").values())
