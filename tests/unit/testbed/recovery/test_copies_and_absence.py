@@ -24,7 +24,7 @@ from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
 
-LONG_ABSENCE, SHARE = 0.004, 100
+LONG_ABSENCE, SHARE = 0.004, 50
 
 
 def run(flow, seed, room=None, **options):
@@ -60,7 +60,7 @@ def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
 
 @pytest.mark.extended
 @pytest.mark.parametrize("ratio", [0.5, 0.75])
-@pytest.mark.parametrize("part", parts(10))
+@pytest.mark.parametrize("part", parts(20))
 def test_two_thousand_bursts(ratio, part):
     outcomes = [
         run("tiny", seed, ratio=ratio, returns=(0.05, LONG_ABSENCE)[seed % 2])
@@ -72,9 +72,10 @@ def test_two_thousand_bursts(ratio, part):
 
 @pytest.mark.extended
 @pytest.mark.parametrize("flow", ["chain", "joined", "windowed", "fused", "spread"])
-def test_schedules_of_every_kind_of_dataflow(flow):
+@pytest.mark.parametrize("part", parts(4))
+def test_schedules_of_every_kind_of_dataflow(flow, part):
     """With the faults, slots and standby workers of each seed."""
-    for seed in range(40):
+    for seed in range(part * 10, (part + 1) * 10):
         drawn = {"faults": faults(flow, seed), "slots": 2 + seed % 2, "standby": 1 + seed % 3}
         run(
             flow,
