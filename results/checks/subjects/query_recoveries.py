@@ -50,7 +50,8 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
     rows = evidence.rows("query_recoveries", "no query was lost")
     latencies = evidence.rows("query_latencies", "no query has put anything out")
     back = rows[rows["available_ns"].notna()]
-    allowed_ns = (back["available_ns"] - back["death_ns"]).combine(_first_result_ns(back, latencies), max)
+    away_ns, first_ns = (back["available_ns"] - back["death_ns"]).astype("Int64"), _first_result_ns(back, latencies)
+    allowed_ns = away_ns.where(away_ns >= first_ns, first_ns)
     until_ns = back["available_ns"] + allowed_ns
     again_ns = pd.Series(next_losses(rows["query"].to_list(), rows["death_ns"].to_list()), rows.index, dtype=object)
     lasts = np.array([again > until for again, until in zip(again_ns[back.index], until_ns, strict=True)], bool)

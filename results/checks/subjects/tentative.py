@@ -54,9 +54,10 @@ def predicted_windows(evidence: Evidence) -> pd.DataFrame:
         raise NotEnough("no window lacked the same input from its beginning to its end")
     many = found["exact"] >= MANY
     few = [frame for _, frame in found[~many].groupby("absent") if _told_apart(frame) >= TELLING]
-    found = pd.concat([found[many].assign(windows=1), *map(_together, few)])
-    if found.empty:
+    parts = [part for part in (found[many].assign(windows=1), *map(_together, few)) if not part.empty]
+    if not parts:
         raise NotEnough(f"the windows have too few results to tell {MOST_APART:g}")
+    found = pd.concat(parts)
     return found.assign(apart=(found["accuracy"] - found["output_fidelity"]).abs())
 
 
