@@ -34,7 +34,13 @@ from tests.integration.infra.strangers import (
 
 pytestmark = pytest.mark.extended
 
-DRIVERS = ("local", "netns", "docker", "ssh")
+# `make test` has whole runs of driver local, and ssh enters its machines as netns does: they have their run at night.
+DRIVERS = [
+    pytest.param("local", marks=pytest.mark.slow),
+    "netns",
+    "docker",
+    pytest.param("ssh", marks=pytest.mark.slow),
+]
 EXPERIMENT = """
 name: same-experiment
 cluster:
