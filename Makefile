@@ -1,6 +1,6 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce docs test test-all test-night lint unit fuzz serve
+.PHONY: help setup benchmark reproduce docs test test-all test-night extended-unit extended-integration lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
@@ -38,8 +38,13 @@ test: lint unit  ## linters, types, unit tests, and one of each kind of integrat
 	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest $(BY_FILE) -m "$(FAST)" tests/e2e tests/integration
 
-test-all: test  ## what `make test` leaves out, too: every driver, the first part of each campaign
+test-all: test extended-unit extended-integration  ## what `make test` leaves out, too: every driver, the first part of each campaign
+
+extended-unit: setup
 	@$(BIN)/pytest $(IN_ORDER) -m "extended and not slow" tests/unit
+
+extended-integration: setup
+	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest $(BY_FILE) -m "extended and not slow" tests/e2e tests/integration
 
 test-night: test-all  ## all parts of the campaigns, and all examples of property tests
@@ -52,7 +57,7 @@ lint: setup  ## style, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-unit: setup  ## unit tests only (2 minutes)
+unit: setup  ## unit tests only (4 minutes)
 	@$(BIN)/pytest $(IN_ORDER) -m "$(FAST)" tests/unit
 
 fuzz: setup  ## feed fuzzers for a night (INPUTS=1000000)
