@@ -74,12 +74,10 @@ class KafkaResults(Outlet):
             failure = self._attempt(outputs)
             if failure is None:
                 return self._out
-            if (
-                time.monotonic() - begun_s >= LONGEST_TRANSACTION_S
-            ):  # brokers end it, and say what they say when another has the sink
-                cause = (
-                    f"the topic {self._topic}: a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
-                )
+            if time.monotonic() - begun_s >= LONGEST_TRANSACTION_S:
+                # The broker has ended it, and reports the same error as when another producer has the sink.
+                why = f"a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
+                cause = f"the topic {self._topic}: {why}"
                 self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
             elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
                 self._ended = Superseded(f"{self._name}: {failure}")

@@ -115,9 +115,8 @@ def carry_out(path: Path) -> store.Run:
         for step in (steps.deploy, steps.start_load):
             step(run_id)
         assert_no_argument_tells(secrets)
-        assert_nothing_answers(
-            cluster["token"], at_least=12
-        )  # the query runs: its driver listens, and an executor on each worker
+        # The query runs: its driver listens, and so does an executor on each worker.
+        assert_nothing_answers(cluster["token"], at_least=12)
         steps.arm_faults(run_id)
         while not (now := progress(run_id)).ended:
             assert now.error is None, now.error
