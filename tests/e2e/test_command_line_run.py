@@ -23,7 +23,7 @@ from tests.e2e.browser import CHROMIUM, PATIENCE_S, logged_in_browser, screensho
 PROGRAM = Path(sys.executable).with_name("aftershock")
 SHORT = ["window_s=70", "faults.processes.0.rate=0.012", "seed=9", "engine.checkpoint_interval_s=5"]
 PLANNED_KILLS = 2  # of seed 9 in 70 s
-LIMIT_S = 900
+LIMIT_S = 1800
 # A network of its own, in which somebody listens on the broker's port at all addresses: here others need that port.
 OCCUPY = """
 import os, socket, subprocess, sys
