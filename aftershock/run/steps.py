@@ -59,8 +59,8 @@ HEADSTART_INTERVALS = 2.0
 STEADY_COMMITS = 2
 WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as fast as those that follow
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
-# A service that ends is noticed at once. These limits are for one that hangs, so a slow machine must not reach them: where
-# something else runs on its two cores, a batch may take more than a minute, and a calibration five.
+# A service that ends is noticed at once. These limits are for one that hangs, and a slow machine must not reach them:
+# if something else runs on its two cores, a batch may take more than a minute, and a calibration five.
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 900.0, 900.0, 60.0, 300.0
 USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
 
