@@ -82,7 +82,8 @@ def test_a_control_run_has_no_recoveries_to_plot(control_run: Run) -> None:
 
 
 def test_tables_are_headed_by_label_and_unit_and_tell_name_and_meaning(good_run: Run) -> None:
-    heads = re.findall(r'<(?:th|dt) title="([^"]*)"(?: class="number")?>([^<]*)</', good_run.report.read_text())
+    shown = good_run.report.read_text()
+    heads = re.findall(r'<(?:th|dt) title="([^"]*)"(?: class="number")?>([^<]*)</(?:th|dt)>', shown)
     told = {
         (f"{column.name}: {column.description}".replace("`", ""), head(name, column.name).text)
         for name, table in RUN_TABLES.items()
