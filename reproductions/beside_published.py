@@ -15,6 +15,7 @@ import pandas as pd
 
 from reproductions.judging import judge
 from reproductions.reproduction import Computed, Reproduction, ReproductionCheck, ReproductionKind
+from reproductions.searching import FLAT
 from results.checks.rules import NotEnough
 from results.damage import Damaged
 from results.tables.reading import read_arrow
@@ -46,7 +47,8 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         if path is None:
             raise NotEnough("no table was published")
         old, new = _read(path), _read(written / path.name)
-        return (_equal(old, new) if computed else _alike(reproduction, old, new)) | {"expected": expected}
+        row = _equal(old, new, reproduction.searched) if computed else _alike(reproduction, old, new)
+        return row | {"expected": expected}
     except FileNotFoundError:
         lack = "there is no new table"
     except (Damaged, NotEnough) as error:
@@ -64,12 +66,13 @@ def _row(verdict: Verdict, observed: str | None, detail: str | None = None) -> R
     return {"verdict": verdict.value, "observed": observed, "detail": detail}
 
 
-def _equal(old: pd.DataFrame, new: pd.DataFrame) -> Row:
+def _equal(old: pd.DataFrame, new: pd.DataFrame, searched: frozenset[str]) -> Row:
     if list(old.columns) != list(new.columns) or len(old) != len(new):
         told = f"{len(new)} rows of {len(new.columns)} columns, published {len(old)} of {len(old.columns)}"
         return _row(Verdict.FAIL, told)
     for column in old.columns:
-        differ = ~_same(old[column], new[column])
+        relative, absolute = (FLAT, FLAT) if column in searched else (RELATIVE, ABSOLUTE)
+        differ = ~_same(old[column], new[column], relative, absolute)
         if differ.any():
             row = int(np.flatnonzero(differ)[0])
             first = f"{column} of row {row} is {new[column].iat[row]}, published {old[column].iat[row]}"
@@ -77,10 +80,10 @@ def _equal(old: pd.DataFrame, new: pd.DataFrame) -> Row:
     return _row(Verdict.PASS, f"all {len(old)} rows are equal")
 
 
-def _same(old: pd.Series, new: pd.Series) -> np.ndarray:
+def _same(old: pd.Series, new: pd.Series, relative: float, absolute: float) -> np.ndarray:
     """By row, whether two columns say the same; figures may differ in their last digits."""
     if pd.api.types.is_float_dtype(old) and pd.api.types.is_numeric_dtype(new):
-        return np.isclose(new.to_numpy(float), old.to_numpy(float), rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+        return np.isclose(new.to_numpy(float), old.to_numpy(float), rtol=relative, atol=absolute, equal_nan=True)
     return ((old == new) | (old.isna() & new.isna())).to_numpy(bool)
 
 

@@ -82,6 +82,7 @@ class Reproduction:
     needs     size -> the experiments whose runs it is measured in; asked again once those have run, it may name more,
               which could not be told before; None where it needs none
     bench     what is measured in this process instead of in runs
+    searched  columns that come from a search for a maximum, which is less exact than other arithmetic
     """
 
     id: str
@@ -92,6 +93,7 @@ class Reproduction:
     size: Size | None = None
     needs: Callable[[int], Sequence[Experiment]] | None = None
     bench: Measuring | None = None
+    searched: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> ReproductionKind:

@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+FLAT = 1e-7  # of a place found by `highest`: other processors find it this near, since a function is flat at its top
 NARROWINGS = 80  # of the span to .618 each time: to 2e-17 of it, which is below what rounding leaves of a flat top
 
 
 def highest(function: Callable[[Floats], Floats], low: Floats | float, high: Floats | float) -> Floats:
     """Where a function with one maximum between `low` and `high` has it, by golden section; elementwise.
 
-    Near a maximum a function is flat, so that the place comes out within about 1e-7 of its size.
+    The place comes out within about `FLAT` of its size.
     """
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     for _ in range(NARROWINGS):

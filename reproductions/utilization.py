@@ -157,6 +157,7 @@ REPRODUCTIONS = (
         compute=lambda size, tell: over_interval(ONE_PROCESS),
         plot=plot_over_interval,
         checks=(*_printed_maximum(ONE_PROCESS, "maximum"), _maximum_is_at_the_formula(ONE_PROCESS)),
+        searched=frozenset({"interval_min"}),
     ),
     Reproduction(
         "utilization/fig-10",
@@ -164,6 +165,7 @@ REPRODUCTIONS = (
         compute=lambda size, tell: over_interval(TOPOLOGY),
         plot=plot_over_interval,
         checks=(*_printed_maximum(TOPOLOGY, "maximum"), _maximum_is_at_the_formula(TOPOLOGY)),
+        searched=frozenset({"interval_min"}),
     ),
     Reproduction(
         "utilization/fig-11",
@@ -183,6 +185,7 @@ REPRODUCTIONS = (
                 DELAY_HIGHER,
             ),
         ),
+        searched=frozenset({"interval_min"}),
     ),
     Reproduction(
         "utilization/fig-14",

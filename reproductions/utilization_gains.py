@@ -346,7 +346,7 @@ REPRODUCTIONS = (
     ),
     Reproduction(
         "utilization/fig-15", "T* against the intervals of Daly and of Zhuang et al.",
-        intervals, plot_intervals, _interval_checks(),
+        intervals, plot_intervals, _interval_checks(), searched=frozenset({"off_optimum"}),
     ),
     Reproduction(
         "utilization/fig-16", "gain in U of T* over the intervals of Daly and of Zhuang et al.",

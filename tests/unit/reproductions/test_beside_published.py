@@ -95,6 +95,12 @@ def test_computed_tables_are_equal_but_for_last_digits(new, verdict, told, tmp_p
     assert told in found["observed"]
 
 
+@pytest.mark.parametrize(("off", "verdict"), [(2e-8, "pass"), (1e-6, "fail")])
+def test_a_place_found_by_a_search_is_less_exact_than_other_figures(off, verdict, tmp_path):
+    found = compared(replace(computed(), searched=frozenset({"u"})), TABLE, TABLE.assign(u=TABLE["u"] + off), tmp_path)
+    assert found["verdict"] == verdict
+
+
 def test_tables_of_different_sizes_are_not_compared(tmp_path):
     found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, 10))
     assert found["verdict"] == "unknown"
