@@ -22,14 +22,16 @@ from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
+CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy
+LEFT_OUT = (None, ())
 ONLY_UNDER = {
     RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
-    RecoveryMode.PARTIALLY_ACTIVE: ("replication_ratio", "replication_planner", "trim_every_s", "adapt_every_s"),
+    RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "trim_every_s"),
 }
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "spare_lines"),
     *("planner", "planner_limit_s", "capacity", "cpu_limit"),
-    *("replication_ratio", "replication_planner", "trim_every_s", "adapt_every_s"),
+    *(*CHOOSING, "copied", "trim_every_s"),
     *("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"),
     *("store", "store_endpoint"),
 )
@@ -109,8 +111,11 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         )
     for only, fields in ONLY_UNDER.items():
         for name in fields:
-            if mode is not only and (value := getattr(engine, name)) is not None:
+            if mode is not only and (value := getattr(engine, name)) not in LEFT_OUT:
                 raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {only}")
+    for name in CHOOSING:
+        if engine.copied and (value := getattr(engine, name)) is not None:
+            raise Misfit(f"engine.{name}", str(value), "left out with engine.copied, which says what has a copy")
     if engine.spare_lines is not None and engine.protocol_run is not ProtocolName.COORDINATED:
         raise Misfit("engine.spare_lines", engine.spare_lines, "left out unless engine.protocol is coordinated")
     if engine.standby_run >= cores:
@@ -169,7 +174,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         allowed = f"{names(OF_STRUCTURED_STREAMING)} with engine structured-streaming"
         raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     for name in OF_THE_TESTBED:
-        if (value := getattr(engine, name)) is not None:
+        if (value := getattr(engine, name)) not in LEFT_OUT:
             raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")
     if engine.trigger is TriggerMode.REAL_TIME:
         _check_real_time(engine, workload, cores, saturating=saturating)

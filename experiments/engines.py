@@ -126,6 +126,13 @@ class EngineSpec(Spec):
         ReplicationPlanner | None,
         Field(description="dataflow, recovery partially-active: planner that chooses the copies; structure-aware"),
     ] = None
+    copied: Annotated[
+        tuple[str, ...],
+        Field(
+            description="dataflow, recovery partially-active: the partitions that have a copy, such as [window-1.0,"
+            " out.0]; what the planner chooses"
+        ),
+    ] = ()
     trim_every_s: Annotated[
         Positive | None,
         Field(

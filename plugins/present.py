@@ -52,6 +52,7 @@ class ShownRecommendation:
     option: str | None
     undecided: str | None
     partitions: str | None
+    copies_option: str | None
     models: list[str]
 
 
@@ -60,7 +61,7 @@ def recommended(run: Run) -> ShownRecommendation | None:
     found = views.recommendation_of(run)
     if found is None:
         return None
-    told = views.option(found), views.undecided(found), views.partitions(found)
+    told = views.option(found), views.undecided(found), views.partitions(found), views.copies_option(found)
     return ShownRecommendation(views.rows(found), *told, views.models(found))
 
 

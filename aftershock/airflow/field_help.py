@@ -73,6 +73,8 @@ _ENGINE = {
     " Raise it for shorter outages, with recovery *partially-active* and standby slots for the copies.",
     "engine.replication_planner": "Decides which partitions have a copy. Change it to compare planners, with recovery"
     " *partially-active*.",
+    "engine.copied": "These partitions have a copy, as a list such as *[window-1.0, out.0]*. Set it to follow the"
+    " advice of a run, with recovery *partially-active*.",
     "engine.trim_every_s": "A sink's copy drops output that its primary has published, this often. Raise it to send"
     " fewer messages, lower it to hold less output, with recovery *partially-active*.",
     "engine.adapt_every_s": "The coordinator chooses the partitions with a copy again this often, by the rates of"

@@ -26,6 +26,7 @@ from results.summary.findings import table_or_empty, the_run
 
 if TYPE_CHECKING:
     from testbed.core.layout import Layout
+    from testbed.recovery.partially_active import PartiallyActive
 
 MODELS = {
     "copies": "ppa, definition 2: the plan of {planner} for {budget} copies under the output rates that were measured",
@@ -70,13 +71,14 @@ def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
     experiment = as_it_recovered(spec.validate(store.read_json(run.experiment_path)), the_run(run))
     layout, topology = _weighed(run, experiment)
     engine, count = experiment.engine, len(topology.tasks)
+    had = _copies_had(engine)
     if budget is None:
-        budget = round((engine.replication_ratio_run or REPLICATION_RATIO) * count)
+        budget = had.budget(layout) or round(REPLICATION_RATIO * count)
     elif not 0 <= budget <= count:
         raise BadInput("--budget", budget, f"0 to {count}, the partitions of the dataflow")
     planner = engine.replication_planner_run.value
     plan = PLANNERS[planner](topology, budget).replicated
-    now = topology.mask(_copied_from_the_start(layout, engine))
+    now = topology.mask(layout.partitions[number].name for number in had.copied(layout))
     return CopiesAdvice(
         planner,
         budget,
@@ -113,9 +115,8 @@ def _require_copies(engine: EngineSpec) -> None:
         raise BadInput("engine.protocol", protocol, why)
 
 
-def _copied_from_the_start(layout: Layout, engine: EngineSpec) -> list[str]:
-    """The partitions that had a copy when the run began."""
+def _copies_had(engine: EngineSpec) -> PartiallyActive:
+    """What decided which partitions had a copy when the run began."""
     from testbed.recovery.partially_active import PartiallyActive
 
-    plan = PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value).copied(layout)
-    return [layout.partitions[number].name for number in sorted(plan)]
+    return PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value, named=engine.copied)

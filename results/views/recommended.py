@@ -58,6 +58,13 @@ def partitions(found: Advised) -> str | None:
     return f"Copy {', '.join(found.copies.partitions) or 'nothing'}."
 
 
+def copies_option(found: Advised) -> str | None:
+    """The options with which the next run has these copies; None without advice on copies."""
+    if found.copies is None or not found.copies.partitions:
+        return None
+    return f"--set engine.recovery=partially-active --set 'engine.copied=[{', '.join(found.copies.partitions)}]'"
+
+
 def models(found: Advised) -> list[str]:
     """The model behind each row."""
     return [f"{name.replace('_', ' ')}: {text}" for name, text in found.models.items()]
@@ -67,7 +74,8 @@ def recommended(found: Advised) -> str:
     """For a terminal, of at most 92 columns."""
     lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % between"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
-    told = [each for each in (option(found) or undecided(found), partitions(found)) if each is not None]
+    advice = (option(found) or undecided(found), partitions(found), copies_option(found))
+    told = [each for each in advice if each is not None]
     said = (
         line
         for each in [*told, "", *models(found)]

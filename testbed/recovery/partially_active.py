@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,12 +19,17 @@ class PartiallyActive(Passive):
 
     ratio     the share of partitions that have a copy, rounded to whole partitions; the planner may find use for fewer
     planner   what chooses them (`models/replication`)
+    named     the partitions that have a copy, in place of a ratio and a planner; none: the planner chooses
     """
 
     name = "partially-active"
 
     def __init__(
-        self, ratio: float = 0.0, planner: str = "structure-aware", rates: Mapping[str, float] | None = None
+        self,
+        ratio: float = 0.0,
+        planner: str = "structure-aware",
+        rates: Mapping[str, float] | None = None,
+        named: Sequence[str] = (),
     ) -> None:
         """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
         from models.replication.planners import PLANNERS  # here, since slots wait for what they import
@@ -35,6 +40,7 @@ class PartiallyActive(Passive):
             raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
         self._ratio, self._rates = ratio, rates
         self._planner, self._plan = planner, PLANNERS[planner]
+        self._named = named
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
@@ -44,10 +50,15 @@ class PartiallyActive(Passive):
 
     def budget(self, layout: Layout) -> int:
         """How many partitions may have a copy."""
+        if self._named:
+            return len(set(self._named))
         return round(self._ratio * len(layout.partitions))
 
     def copied(self, layout: Layout) -> frozenset[int]:
-        """The plan; raises `BadInput` if the planner finds none."""
+        """The plan; raises `BadInput` if the planner finds none, and for a name that no partition has."""
+        numbers = {each.name: each.number for each in layout.partitions}
+        if self._named:
+            return frozenset(_number(name, numbers) for name in self._named)
         budget = self.budget(layout)
         if budget == len(layout.partitions):
             return frozenset(range(budget))
@@ -58,8 +69,13 @@ class PartiallyActive(Passive):
         if not replicated.any():
             allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"
             raise BadInput("replication_ratio", self._ratio, allowed)
-        numbers = {each.name: each.number for each in layout.partitions}
         return frozenset(numbers[topology.tasks[at]] for at in np.flatnonzero(replicated))
+
+
+def _number(name: str, numbers: Mapping[str, int]) -> int:
+    if name not in numbers:
+        raise BadInput("copied", name, f"partitions of the dataflow: {', '.join(numbers)}")
+    return numbers[name]
 
 
 def standby_needed(layout: Layout, slots: int, copies: int) -> int:

@@ -91,6 +91,7 @@ class Job(TypedJson):
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     replication_ratio       of `partially-active`: the share of partitions that have an active copy
     replication_planner     and what chooses them (`models/replication`)
+    copied                  the partitions that have a copy, in place of ratio and planner; none: the planner chooses
     trim_every_s            how often a sink's copy drops output that its primary has published [s]
     adapt_every_s           how often the partitions with a copy are chosen anew, by measured rates; None: never
     standby_hosts           the addresses of hosts whose slots all stand by at the start
@@ -123,6 +124,7 @@ class Job(TypedJson):
     standby: int = 0
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
+    copied: tuple[str, ...] = ()
     trim_every_s: float = 1.0
     adapt_every_s: float | None = None
     standby_hosts: tuple[str, ...] = ()
@@ -190,7 +192,7 @@ class Job(TypedJson):
     def _require_standby(self, layout: Layout, copies: int) -> None:
         needed = standby_needed(layout, self.slots, copies)
         if self.standby < needed:
-            allowed = f"{needed} or more: so many slots take the copies of ratio {self.replication_ratio:g}"
+            allowed = f"{needed} or more: so many slots take {copies} copies"
             raise BadInput("standby", self.standby, allowed)
 
     @property
@@ -206,7 +208,7 @@ class Job(TypedJson):
     def brought_back_by(self) -> RecoveryStrategy:
         """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
-            return PartiallyActive(self.replication_ratio, self.replication_planner)
+            return PartiallyActive(self.replication_ratio, self.replication_planner, named=self.copied)
         if self.strategy is Blocking:
             return Blocking(by_room=self.parallelism < self.slots)
         if self.strategy is QueryCentric:

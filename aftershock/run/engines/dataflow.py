@@ -161,6 +161,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         capacity=engine.capacity,
         replication_ratio=engine.replication_ratio_run,
         replication_planner=engine.replication_planner_run.value,
+        copied=engine.copied,
         trim_every_s=engine.trim_every_run_s,
         adapt_every_s=engine.adapt_every_s,
         cpu_limit=engine.cpu_limit,

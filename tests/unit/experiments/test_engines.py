@@ -147,6 +147,11 @@ def test_the_testbed_has_defaults_of_its_own():
             "left out with selectivity 1",
         ),
         (f"engine={COPIED}, replication_ratio: 1.5}}", "engine.replication_ratio", "1 or less"),
+        ("engine.copied=[out.0]", "engine.copied", "left out unless engine.recovery is partially-active"),
+        *(
+            (f"engine={COPIED}, copied: [out.0], {name}: {value}}}", f"engine.{name}", "left out with engine.copied")
+            for name, value in (("replication_ratio", 0.5), ("replication_planner", "dp"), ("adapt_every_s", 5))
+        ),
         (f"engine={COPIED}, replication_ratio: -0.5}}", "engine.replication_ratio", "0 or more"),
         (
             f"engine={COPIED}, replication_planner: best}}",

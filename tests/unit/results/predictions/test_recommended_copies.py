@@ -1,8 +1,12 @@
 """Which partitions a run advises to copy, by rates that can be weighed by hand."""
 
+import json
+import shlex
+
 import pandas as pd
 import pytest
 
+from experiments import spec
 from experiments.errors import BadInput
 from results.predictions.advised import advise
 from results.predictions.recommended_copies import recommend_copies
@@ -83,6 +87,23 @@ def test_a_run_whose_interval_is_not_known_advises_copies_all_the_same(tmp_path)
     assert "Copy requests." in text
     assert "checkpoint interval" not in text
     assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def test_a_run_that_follows_the_advice_has_these_copies_and_the_promised_fidelity(tmp_path):
+    """The options are pasted as they stand on the terminal, over two lines."""
+    found = advise(made(tmp_path / "one", engine={"replication_ratio": 0.625}), 5)
+    text = recommended(found)
+    pasted = shlex.split(text[text.index("--set engine.recovery") :].split("\n\n")[0])
+    engine = ENGINE | {"replication_ratio": None}
+    fields = ["workload={name: window-tree, parallelism: [4, 2, 1]}", f"engine={json.dumps(engine)}"]
+    cluster = ["cluster.workers=4", "cluster.worker_cores=1"]
+    followed = spec.load("ppa-partially-active", [*fields, *cluster, *(each for each in pasted if each != "--set")])
+    assert set(followed.engine.copied) == set(found.copies.partitions)
+    then = recommend_copies(
+        made(tmp_path / "two", engine={"replication_ratio": None, "copied": followed.engine.copied})
+    )
+    assert (then.copied_now, then.budget) == (5, 5)
+    assert then.fidelity_now == pytest.approx(found.copies.fidelity)
 
 
 def test_fidelity_is_no_accuracy_where_many_records_make_up_a_result(tmp_path):

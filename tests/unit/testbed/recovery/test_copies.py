@@ -188,6 +188,15 @@ BAD = [
 ]
 
 
+def test_partitions_that_are_named_have_a_copy_and_no_others():
+    layout = chain(0, 0, 0)
+    strategy = PartiallyActive(named=("b.0", "c.0", "c.0"))
+    assert {layout.partitions[number].name for number in strategy.copied(layout)} == {"b.0", "c.0"}
+    assert strategy.budget(layout) == 2
+    with pytest.raises(BadInput, match=r"copied.*b.9.*partitions of the dataflow: a.0, b.0, c.0"):
+        PartiallyActive(named=("c.0", "b.9")).copied(layout)
+
+
 @pytest.mark.parametrize(("given", "field"), BAD)
 def test_a_plan_that_cannot_be_is_refused(given, field):
     with pytest.raises(BadInput, match=field):
