@@ -25,8 +25,10 @@ SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchD
 CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy
 LEFT_OUT = (None, ())
 ONLY_UNDER = {
-    RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
-    RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "trim_every_s"),
+    "planner": (RecoveryMode.QUERY_CENTRIC,),
+    "cpu_limit": (RecoveryMode.QUERY_CENTRIC,),
+    "capacity": (RecoveryMode.QUERY_CENTRIC, RecoveryMode.PARTIALLY_ACTIVE),
+    **dict.fromkeys((*CHOOSING, "copied", "trim_every_s"), (RecoveryMode.PARTIALLY_ACTIVE,)),
 }
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "spare_lines"),
@@ -109,10 +111,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         raise Misfit(
             "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
         )
-    for only, fields in ONLY_UNDER.items():
-        for name in fields:
-            if mode is not only and (value := getattr(engine, name)) not in LEFT_OUT:
-                raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {only}")
+    for name, modes in ONLY_UNDER.items():
+        if mode not in modes and (value := getattr(engine, name)) not in LEFT_OUT:
+            raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {names(modes)}")
     for name in CHOOSING:
         if engine.copied and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine.copied, which says what has a copy")

@@ -113,7 +113,11 @@ class EngineSpec(Spec):
     capacity: Annotated[
         int | None,
         Field(
-            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
+            ge=1,
+            le=1000,
+            description="dataflow, recovery query-centric: partitions that a slot takes; an even share. Recovery"
+            " partially-active: partitions that a standby slot takes, its copies among them; as many as the largest"
+            " slot has, beside its copies",
         ),
     ] = None
     replication_ratio: Annotated[

@@ -80,7 +80,7 @@ _ENGINE = {
     "engine.adapt_every_s": "The coordinator chooses the partitions with a copy again this often, by the rates of"
     " that time. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
     "engine.capacity": "A slot takes at most this many partitions. Lower it to see recovery while room is scarce, with"
-    " recovery *query-centric*.",
+    " recovery *query-centric* or, of standby slots and with their copies, *partially-active*.",
     "engine.spare_lines": "Protocol *coordinated* keeps this many older recovery lines. Raise it if a store may"
     " lose objects; at 0, output appears soonest.",
     "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log. Set it to bound"

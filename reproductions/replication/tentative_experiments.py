@@ -90,6 +90,7 @@ def _experiment(query: Query, planner: ReplicationPlanner, standby: int) -> Expe
             "replication_planner": planner,
             "replication_ratio": standby * ROOM / PARTITIONS[query],
             "standby": standby,
+            "capacity": ROOM,
             "tentative": True,
             "checkpoint_interval_s": INTERVAL_S,
             "partitions": SOURCES[query],

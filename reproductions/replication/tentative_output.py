@@ -1,7 +1,8 @@
 """`ppa`, figures 12 and 13: what the two metrics say of a plan, and what its tentative output is worth.
 
 Accuracy is that of all windows together in which the same partitions were absent from beginning to end. It is 0 of a
-run without tentative output whose copies ran when the hosts were killed.
+run without tentative output. A run counts if the copies of its plan ran when the hosts were killed, and if nothing else
+was up before the hosts were back.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
 from reproductions.plants import put_in_rows, scaled_rows
 from reproductions.replication.tentative_experiments import (
+    HEAL_AFTER_S,
     SINGLE_TASKS,
     WHOLE_TREES,
     Query,
@@ -60,12 +62,13 @@ def facts(cell: Cell) -> Row:
 def accuracies(cell: Cell) -> Iterator[Row]:
     """The accuracy of the run, with the number of windows that it is from.
 
-    Nothing of a run without tentative output whose copies were not there: it says nothing of the plan.
+    Nothing of a run in which other partitions were absent than the plan leaves out: it says nothing of the plan.
     """
+    if not (_copies_ran(cell) and _others_stayed_away(cell)):
+        return
     rows = cell.table("tentative")
     if rows.empty:
-        if _copies_ran(cell):
-            yield {"accuracy": 0.0, "windows": 0}
+        yield {"accuracy": 0.0, "windows": 0}
         return
     steady = rows[rows["throughout"] & (rows["exact"] > 0)]
     if len(steady):
@@ -92,6 +95,14 @@ def _copies_ran(cell: Cell) -> bool:
     running = set(reports.loc[before_ns.between(0, SEEN_NS), "partition"])
     topology, replicated = _planned(cell.experiment)
     return running.issuperset(topology.tasks[at] for at in np.flatnonzero(replicated))
+
+
+def _others_stayed_away(cell: Cell) -> bool:
+    """Whether no partition without a copy was brought back before the hosts were."""
+    found = cell.table("partition_recoveries")
+    others = found[found["how"] != "promoted"]
+    down_ns = others["ready_ns"] - others["death_ns"]
+    return len(others) > 0 and bool((down_ns >= HEAL_AFTER_S * 10**9).all())
 
 
 def _medians(table: pd.DataFrame, planner: ReplicationPlanner, *queries: Query) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 
@@ -37,8 +38,8 @@ class PartitionOutage:
 def partition_outages(journal: Iterable[Event]) -> list[PartitionOutage]:
     """Who was absent when; two that follow each other differ. The last one may have no end."""
     told = [event for event in journal if isinstance(event, PartitionsAbsent)]
-    ends: list[float] = [*(event.at_ns for event in told[1:]), math.inf]
-    spans = (PartitionOutage(event.at_ns, end, event.partitions) for event, end in zip(told, ends, strict=True))
+    followed = pairwise([*told, None])
+    spans = (PartitionOutage(each.at_ns, then.at_ns if then else math.inf, each.partitions) for each, then in followed)
     return [each for each in spans if each.partitions]
 
 

@@ -81,7 +81,7 @@ class Coordinator:
             raise BadInput("tentative", tentative, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch, protocol.begins_anew)
-        self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts))
+        self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts), self._strategy.capacity)
         self._layout, self._protocol = layout, protocol
         self._outbox = Outbox(self.placement)
         self._line_orders = LineOrders(layout, self.history)
@@ -94,7 +94,7 @@ class Coordinator:
             self.history.go_on_from(record.history)
             self._rounds.number = self.history.last
         self._absent_partitions = AbsentPartitions(layout) if tentative else None
-        self.copies = Copies(layout, self._strategy.copied(layout), slots)
+        self.copies = Copies(layout, self._strategy.copied(layout), self.placement.room)
         shared = self.history, self.placement, self._down, self._outbox.effects
         self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
@@ -125,7 +125,7 @@ class Coordinator:
 
     def on_joined(self, worker: str, host: str = "", domains: Iterable[str] = ()) -> None:
         """A worker comes; its host and failure domains are empty if they are not known."""
-        self.placement.join(Worker(worker, host, frozenset(domains)))
+        self.placement.join(Worker(worker, host, frozenset(domains)), self.copies.by_worker(frozenset()))
         self._restore_what_can_be()
         self._make_copies()
 
@@ -138,7 +138,7 @@ class Coordinator:
             self.placement.move(number, self.copies.of[number].worker)
         lost -= promoted
         self._copying.drop(lost)
-        self.placement.fill()
+        self.placement.fill(self.copies.by_worker(promoted))
         if not lost and not promoted:
             return
         new = tuple(sorted(lost - self._down))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from testbed.core.layout import PartitionLayout
+
+NO_COPIES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,26 @@ class Placement:
     hosts     the name of the worker in each seat that is taken
     spare     those without a seat, in the order in which they came
     moved     the seats of the partitions that are not in their slot
-    room      how many partitions a worker beyond the slots hosts before it takes no more: as many as the largest slot
+    room      how many partitions a worker beyond the slots hosts before it takes no more
     """
 
     def __init__(
-        self, partitions: tuple[PartitionLayout, ...], slots: int, standby_hosts: frozenset[str] = frozenset()
+        self,
+        partitions: tuple[PartitionLayout, ...],
+        slots: int,
+        standby_hosts: frozenset[str] = frozenset(),
+        capacity: int | None = None,
     ) -> None:
-        """`standby_hosts`: workers there take no slot before every slot has been taken once."""
-        self.slots = slots
+        """`standby_hosts`: workers there take no slot before every slot has been taken once; `capacity`: as of
+        `RecoveryStrategy`."""
+        self.slots, self._capacity = slots, capacity
         self._standby_hosts, self._begun = standby_hosts, False
         self.workers: dict[str, Worker] = {}
         self.hosts: dict[int, str] = {}
         self.spare: list[str] = []
         self.moved: dict[int, int] = {}
         self._slot_of = {each.number: each.slot(slots) for each in partitions}
-        self.room = max(Counter(self._slot_of.values()).values())
+        self.room = capacity or max(Counter(self._slot_of.values()).values())
 
     @property
     def placed(self) -> frozenset[int]:
@@ -77,11 +85,11 @@ class Placement:
         """What a worker hosts."""
         return frozenset(number for number in self._slot_of if self.worker_of(number) == worker)
 
-    def join(self, worker: Worker) -> None:
-        """A worker comes; it takes a slot that is free."""
+    def join(self, worker: Worker, copies: Mapping[str, int] = NO_COPIES) -> None:
+        """A worker comes; it takes a slot that is free. `copies`: as of `fill`."""
         self.workers[worker.name] = worker
         self.spare.append(worker.name)
-        self.fill()
+        self.fill(copies)
 
     def lose(self, worker: str) -> frozenset[int]:
         """The worker is gone; returns the partitions that it had. Its seat is free until the next `fill`."""
@@ -109,16 +117,19 @@ class Placement:
             self.spare.remove(worker)
         return found
 
-    def fill(self) -> None:
+    def fill(self, copies: Mapping[str, int] = NO_COPIES) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        one by one to the worker with the most room, as long as one has room: the others wait."""
+        one by one to the worker with the most room, as long as one has room: the others wait.
+
+        copies   by worker, of how many partitions it has a copy; they take room if there is a capacity
+        """
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             worker = next(self._free(), None)
             if worker is not None:
                 self.spare.remove(worker)
                 self.hosts[slot] = worker
             else:
-                self._spread(slot)
+                self._spread(slot, {} if self._capacity is None else copies)
         self._begun |= all(slot in self.hosts for slot in range(self.slots))
 
     def _free(self) -> Iterator[str]:
@@ -127,18 +138,19 @@ class Placement:
             if self._begun or self.workers[name].host not in self._standby_hosts:
                 yield name
 
-    def _spread(self, slot: int) -> None:
-        room = self._room()
+    def _spread(self, slot: int, copies: Mapping[str, int]) -> None:
+        room = self._room(copies)
         for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
             seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))
             if free > 0:
                 self.moved[number] = seat
                 room[seat] -= 1
 
-    def _room(self) -> Counter[int]:
+    def _room(self, copies: Mapping[str, int]) -> Counter[int]:
         """How many more partitions the workers in the seats take: beyond the slots up to `room`, in a slot as many as
         the slot has elsewhere."""
         elsewhere = Counter(self._slot_of[number] for number in self.moved)
-        room = Counter({seat: self.room if seat >= self.slots else elsewhere[seat] for seat in sorted(self.hosts)})
+        beyond = {seat: self.room - copies.get(name, 0) for seat, name in self.hosts.items()}
+        room = Counter({n: beyond[n] if n >= self.slots else elsewhere[n] for n in sorted(self.hosts)})
         room.subtract(seat for seat in self.moved.values() if seat in room)
         return room

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.errors import BadInput
-from testbed.core.copies import largest_slot
 from testbed.core.layout import Layout
+from testbed.core.placement import Placement
 from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
 from testbed.topology import even_rates, topology_of
@@ -30,6 +30,7 @@ class PartiallyActive(Passive):
         planner: str = "structure-aware",
         rates: Mapping[str, float] | None = None,
         named: Sequence[str] = (),
+        capacity: int | None = None,
     ) -> None:
         """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
         from models.replication.planners import PLANNERS  # here, since slots wait for what they import
@@ -40,7 +41,7 @@ class PartiallyActive(Passive):
             raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
         self._ratio, self._rates = ratio, rates
         self._planner, self._plan = planner, PLANNERS[planner]
-        self._named = named
+        self._named, self.capacity = named, capacity
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
@@ -78,6 +79,6 @@ def _number(name: str, numbers: Mapping[str, int]) -> int:
     return numbers[name]
 
 
-def standby_needed(layout: Layout, slots: int, copies: int) -> int:
-    """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
-    return -(-copies // largest_slot(layout, slots))
+def standby_needed(layout: Layout, slots: int, copies: int, capacity: int | None) -> int:
+    """How many workers so many copies take: each has room for `capacity` of them, or as many as the largest slot."""
+    return -(-copies // Placement(layout.partitions, slots, capacity=capacity).room)

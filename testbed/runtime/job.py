@@ -98,9 +98,10 @@ class Job(TypedJson):
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
-    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    planner                 of recovery query-centric: `testbed.recovery.query_centric`
     planner_limit_s         and
     cpu_limit               its limit_s and cores
+    capacity                and its capacity, or that of `partially-active`
     spare_lines             so many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
@@ -190,7 +191,7 @@ class Job(TypedJson):
         return strategy.budget(layout)
 
     def _require_standby(self, layout: Layout, copies: int) -> None:
-        needed = standby_needed(layout, self.slots, copies)
+        needed = standby_needed(layout, self.slots, copies, self.capacity)
         if self.standby < needed:
             allowed = f"{needed} or more: so many slots take {copies} copies"
             raise BadInput("standby", self.standby, allowed)
@@ -208,7 +209,9 @@ class Job(TypedJson):
     def brought_back_by(self) -> RecoveryStrategy:
         """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
-            return PartiallyActive(self.replication_ratio, self.replication_planner, named=self.copied)
+            return PartiallyActive(
+                self.replication_ratio, self.replication_planner, named=self.copied, capacity=self.capacity
+            )
         if self.strategy is Blocking:
             return Blocking(by_room=self.parallelism < self.slots)
         if self.strategy is QueryCentric:

@@ -18,7 +18,6 @@ from reproductions.replication.tentative_output import accuracies
 from reproductions.replication.tentative_output import facts as quality_facts
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
-from testbed.core.copies import largest_slot
 from testbed.experiment_layout import layout_of
 from testbed.recovery.partially_active import PartiallyActive
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
@@ -35,6 +34,7 @@ CHECKS = [
 ACTIVE_S = 0.05
 FAULT = {"fault": 0, "kind": "kill", "targets": "worker-1", "outcome": "injected"}
 FELT: Tables = {"faults": [FAULT], "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}]}
+AWAY_S = 40.0  # until the hosts of figures 12 and 13 are back
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def home(tmp_path, monkeypatch):
 def recovered(partition: str, how: str, took_s: float | None) -> dict[str, object]:
     notice_ns = ns(KILL_AT_S + 1)
     reached_ns = None if took_s is None else notice_ns + round(took_s * 1e9)
-    moments = {"death_ns": ns(KILL_AT_S), "notice_ns": notice_ns, "reached_ns": reached_ns}
+    moments = {"death_ns": ns(KILL_AT_S), "notice_ns": notice_ns, "ready_ns": reached_ns, "reached_ns": reached_ns}
     return {"fault": 0, "epoch": 2, "partition": partition, "how": how} | moments
 
 
@@ -53,7 +53,7 @@ def paper(experiment: Experiment) -> Tables:
     """Copies take over at once; what is restored takes as long as there is to replay; fidelity tells the accuracy."""
     if experiment.engine.tentative_run:
         reports = copies(experiment, KILL_AT_S - 1)
-        return {"tentative": tentative(experiment, accuracy_in_paper(experiment)), "copies": reports, **FELT}
+        return {"tentative": tentative(experiment, accuracy_in_paper(experiment)), "copies": reports, **away()}
     engine, mode = experiment.engine, mode_of(experiment)
     if not experiment.fault_spec.events:
         return {"runs": facts(experiment, checkpoint_cpu_share=0.5 / engine.checkpoint_interval_s)}
@@ -66,6 +66,12 @@ def paper(experiment: Experiment) -> Tables:
         Mode.STORM: [recovered("O1.0", "restored", 8.0), recovered("O3.0", "rolled-back", 99.0)],
     }
     return {"partition_recoveries": rows[mode], **FELT}
+
+
+def away(took_s: float = AWAY_S) -> Tables:
+    """Nothing but copies was up before the hosts were."""
+    lost = [recovered("O1.0", "promoted", ACTIVE_S), recovered("O2.0", "restored", took_s)]
+    return {"partition_recoveries": lost, **FELT}
 
 
 def accuracy_in_paper(experiment: Experiment) -> float:
@@ -143,15 +149,39 @@ def test_what_was_rolled_back_or_lost_to_no_fault_does_not_count():
 def test_only_windows_that_lacked_the_same_throughout_have_an_accuracy():
     experiment = by_metric(1)[0]
     rows = tentative(experiment, 0.25)
-    (found,) = accuracies(Cell(experiment, put_run(experiment, {"tentative": rows, **FELT})))
+    (found,) = accuracies(
+        Cell(
+            experiment, put_run(experiment, {"tentative": rows, "copies": copies(experiment, KILL_AT_S - 1), **away()})
+        )
+    )
     assert found == {"accuracy": 0.25, "windows": 10}
     late = [row | {"throughout": False} for row in rows]
-    assert list(accuracies(Cell(experiment, put_run(experiment, {"tentative": late, **FELT}, 10**18)))) == []
+    assert (
+        list(
+            accuracies(
+                Cell(
+                    experiment,
+                    put_run(
+                        experiment, {"tentative": late, "copies": copies(experiment, KILL_AT_S - 1), **away()}, 10**18
+                    ),
+                )
+            )
+        )
+        == []
+    )
 
 
 def test_without_tentative_output_there_is_no_accuracy_if_the_copies_ran():
     (found,) = accuracies(silent(by_metric(1)[0], copies_at_s=[KILL_AT_S - 1]))
     assert found == {"accuracy": 0.0, "windows": 0}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["tentative", "silent"])
+def test_a_run_in_which_others_were_up_at_once_says_nothing_of_the_plan(told):
+    experiment = by_metric(1)[0]
+    rows = tentative(experiment, 0.25) if told else []
+    ran = {"tentative": rows, "copies": copies(experiment, KILL_AT_S - 1)}
+    assert list(accuracies(Cell(experiment, put_run(experiment, ran | away(took_s=0.3))))) == []
 
 
 @pytest.mark.parametrize("at_s", [[], [KILL_AT_S - 4], [KILL_AT_S + 1]], ids=["never", "before", "after"])
@@ -162,7 +192,7 @@ def test_without_its_copies_a_silent_run_says_nothing_of_the_plan(at_s):
 def test_one_copy_that_lacks_is_enough():
     experiment = by_metric(1)[0]
     ran = copies(experiment, KILL_AT_S - 1)
-    assert list(accuracies(Cell(experiment, put_run(experiment, {"copies": ran[1:], **FELT})))) == []
+    assert list(accuracies(Cell(experiment, put_run(experiment, {"copies": ran[1:], **away()})))) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +211,7 @@ def test_runs_in_which_no_copies_were_there_make_no_check_pass(id, name):
 def silent(experiment: Experiment, copies_at_s: list[float]) -> Cell:
     """A run without tentative output, whose copies were reported at these times."""
     reports = [row for at_s in copies_at_s for row in copies(experiment, at_s)]
-    return Cell(experiment, put_run(experiment, {"tentative": [], "copies": reports, **FELT}))
+    return Cell(experiment, put_run(experiment, {"tentative": [], "copies": reports, **away()}))
 
 
 def copies(experiment: Experiment, at_s: float) -> list[dict[str, object]]:
@@ -200,6 +230,4 @@ def test_copies_fill_the_room_of_the_hosts_that_stand_by():
     """Otherwise something else is restored there at once."""
     for experiment in by_metric(1):
         engine, layout = experiment.engine, layout_of(experiment)
-        assert round(engine.replication_ratio_run * len(layout.partitions)) == engine.standby_run * largest_slot(
-            layout, 4
-        )
+        assert round(engine.replication_ratio_run * len(layout.partitions)) == engine.standby_run * engine.capacity

@@ -98,6 +98,10 @@ def test_outages_follow_each_other():
     ]
 
 
+def test_where_nobody_was_absent_there_is_no_outage():
+    assert partition_outages([]) == []
+
+
 def test_rates_are_those_from_before_the_first_outage():
     layout = layout_of(TOP_100)
     early = report(

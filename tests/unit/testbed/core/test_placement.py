@@ -69,6 +69,27 @@ def test_a_worker_beyond_the_slots_takes_no_more_than_the_largest_slot_has():
     assert hosts(placement) == ["c", "d", "c"], "it takes the first slot, of which everything has moved"
 
 
+@pytest.mark.parametrize(
+    ("capacity", "copies", "then"),
+    [
+        (None, 2, ["c", None, "c"]),
+        (2, 0, ["c", None, "c"]),
+        (2, 1, [None, None, "c"]),
+        (3, 1, ["c", None, "c"]),
+        (3, 0, ["c", "c", "c"]),
+    ],
+)
+def test_copies_take_room_beyond_the_slots_if_there_is_a_capacity(capacity, copies, then):
+    placement = Placement(chain(0, 1, 0).partitions, slots=2, capacity=capacity)
+    for name in "abc":
+        placement.join(Worker(name))
+    placement.move(2, "c")
+    placement.lose("b")
+    placement.lose("a")
+    placement.fill({"c": copies})
+    assert hosts(placement) == then
+
+
 def test_a_worker_whose_slot_is_partly_elsewhere_takes_what_others_have_no_room_for():
     placement = Placement(diamond(0, 1, 0, 1).partitions, slots=2)
     for name in ("a", "b", "c", "d"):

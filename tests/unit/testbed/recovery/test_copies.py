@@ -40,6 +40,17 @@ def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow):
     assert compared > 100
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(60), 10))
+def test_what_finds_no_room_beside_copies_waits_and_comes_back(seeds):
+    outcomes = []
+    for seed in seeds:
+        outcome = copied("tiny", seed, ratio=0.5, capacity=2).run()
+        assert outcome.published == oracle("tiny"), f"seed {seed}"
+        outcomes.append(outcome)
+    assert sum(each.promoted for each in outcomes)
+    assert sum(each.restored for each in outcomes)
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 @pytest.mark.parametrize("part", parts(12))
