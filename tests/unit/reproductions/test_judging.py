@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,7 +70,8 @@ def test_every_rule_is_tried() -> None:
     [
         (None, "no run of it"),
         (pd.DataFrame({"value": []}), "no run of it"),
-        (pd.DataFrame({"value": ["high", "low"]}), "Invalid comparison between dtype=str and int"),
+        # in the words of pandas, of which 2 and 3 choose others
+        (pd.DataFrame({"value": ["high", "low"]}), r".* between .*\bstr\b.* and .*\bint\b.*"),
     ],
     ids=["no table", "no rows", "no numbers"],
 )
@@ -77,7 +80,8 @@ def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | 
     row = judge(
         holds("it", lambda rows: rows, [between("value", 0, 1)], str, "0 to 1", plant), Computed("it", table, detail)
     )
-    assert (row["verdict"], row["detail"]) == ("unknown", detail)
+    assert row["verdict"] == "unknown"
+    assert re.fullmatch(detail, row["detail"])
 
 
 def test_missing_values_break_a_rule_about_them() -> None:
