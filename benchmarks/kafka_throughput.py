@@ -127,13 +127,13 @@ def fill(cluster: BenchmarkCluster, job: Job, schedule: Schedule, events: int) -
     batch, topic = job.input.batch_records, job.input.topic
     feed: BatchSender | InputSender
     if batch is None:
-        feed, messages = InputSender(broker, topic, records(job.workload, schedule), schedule), events
+        feed = InputSender(broker, topic, records(job.workload, schedule), schedule)
     else:
-        feed, messages = BatchSender(broker, topic, job.workload, schedule, batch), events // batch
+        feed = BatchSender(broker, topic, job.workload, schedule, batch)
     feed.send_until(events)
     feed.finish(120.0)
-    if feed.delivered != messages:
-        raise EnvironmentFailure(f"the broker took {feed.delivered} of {messages} messages", "look at its log")
+    if feed.delivered != events:
+        raise EnvironmentFailure(f"the broker took {feed.delivered} of {events} events", "look at its log")
 
 
 def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, window_s: float) -> Rates:

@@ -55,7 +55,7 @@ from testbed.runtime.kafka_clients import READING, WRITING
 from testbed.runtime.topic_polls import JsonPoll, Place, Poll
 from testbed.runtime.topics import together
 from workloads.inputs import records
-from workloads.nexmark.batches import batches
+from workloads.nexmark.batches import Batches
 from workloads.schedule import Schedule
 
 STAGES = ("poll", "decode", "operator", "split", "protocol", "partition", "frame", "encode", "produce", "commit")
@@ -113,8 +113,8 @@ class Ends:
         producer, schedule = Producer({**self._reach, **WRITING}), Schedule(10**9, 1000.0)
         values = records(spec, schedule)(0, events)
         if batch is not None:
-            made = batches(spec, schedule, batch)
-            values = [made(number)[0] for number in range(events // batch)]
+            made = Batches(spec, schedule, batch)
+            values = [made.messages(number)[0] for number in range(events // batch)]
         for position, value in enumerate(values):
             producer.produce(INPUT, value, partition=0, timestamp=schedule.due_ms(position))
         producer.flush()

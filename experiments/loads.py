@@ -11,6 +11,7 @@ from experiments.parsing import Positive, Spec
 
 FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
+MOST_BATCHED = 2048  # records, of which auctions are the longest: so many of them fit into what Kafka takes, 1 MB
 
 
 class LoadMode(StrEnum):
@@ -47,12 +48,22 @@ class LoadSpec(Spec):
         Positive | None,
         Field(description="mode sustainable: how long lag is watched at a rate; 8 checkpoint intervals, at least 10"),
     ] = None
+    batch_records: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MOST_BATCHED,
+            description="so many records of a partition are one message, as an Arrow batch, which is sent once all of"
+            " them are due; by default each record is a message, as JSON",
+        ),
+    ] = None
 
     @property
     def used(self) -> frozenset[str]:
-        """The fields that this mode looks at."""
+        """The fields that this mode looks at. Without batches the input is what it was before there were any."""
         few = {LoadMode.SATURATING: {"mode"}, LoadMode.RATE: {"mode", "rate"}}
-        return frozenset(few.get(self.mode, type(self).model_fields))
+        of_the_mode = few.get(self.mode, set(type(self).model_fields) - {"batch_records"})
+        return frozenset(of_the_mode | ({"batch_records"} if self.batch_records else set()))
 
     def probe_run_s(self, checkpoint_interval_s: float) -> float:
         """For how long lag is watched, given or by default [s]."""

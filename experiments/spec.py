@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from experiments import documents
+from experiments.batch_misfits import check_batches
 from experiments.documents import DocumentKind
 from experiments.engine_misfits import check_engine
 from experiments.engines import EngineName, EngineSpec, ProtocolName, TriggerMode
@@ -175,6 +176,7 @@ class Experiment(Spec):
         kinds = sorted(self.faults.kinds) if self.faults.can_fail else []
         saturating = self.load.mode is LoadMode.SATURATING
         check_engine(self.engine, self.workload, self.cores, kinds, saturating=saturating)
+        check_batches(self.load, self.engine, self.workload)
         return self
 
     @model_validator(mode="after")

@@ -16,22 +16,23 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeAlias, cast
 
 from confluent_kafka import Producer
 
+from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
+from workloads.batch_sender import BatchSender
 from workloads.inputs import Input, Keys, TopicStream, sources
 from workloads.load_config import LoadConfig
+from workloads.producing import SETTINGS
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
 MOST_AT_ONCE = 50_000  # records of a feed until schedule and signals are looked at: some tenths of a second
 POLL_EVERY = 5000  # records between two looks at the broker's answers
-SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "all"}
-# When the broker dies and comes back, each partition must go on as if nothing had been: nothing twice, nothing swapped.
-SETTINGS |= {"enable.idempotence": True, "reconnect.backoff.max.ms": 500}
 
 
 class InputSender:
@@ -45,6 +46,11 @@ class InputSender:
     def follow(self, stream: TopicStream) -> None:
         """Go on with the same input under another schedule."""
         self.source, self.schedule, self._keys = stream.values, stream.schedule, stream.keys
+
+    def send_some(self, position: int, most: int) -> bool:
+        """Send records before `position` that were not sent yet, at most so many; returns whether there are more."""
+        self.send_until(min(position, self.sent + most))
+        return self.sent < position
 
     def send_until(self, position: int) -> None:
         """Send every record before `position` that was not sent yet."""
@@ -80,6 +86,16 @@ class InputSender:
             self.failed += 1
 
 
+Feed: TypeAlias = InputSender | BatchSender
+
+
+def _feed(config: LoadConfig, stream: TopicStream) -> Feed:
+    if config.batch_records is None:
+        return InputSender(config.broker, stream.topic, stream.values, stream.schedule, stream.keys)
+    spec = cast(NexmarkSpec, config.workload)  # experiments with batches of anything else are refused
+    return BatchSender(config.broker, stream.topic, spec, stream.schedule, config.batch_records)
+
+
 class Generator:
     """Feeds every topic of a workload on the schedule that its configuration has at the moment."""
 
@@ -88,7 +104,7 @@ class Generator:
         self._stamp, config = self._read()
         self._sources, self.schedule = sources(config.workload), config.schedule
         found = [source.under(self.schedule) for source in self._sources]
-        self._feeds = [InputSender(config.broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        self._feeds = [_feed(config, each) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.record(LoadStarted(**asdict(self.schedule)))
 
@@ -113,10 +129,8 @@ class Generator:
         return False
 
     def _send_some(self, until_ns: int) -> bool:
-        due = [feed.schedule.due_count(until_ns) for feed in self._feeds]
-        for feed, count in zip(self._feeds, due, strict=True):
-            feed.send_until(min(count, feed.sent + MOST_AT_ONCE))
-        return any(feed.sent < count for feed, count in zip(self._feeds, due, strict=True))
+        more = [feed.send_some(feed.schedule.due_count(until_ns), MOST_AT_ONCE) for feed in self._feeds]
+        return any(more)
 
     def _follow(self, schedule: Schedule) -> None:
         for feed, source in zip(self._feeds, self._sources, strict=True):

@@ -14,8 +14,12 @@ LOAD_FILE = "generator.json"  # of the gateway's orders
 
 @dataclass(frozen=True)
 class LoadConfig(TypedJson):
-    """Which input goes to which broker, and when."""
+    """Which input goes to which broker, and when.
+
+    batch_records   so many records of a partition are one message, as an Arrow batch: only with NexMark; None: one is
+    """
 
     broker: Broker
     workload: WorkloadSpec
     schedule: Schedule
+    batch_records: int | None = None

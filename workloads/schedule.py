@@ -48,6 +48,10 @@ class Schedule:
         """The same for many positions; equal to `due_ms` of each."""
         return (self.start_ns + (positions / self.rate * 1e9).astype(np.int64)) // NS_PER_MS
 
+    def in_full_batches(self, count: int, batch_records: int) -> int:
+        """How many of the first `count` records are in batches that are full: each partition has so many in one."""
+        return count - count % (batch_records * self.partitions)
+
     def due_count(self, now_ns: int) -> int:
         """How many records are due by `now_ns`."""
         until_ns = now_ns if self.end_ns is None else min(now_ns, self.end_ns)

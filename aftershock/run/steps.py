@@ -191,7 +191,7 @@ def start_load(run_id: str) -> None:
     rate = read_calibration(live.run.raw / CALIBRATION_FILE).load_rate if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
-    config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule)
+    config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule, load.batch_records)
     path = live.orders / LOAD_FILE
     store.write_json(path, config.to_json())
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)

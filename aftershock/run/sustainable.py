@@ -123,6 +123,8 @@ def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule
     ended = schedule.ending(end_ns)
     set_load(live, ended)
     due = ended.due_count(end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
+    if batch_records := live.experiment.load.batch_records:
+        due = ended.in_full_batches(due, batch_records)  # what is left goes out with what the next schedule makes due
     still_s = max(STILL_S, STILL_INTERVALS * live.experiment.engine.checkpoint_interval_s)
     moved_ns, known = end_ns, -1
 

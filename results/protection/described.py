@@ -89,8 +89,9 @@ def _setting(machine: str, experiment: Experiment) -> Setting:
     }
     parts = [named, cluster.model_dump(mode="json"), load.model_dump(mode="json", include=set(load.used)), machine]
     words = [named["name"], named.get("query"), f"depth {named['depth']}" if "depth" in named else None]
+    batches = f", batches of {load.batch_records:,}" if load.batch_records else ""
     hosts = f"{cluster.workers} workers ({cluster.driver})"
-    return Setting(" ".join(filter(None, words)), hosts, texts[load.mode], machine, _digest(parts))
+    return Setting(" ".join(filter(None, words)), hosts, texts[load.mode] + batches, machine, _digest(parts))
 
 
 def _label(row: IndexRow, experiment: Experiment) -> str:

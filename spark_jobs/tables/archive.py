@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
+from experiments.loads import LoadSpec
 from experiments.workload_base import INPUT
 from experiments.workloads import OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
@@ -26,6 +27,7 @@ from journal.events.query import QUERY
 from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
 from spark_jobs.streaming.progress import micro_batches
+from spark_jobs.tables.batched_input import Ends, in_messages, in_records
 from testbed.progress import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
@@ -35,27 +37,29 @@ from workloads.topics import TENTATIVE_OUTPUT
 RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, and log that, thousands of times
 
 
-def committed_offsets(raw: Path, engine: EngineName) -> dict[str, dict[str, int]]:
+def committed_offsets(raw: Path, engine: EngineName) -> Ends:
     """How far the query has read each partition of each topic, by its last committed batch or in the end."""
     journal = raw / "query.jsonl"
     if engine is EngineName.DATAFLOW:
         ends = [event.positions for event in events(journal, TESTBED) if isinstance(event, Finished)]
         return {INPUT: offsets_of_sources(ends[-1])} if ends else {}
     batches = list(micro_batches(events(journal, QUERY)))
-    found: dict[str, dict[str, int]] = {}
+    found: Ends = {}
     for (topic, partition), (_, end) in batches[-1].offsets.items() if batches else ():
         found.setdefault(topic, {})[partition] = end
     return found
 
 
-def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineSpec) -> None:
+def archive(
+    spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineSpec, load: LoadSpec
+) -> None:
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
     ends = {
         topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics
     }
     if not ends:
         raise EnvironmentFailure("the query committed nothing in this run", "see the query's log for why")
-    records = _topics(spark, broker, list(ends), json.dumps(ends))
+    records = _input(spark, broker, ends, load.batch_records)
     due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
     own = workload if isinstance(workload, OwnJobSpec) else None
@@ -69,6 +73,13 @@ def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSp
     if engine.tentative_run:
         tentative = _sink(_topics(spark, broker, [TENTATIVE_OUTPUT], "latest"), f"{SCHEMA}, batch LONG")
         tentative.write.parquet(str(raw / "tentative.parquet"))
+
+
+def _input(spark: SparkSession, broker: Broker, ends: Ends, batch_records: int | None) -> DataFrame:
+    if batch_records is None:
+        return _topics(spark, broker, list(ends), json.dumps(ends))
+    messages = _topics(spark, broker, list(ends), json.dumps(in_messages(ends, batch_records)))
+    return in_records(messages, ends, batch_records)
 
 
 def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:

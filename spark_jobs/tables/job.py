@@ -26,7 +26,7 @@ ORDER_LIMIT_S = 900.0
 def _archive(spark: SparkSession, result: Path, *broker: str) -> None:
     run = Run(result.parent.name, result)
     experiment = Experiment.model_validate_json(run.experiment_path.read_text(encoding="utf-8"))
-    archive(spark, run.raw, Broker(*broker), experiment.workload, experiment.engine)
+    archive(spark, run.raw, Broker(*broker), experiment.workload, experiment.engine, experiment.load)
 
 
 def _build(spark: SparkSession, result: Path) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 from experiments.errors import EnvironmentFailure
+from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.event import Event
 from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
@@ -17,6 +19,7 @@ from journal.writer import Journal
 from spark_jobs.calibration import Calibration
 from testbed.progress import events_read
 from testbed.runtime.job import Job
+from workloads.batch_sender import BatchSender
 from workloads.generator import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -44,20 +47,29 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
         raise ValueError("only a job whose input is in Kafka can be calibrated")
     count, rate = WARM_EVENTS, WARM_RATE
     for topic in (WARM, *FULL):
-        part = _part(job, topic, count, rate)
-        _fill(job.input.broker, part, count)
+        events_in = _in_full_batches(job, count)
+        part = _part(job, topic, events_in, rate)
+        _fill(job.input.broker, part, events_in)
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
         told = list(events(own, TESTBED))
         steps = list(_steps(told))
-        found = _figures(part, count, told, steps)
-        journal.record(PartMeasured(topic, count, found.service_rate, found.overhead_s, found.load_rate))
+        found = _figures(part, events_in, told, steps)
+        journal.record(PartMeasured(topic, events_in, found.service_rate, found.overhead_s, found.load_rate))
         if topic != WARM and (_watched_s(steps) >= LEAST_S or count == MOST_EVENTS):
             break
         rate = found.service_rate
         count = min(MOST_EVENTS, max(WARM_EVENTS, round(rate * FULL_S)) if _is_seen(steps) else MORE * count)
     journal.record(TestbedCalibrated(found.service_rate, found.overhead_s, found.load_rate))
     return found
+
+
+def _in_full_batches(job: Job, count: int) -> int:
+    """So many events, and where they come in batches as many more as fill the last ones."""
+    if job.input.batch_records is None:
+        return count
+    length = job.input.batch_records * job.parallelism
+    return -(-count // length) * length
 
 
 def _part(job: Job, topic: str, events: int, rate: float) -> Job:
@@ -73,11 +85,18 @@ def _part(job: Job, topic: str, events: int, rate: float) -> Job:
 
 def _fill(broker: Broker, job: Job, count: int) -> None:
     schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
-    feed = InputSender(broker, job.input.topic, records(job.workload, schedule), schedule)
+    feed = _feed(broker, job, schedule)
     feed.send_until(count)
     feed.finish()
     if feed.failed:
         raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
+
+
+def _feed(broker: Broker, job: Job, schedule: Schedule) -> InputSender | BatchSender:
+    if job.input.batch_records is None:
+        return InputSender(broker, job.input.topic, records(job.workload, schedule), schedule)
+    spec = cast(NexmarkSpec, job.workload)  # experiments with batches of anything else are refused
+    return BatchSender(broker, job.input.topic, spec, schedule, job.input.batch_records)
 
 
 def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from testbed.runtime.topic_polls import Integers, Place, Poll, Received
-from workloads.nexmark.batches import DUE, KIND, OFFSET
+from workloads.nexmark.batches import OFFSET, read
 
 
 class BatchPoll(Poll):
@@ -54,31 +54,7 @@ class BatchPoll(Poll):
 
     def _read(self, number: int, value: bytes) -> dict[str, pa.RecordBatch]:
         """The events of a message by their kind."""
-        found, reader = dict[str, pa.RecordBatch](), pa.BufferReader(value)
-        try:
-            while reader.tell() < len(value):
-                table = pa.ipc.open_stream(reader).read_all()
-                kind = (table.schema.metadata or {}).get(KIND, b"").decode()
-                found[kind] = pa.concat_batches(table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)])
-        except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
-            raise self.place.unusable(number, f"no Arrow batch: {error}") from None
-        if set(found) != set(self.place.kinds):
-            raise self.place.unusable(number, f"batches of {sorted(found)}, not of {sorted(self.place.kinds)}")
-        self._check_events(number, found)
+        found = read(value, number * self._records, (number + 1) * self._records)
+        if isinstance(found, str):
+            raise self.place.unusable(number, found)
         return found
-
-    def _check_events(self, number: int, found: dict[str, pa.RecordBatch]) -> None:
-        """Every offset that the message is to have is there once, and those of a kind are in order."""
-        for kind, batch in found.items():
-            for name in (OFFSET, DUE):
-                if name not in batch.schema.names or batch.schema.field(name).type != pa.int64():
-                    raise self.place.unusable(number, f"a batch with another schema: {kind} has no {name} of int64")
-                if batch[name].null_count:
-                    raise self.place.unusable(number, f"a batch of {kind} without a value for {name}")
-            if (np.diff(batch[OFFSET].to_numpy()) <= 0).any():
-                raise self.place.unusable(number, f"the offsets of {kind} are not in order")
-        there = np.sort(np.concatenate([batch[OFFSET].to_numpy() for batch in found.values()]))
-        start = number * self._records
-        if not np.array_equal(there, np.arange(start, start + self._records)):
-            told = f"its events are not those of offsets {start} to {start + self._records - 1}, each once"
-            raise self.place.unusable(number, told)

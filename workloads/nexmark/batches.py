@@ -8,50 +8,112 @@ number, so that a reader finds any offset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pyarrow as pa
 
 from experiments.workloads import NexmarkSpec
+from workloads.json_records import values
 from workloads.nexmark.stream import EventStream, events
 from workloads.schedule import NS_PER_MS, Integers, Schedule
 
 KIND, OFFSET, DUE = b"kind", "offset", "at_ns"
 LEFT_OUT = ("position", "date_time")  # what offset and due time tell
 KINDS = ("persons", "auctions", "bids")
+UNREADABLE = (pa.ArrowInvalid, OSError, UnicodeDecodeError)
 
 
-def batches(spec: NexmarkSpec, schedule: Schedule, records: int) -> Callable[[int], list[bytes]]:
-    """The messages with the events at so many offsets of every partition, by their number: one for each partition."""
-    hot = (spec.hot_auctions, spec.hot_bidders, spec.hot_sellers)
-    stream = EventStream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
-    length = records * schedule.partitions
+class Batches:
+    """The messages of a topic, each with the events at `records` offsets of its partition.
 
-    def made(number: int) -> list[bytes]:
-        found = events(stream, number * length, (number + 1) * length)
-        by_kind = {kind: getattr(found, kind) for kind in KINDS}
-        return [message(by_kind, schedule, partition) for partition in range(schedule.partitions)]
+    length   of all partitions together: the events in the messages with the same number
+    """
 
-    return made
+    def __init__(self, spec: NexmarkSpec, schedule: Schedule, records: int) -> None:
+        self._spec, self._partitions, self.length = spec, schedule.partitions, records * schedule.partitions
+        self._streams = [(0, self._stream(schedule))]  # each from a position on
+
+    def follow(self, schedule: Schedule, position: int) -> None:
+        """From this position on, events are due by another schedule."""
+        self._streams.append((position, self._stream(schedule)))
+
+    def messages(self, number: int) -> list[bytes]:
+        """The messages with this number, one for each partition."""
+        start, stop = number * self.length, (number + 1) * self.length
+        until = [first for first, _ in self._streams[1:]] + [stop]
+        spans = [(max(first, start), min(end, stop)) for (first, _), end in zip(self._streams, until, strict=True)]
+        found = [
+            events(stream, *span) for (_, stream), span in zip(self._streams, spans, strict=True) if span[0] < span[1]
+        ]
+        by_kind = {kind: pa.concat_batches([getattr(each, kind) for each in found]) for kind in KINDS}
+        return [message(by_kind, self._partitions, partition) for partition in range(self._partitions)]
+
+    def _stream(self, schedule: Schedule) -> EventStream:
+        hot = (self._spec.hot_auctions, self._spec.hot_bidders, self._spec.hot_sellers)
+        return EventStream(self._spec.stream_seed, schedule, *hot, open_at_most_ms=self._spec.window_ms)
 
 
-def message(kinds: dict[str, pa.RecordBatch], schedule: Schedule, partition: int) -> bytes:
+def message(kinds: dict[str, pa.RecordBatch], partitions: int, partition: int) -> bytes:
     """What goes to this partition of events with their positions."""
     out = pa.BufferOutputStream()
     for kind, batch in kinds.items():
         positions = batch["position"].to_numpy()
-        mine = np.flatnonzero(positions % schedule.partitions == partition)
-        found = _columns(batch.take(pa.array(mine)), positions[mine], schedule, kind)
+        mine = np.flatnonzero(positions % partitions == partition)
+        found = _columns(batch.take(pa.array(mine)), positions[mine] // partitions, kind)
         with pa.ipc.new_stream(out, found.schema) as stream:
             stream.write_batch(found)
     return out.getvalue().to_pybytes()
 
 
-def _columns(batch: pa.RecordBatch, positions: Integers, schedule: Schedule, kind: str) -> pa.RecordBatch:
-    columns = {OFFSET: pa.array(positions // schedule.partitions)}
-    columns[DUE] = pa.array(schedule.all_due_ms(positions) * NS_PER_MS)
+def _columns(batch: pa.RecordBatch, offsets: Integers, kind: str) -> pa.RecordBatch:
+    columns = {OFFSET: pa.array(offsets), DUE: pa.array(batch["date_time"].to_numpy() * NS_PER_MS)}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name not in LEFT_OUT:
             columns[name] = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     return pa.RecordBatch.from_pydict(columns).replace_schema_metadata({KIND: kind.encode()})
+
+
+def read(value: bytes, start: int, stop: int) -> dict[str, pa.RecordBatch] | str:
+    """The events of a message by their kind; or why it is no batch of the events at offsets `start` to before `stop`.
+
+    Each of these offsets must be there once, and those of a kind in order.
+    """
+    found, reader = dict[str, pa.RecordBatch](), pa.BufferReader(value)
+    try:
+        while reader.tell() < len(value):
+            table = pa.ipc.open_stream(reader).read_all()
+            kind = (table.schema.metadata or {}).get(KIND, b"").decode()
+            found[kind] = pa.concat_batches(table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)])
+    except UNREADABLE as error:
+        return f"no Arrow batch: {error}"
+    if set(found) != set(KINDS):
+        return f"batches of {sorted(found)}, not of {sorted(KINDS)}"
+    return _problem(found, start, stop) or found
+
+
+def as_json(found: dict[str, pa.RecordBatch]) -> tuple[Integers, Integers, list[bytes]]:
+    """The events of a message as if each were a message of JSON: offsets, due times [ms] and values, by offset."""
+    offsets, due_ns = (np.concatenate([batch[name].to_numpy() for batch in found.values()]) for name in (OFFSET, DUE))
+    order = offsets.argsort()
+    texts = values({kind.removesuffix("s"): _as_generated(batch) for kind, batch in found.items()})
+    return offsets[order], due_ns[order] // NS_PER_MS, texts
+
+
+def _as_generated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    own = {"position": batch[OFFSET], "date_time": pa.array(batch[DUE].to_numpy() // NS_PER_MS)}
+    others = {name: batch[name] for name in batch.schema.names if name not in (OFFSET, DUE)}
+    return pa.RecordBatch.from_pydict(own | others)
+
+
+def _problem(found: dict[str, pa.RecordBatch], start: int, stop: int) -> str | None:
+    for kind, batch in found.items():
+        for name in (OFFSET, DUE):
+            if name not in batch.schema.names or batch.schema.field(name).type != pa.int64():
+                return f"a batch with another schema: {kind} has no {name} of int64"
+            if batch[name].null_count:
+                return f"a batch of {kind} without a value for {name}"
+        if (np.diff(batch[OFFSET].to_numpy()) <= 0).any():
+            return f"the offsets of {kind} are not in order"
+    there = np.sort(np.concatenate([batch[OFFSET].to_numpy() for batch in found.values()]))
+    if not np.array_equal(there, np.arange(start, stop)):
+        return f"its events are not those of offsets {start} to {stop - 1}, each once"
+    return None

@@ -166,7 +166,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         adapt_every_s=engine.adapt_every_s,
         cpu_limit=engine.cpu_limit,
         parallelism=engine.partitions,
-        input=JobInput(InputKind.KAFKA, None, broker=broker),
+        input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=experiment.load.batch_records),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker),
         store=store,
         store_endpoint=engine.store_endpoint,

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from experiments.engines import EngineName, EngineSpec
+from experiments.loads import LoadSpec
 from experiments.workloads import WordCountSpec
 from infra.broker import Broker
 from infra.cluster import Handle
@@ -132,7 +133,9 @@ class Bench:
 
     def judge(self) -> list[dict[str, int]]:
         """The quality of every closed window, from the archive of the run."""
-        archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth), EngineSpec())
+        archive.archive(
+            self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth), EngineSpec(), LoadSpec()
+        )
         watermark_ms = closed_until_ms(micro_batches(events(self.raw / "query.jsonl", QUERY))) or 0
         final = closed(
             self.sent.workload(self.depth),

@@ -4,6 +4,7 @@ import pytest
 
 from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
+from experiments.loads import LoadSpec
 from experiments.workloads import WordCountSpec
 from journal.events.common import DriverStarted
 from journal.events.query import QueryFailed, QueryReady
@@ -19,7 +20,7 @@ def test_a_query_that_committed_nothing_is_named_in_one_line(tmp_path, events):
     for event in events:
         journal.record(event)
     with pytest.raises(EnvironmentFailure, match=r"^the query committed nothing in this run; see [^\n]*$"):
-        archive(None, tmp_path, "127.0.0.1:1", WordCountSpec(), EngineSpec())
+        archive(None, tmp_path, "127.0.0.1:1", WordCountSpec(), EngineSpec(), LoadSpec())
     assert list(tmp_path.iterdir()) == [tmp_path / "query.jsonl"]
 
 

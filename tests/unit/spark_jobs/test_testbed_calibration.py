@@ -19,6 +19,7 @@ from spark_jobs.testbed import calibration
 from spark_jobs.testbed.calibration import FULL_S, LOAD_FACTOR, WARM_EVENTS, calibrate
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 BROKER = Broker("127.0.0.2:9092")
@@ -75,6 +76,21 @@ def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, s
     return found
 
 
+class FakeBatchSender:
+    """Keeps of each topic how many events were asked for, and how many of them are in a message."""
+
+    failed, asked = 0, list[tuple[str, int, int]]()
+
+    def __init__(self, _broker: Broker, topic: str, _spec: NexmarkSpec, _schedule: Schedule, records: int) -> None:
+        self._topic, self._records = topic, records
+
+    def send_until(self, count: int) -> None:
+        self.asked.append((self._topic, count, self._records))
+
+    def finish(self) -> None:
+        """Nothing is on its way."""
+
+
 def calibrated(folder: Path, run: Callable[[Job, Journal], None] = journal_of, job: Job = JOB) -> Calibration:
     return calibrate(job, run, Journal(folder / "query.jsonl"), folder / "calibration.jsonl")
 
@@ -99,6 +115,19 @@ def test_the_second_part_tells_rate_and_cost(fed: list[tuple[Broker, str, int]],
     assert replace(result, at_ns=0) == calibration.TestbedCalibrated(
         found.service_rate, found.overhead_s, found.load_rate, at_ns=0
     )
+
+
+def test_input_in_batches_fills_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(FakeBatchSender, "asked", [])
+    monkeypatch.setattr(calibration, "BatchSender", FakeBatchSender)
+    parts: list[Job] = []
+    job = replace(JOB, input=replace(JOB.input, batch_records=700))
+    found = calibrated(tmp_path, lambda part, journal: parts.append(part) or journal_of(part, journal), job)
+    counts = [(part.input.topic, part.input.events, part.input.batch_records) for part in parts]
+    assert counts == FakeBatchSender.asked == [(WARM, 30_800, 700), (FULL[0], 200_200, 700)]
+    assert found.service_rate == pytest.approx(RATE)
+    told = [each for each in events(tmp_path / "query.jsonl", calibration.TESTBED) if isinstance(each, PartMeasured)]
+    assert [(each.topic, each.events) for each in told] == [each[:2] for each in counts]
 
 
 @pytest.mark.parametrize("rate", [101_000, 400_000])

@@ -12,7 +12,7 @@ from testbed.runtime.batch_polls import BatchPoll
 from testbed.runtime.topic_polls import JsonPoll
 from tests.unit.testbed.topic_messages import PLACE, Message
 from workloads.inputs import records
-from workloads.nexmark.batches import KIND, batches
+from workloads.nexmark.batches import KIND, Batches
 from workloads.schedule import Schedule
 
 SPEC, SCHEDULE, LENGTH, FIRST, COUNT = NexmarkSpec(), Schedule(5_000_000, 10_000.0, PLACE.partitions), 60, 7, 4
@@ -21,8 +21,8 @@ START, STOP = FIRST * LENGTH, (FIRST + COUNT) * LENGTH
 
 
 def messages():
-    made = batches(SPEC, SCHEDULE, LENGTH)
-    return [Message(number, made(number)[PLACE.partition], 1) for number in range(FIRST, FIRST + COUNT)]
+    made = Batches(SPEC, SCHEDULE, LENGTH)
+    return [Message(number, made.messages(number)[PLACE.partition], 1) for number in range(FIRST, FIRST + COUNT)]
 
 
 def poll_of(found):

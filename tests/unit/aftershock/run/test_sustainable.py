@@ -73,7 +73,10 @@ class SimulatedRun:
         self.clock.now_ns += NS // 2
         schedule = Schedule(**store.read_json(self.orders / LOAD_FILE)["schedule"])
         _, delivered, read = self.counts[-1]
-        delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
+        due = schedule.due_count(self.clock.now_ns)
+        if batch_records := self.experiment.load.batch_records:
+            due = schedule.in_full_batches(due, batch_records)
+        delivered = max(delivered, min(due, delivered + self.delivers / 2))
         self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
         self.tell()
 
@@ -115,6 +118,16 @@ def test_the_records_of_all_probes_follow_each_other(tmp_path, clock):
     _, _, schedule, since_ns = searched(live)
     assert schedule.due_count(since_ns) == pytest.approx(live.counts[-1][1], abs=1)
     assert live.counts[-1][1] == pytest.approx(live.counts[-1][2])
+
+
+def test_a_search_does_not_wait_for_a_batch_that_is_not_full(tmp_path, clock):
+    """Nothing is due after a probe has ended, so that its last records stay until the next one has begun."""
+    probes, found, *_ = searched(SimulatedRun(tmp_path, clock, 3000, batch_records=100))
+    assert found["end"] == "closed"
+    assert found["high"] <= 1.05 * found["low"]
+    assert found["low"] <= 1.02 * 3000
+    assert found["high"] >= 3000 * 0.98
+    assert len(probes) > 5
 
 
 def test_a_hopeless_probe_is_cut_short(tmp_path, clock):

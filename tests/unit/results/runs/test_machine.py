@@ -102,3 +102,12 @@ def test_fields_that_a_load_mode_does_not_look_at_do_not_matter():
     assert digest({"load": {"mode": "rate", "probes": 14}}) == digest({"load": {"mode": "rate"}})
     assert digest({"load": {"mode": "rate", "rate": 77}}) != digest({"load": {"mode": "rate"}})
     assert digest({"load": {"mode": "sustainable", "probes": 14}}) != digest(SEARCH)
+
+
+@pytest.mark.parametrize("mode", ["rate", "saturating", "sustainable"])
+def test_batches_set_runs_apart_and_those_without_are_what_they_were(mode):
+    before = digest(TESTBED, {"load": {"mode": mode}})
+    batched = {digest(TESTBED, {"load": {"mode": mode, "batch_records": records}}) for records in (100, 200)}
+    assert len(batched | {before}) == 3
+    document = {**TESTBED, "load": {"mode": mode}}
+    assert "batch_records" not in Experiment.model_validate(document).load.used
