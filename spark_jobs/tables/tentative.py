@@ -38,9 +38,9 @@ class PartitionOutage:
 def partition_outages(journal: Iterable[Event]) -> list[PartitionOutage]:
     """Who was absent when; two that follow each other differ. The last one may have no end."""
     told = [event for event in journal if isinstance(event, PartitionsAbsent)]
-    followed = pairwise([*told, None])
-    spans = (PartitionOutage(each.at_ns, then.at_ns if then else math.inf, each.partitions) for each, then in followed)
-    return [each for each in spans if each.partitions]
+    starts: list[float] = [*(event.at_ns for event in told), math.inf]
+    spans = zip(told, pairwise(starts), strict=True)
+    return [PartitionOutage(event.at_ns, end, event.partitions) for event, (_, end) in spans if event.partitions]
 
 
 def output_before_outage(journal: Iterable[Event], layout: Layout) -> dict[str, float]:
