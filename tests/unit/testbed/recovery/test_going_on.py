@@ -6,6 +6,7 @@ import pytest
 
 from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.cutting import Batching
+from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.partition import PartitionLimits
 from testbed.core.standing import finished
@@ -142,3 +143,10 @@ class Exact(Simulation):
 def test_who_depends_on_nothing_that_is_lost_is_not_held_up(flow, seeds, strategy):
     for seed in seeds:
         assert Exact(flow, strategy, seed).run(MOST_STEPS).published == oracle(flow), f"seed {seed}"
+
+
+def test_senders_that_wait_for_the_waiting_are_noticed(monkeypatch):
+    monkeypatch.setattr(BatchSending, "be_patient", lambda sending, receivers: None)
+    with pytest.raises(AssertionError, match="nothing that it needs is lost"):
+        for seed in range(6):
+            Exact("spread", "passive", seed).run(MOST_STEPS)
