@@ -148,5 +148,4 @@ def test_who_depends_on_nothing_that_is_lost_is_not_held_up(flow, seeds, strateg
 def test_senders_that_wait_for_the_waiting_are_noticed(monkeypatch):
     monkeypatch.setattr(BatchSending, "be_patient", lambda sending, receivers: None)
     with pytest.raises(AssertionError, match="nothing that it needs is lost"):
-        for seed in range(6):
-            Exact("spread", "passive", seed).run(MOST_STEPS)
+        [Exact("spread", "passive", seed).run(MOST_STEPS) for seed in range(6)]
