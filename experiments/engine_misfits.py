@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from experiments.cec_prices import CecPricesSpec
 from experiments.engines import BY_BATCH, EngineName, EngineSpec, ProtocolName, TriggerMode
@@ -25,15 +26,13 @@ SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchD
 CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy
 LEFT_OUT = (None, ())
 ONLY_UNDER = {
-    "planner": (RecoveryMode.QUERY_CENTRIC,),
-    "cpu_limit": (RecoveryMode.QUERY_CENTRIC,),
-    "capacity": (RecoveryMode.QUERY_CENTRIC, RecoveryMode.PARTIALLY_ACTIVE),
-    **dict.fromkeys((*CHOOSING, "copied", "trim_every_s"), (RecoveryMode.PARTIALLY_ACTIVE,)),
+    RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
+    RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "standby_room", "trim_every_s"),
 }
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "spare_lines"),
     *("planner", "planner_limit_s", "capacity", "cpu_limit"),
-    *(*CHOOSING, "copied", "trim_every_s"),
+    *(*CHOOSING, "copied", "standby_room", "trim_every_s"),
     *("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"),
     *("store", "store_endpoint"),
 )
@@ -111,9 +110,10 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         raise Misfit(
             "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
         )
-    for name, modes in ONLY_UNDER.items():
-        if mode not in modes and (value := getattr(engine, name)) not in LEFT_OUT:
-            raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {names(modes)}")
+    for only, fields in ONLY_UNDER.items():
+        for name in fields:
+            if mode is not only and (value := getattr(engine, name)) not in LEFT_OUT:
+                raise Misfit(f"engine.{name}", _shown(value), f"left out unless engine.recovery is {only}")
     for name in CHOOSING:
         if engine.copied and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine.copied, which says what has a copy")
@@ -122,6 +122,10 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)
+
+
+def _shown(value: Any) -> str:
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
 
 
 def _check_batches(engine: EngineSpec) -> None:
@@ -176,7 +180,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     for name in OF_THE_TESTBED:
         if (value := getattr(engine, name)) not in LEFT_OUT:
-            raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")
+            raise Misfit(f"engine.{name}", _shown(value), "left out with engine structured-streaming: dataflow has it")
     if engine.trigger is TriggerMode.REAL_TIME:
         _check_real_time(engine, workload, cores, saturating=saturating)
 

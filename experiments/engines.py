@@ -113,11 +113,7 @@ class EngineSpec(Spec):
     capacity: Annotated[
         int | None,
         Field(
-            ge=1,
-            le=1000,
-            description="dataflow, recovery query-centric: partitions that a slot takes; an even share. Recovery"
-            " partially-active: partitions that a standby slot takes, its copies among them; as many as the largest"
-            " slot has, beside its copies",
+            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
     replication_ratio: Annotated[
@@ -134,9 +130,18 @@ class EngineSpec(Spec):
         tuple[str, ...],
         Field(
             description="dataflow, recovery partially-active: the partitions that have a copy, such as [window-1.0,"
-            " out.0]; what the planner chooses"
+            " out.0]; default: what the planner chooses"
         ),
     ] = ()
+    standby_room: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=1000,
+            description="dataflow, recovery partially-active: a slot with copies takes lost partitions that have none"
+            " until it hosts so many; default: as many as the largest slot has",
+        ),
+    ] = None
     trim_every_s: Annotated[
         Positive | None,
         Field(

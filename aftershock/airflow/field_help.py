@@ -77,12 +77,14 @@ _ENGINE = {
     " *partially-active*.",
     "engine.copied": "These partitions have a copy, as a list such as *[window-1.0, out.0]*. Set it to follow the"
     " advice of a run, with recovery *partially-active*.",
+    "engine.standby_room": "A slot with copies also takes lost partitions, until it hosts this many. Choose 0 to keep"
+    " its place for its copies, with recovery *partially-active*.",
     "engine.trim_every_s": "A sink's copy drops output that its primary has published, this often. Raise it to send"
     " fewer messages, lower it to hold less output, with recovery *partially-active*.",
     "engine.adapt_every_s": "The coordinator chooses the partitions with a copy again this often, by the rates of"
     " that time. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
     "engine.capacity": "A slot takes at most this many partitions. Lower it to see recovery while room is scarce, with"
-    " recovery *query-centric* or, of standby slots and with their copies, *partially-active*.",
+    " recovery *query-centric*.",
     "engine.spare_lines": "Protocol *coordinated* keeps this many older recovery lines. Raise it if a store may"
     " lose objects; at 0, output appears soonest.",
     "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log. Set it to bound"

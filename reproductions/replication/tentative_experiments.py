@@ -90,7 +90,7 @@ def _experiment(query: Query, planner: ReplicationPlanner, standby: int) -> Expe
             "replication_planner": planner,
             "replication_ratio": standby * ROOM / PARTITIONS[query],
             "standby": standby,
-            "capacity": ROOM,
+            "standby_room": 0,
             "tentative": True,
             "checkpoint_interval_s": INTERVAL_S,
             "partitions": SOURCES[query],

@@ -6,14 +6,17 @@ which every partition without a copy is down.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from experiments import spec
+from experiments.engine_misfits import CHOOSING
 from experiments.engines import REPLICATION_RATIO, EngineName, EngineSpec
 from experiments.errors import BadInput
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from models.accuracy import predicted_by_fidelity
 from models.fidelity import score
@@ -42,6 +45,7 @@ class CopiesAdvice:
 
     budget         how many may have a copy
     count          how many partitions there are
+    options        with which the next run has these copies
     fidelity       output fidelity while all others are down; `fidelity_now` with the copies that the run had
     is_accuracy    whether that is the accuracy to expect of tentative output
     """
@@ -50,6 +54,7 @@ class CopiesAdvice:
     budget: int
     count: int
     partitions: tuple[str, ...]
+    options: tuple[str, ...]
     copied_now: int
     fidelity: float
     fidelity_now: float
@@ -79,11 +84,13 @@ def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
     planner = engine.replication_planner_run.value
     plan = PLANNERS[planner](topology, budget).replicated
     now = topology.mask(layout.partitions[number].name for number in had.copied(layout))
+    partitions = tuple(topology.tasks[at] for at in np.flatnonzero(plan))
     return CopiesAdvice(
         planner,
         budget,
         count,
-        tuple(topology.tasks[at] for at in np.flatnonzero(plan)),
+        partitions,
+        tuple(_options(experiment, layout, partitions)) if partitions else (),
         int(now.sum()),
         score(topology, ~plan).output_fidelity,
         score(topology, ~now).output_fidelity,
@@ -120,3 +127,19 @@ def _copies_had(engine: EngineSpec) -> PartiallyActive:
     from testbed.recovery.partially_active import PartiallyActive
 
     return PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value, named=engine.copied)
+
+
+def _options(experiment: Experiment, layout: Layout, partitions: tuple[str, ...]) -> Iterator[str]:
+    """What has to change in the experiment of the run, so that these partitions have a copy."""
+    from testbed.recovery.partially_active import standby_needed
+
+    engine = experiment.engine
+    needed = standby_needed(layout, experiment.cores - engine.standby_run, len(partitions))
+    if engine.recovery_run is not RecoveryMode.PARTIALLY_ACTIVE:
+        yield f"--set engine.recovery={RecoveryMode.PARTIALLY_ACTIVE.value}"
+    if engine.standby_run < needed:
+        yield f"--set engine.standby={needed}"
+    for name in CHOOSING:
+        if getattr(engine, name) is not None:
+            yield f"--set engine.{name}=null"
+    yield f"--set 'engine.copied=[{', '.join(partitions)}]'"

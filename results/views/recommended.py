@@ -60,9 +60,7 @@ def partitions(found: Advised) -> str | None:
 
 def copies_option(found: Advised) -> str | None:
     """The options with which the next run has these copies; None without advice on copies."""
-    if found.copies is None or not found.copies.partitions:
-        return None
-    return f"--set engine.recovery=partially-active --set 'engine.copied=[{', '.join(found.copies.partitions)}]'"
+    return None if found.copies is None else " ".join(found.copies.options) or None
 
 
 def models(found: Advised) -> list[str]:
@@ -71,17 +69,16 @@ def models(found: Advised) -> list[str]:
 
 
 def recommended(found: Advised) -> str:
-    """For a terminal, of at most 92 columns."""
+    """For a terminal, of at most 92 columns but for what is to be pasted."""
     lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % between"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
-    advice = (option(found) or undecided(found), partitions(found), copies_option(found))
-    told = [each for each in advice if each is not None]
-    said = (
-        line
-        for each in [*told, "", *models(found)]
-        for line in textwrap.wrap(each, WIDTH, subsequent_indent="  ") or [""]
-    )
-    return "\n".join([*lines, *said])
+    advice = [each for each in (option(found) or undecided(found), partitions(found)) if each is not None]
+    to_paste = [each for each in (copies_option(found),) if each is not None]  # in one line, however long
+    return "\n".join([*lines, *_wrapped(advice), *to_paste, *_wrapped(["", *models(found)])])
+
+
+def _wrapped(texts: list[str]) -> list[str]:
+    return [line for each in texts for line in textwrap.wrap(each, WIDTH, subsequent_indent="  ") or [""]]
 
 
 def recommendation_of(run: Run) -> Advised | None:

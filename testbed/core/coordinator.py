@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from enum import Enum
 from functools import partial
 
@@ -83,7 +83,7 @@ class Coordinator:
             raise BadInput("tentative", tentative, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch, protocol.begins_anew)
-        self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts), self._strategy.capacity)
+        self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts), self._strategy.standby_room)
         self._layout, self._protocol = layout, protocol
         self._outbox = Outbox(self.placement)
         self._line_orders = LineOrders(layout, self.history)
@@ -98,7 +98,7 @@ class Coordinator:
         self._absent_partitions = AbsentPartitions(layout) if tentative else None
         waits = self._strategy.keeps_output() and not tentative
         self._waiting_partitions = WaitingPartitions(layout) if waits else None
-        self.copies = Copies(layout, self._strategy.copied(layout), self.placement.room)
+        self.copies = Copies(layout, self._strategy.copied(layout), slots)
         shared = self.history, self.placement, self._down, self._outbox.effects
         self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
@@ -129,7 +129,7 @@ class Coordinator:
 
     def on_joined(self, worker: str, host: str = "", domains: Iterable[str] = ()) -> None:
         """A worker comes; its host and failure domains are empty if they are not known."""
-        self.placement.join(Worker(worker, host, frozenset(domains)), self.copies.by_worker(frozenset()))
+        self.placement.join(Worker(worker, host, frozenset(domains)))
         self._restore_what_can_be()
         self._make_copies()
 
@@ -142,7 +142,7 @@ class Coordinator:
             self.placement.move(number, self.copies.of[number].worker)
         lost -= promoted
         self._copying.drop(lost)
-        self.placement.fill(self.copies.by_worker(promoted))
+        self.placement.fill()
         if not lost and not promoted:
             return
         new = tuple(sorted(lost - self._down))
@@ -227,10 +227,9 @@ class Coordinator:
         for kind, of in ((Absent, self._absent_partitions), (Waiting, self._waiting_partitions)):
             if of is not None:
                 of.forget(forgotten)
-                self._tell(kind, of.news(self._up().difference(promoted), self._down))
-
-    def _tell(self, kind: type[Absent | Waiting], news: Mapping[int, tuple[int, ...]]) -> None:
-        self._outbox.order(sorted(news), lambda number: kind(self.lives[number], news[number]))
+                news = of.news(self._up().difference(promoted), self._down)
+                told = {number: kind(self.lives[number], others) for number, others in news.items()}
+                self._outbox.order(sorted(told), told.__getitem__)
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable

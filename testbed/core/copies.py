@@ -47,22 +47,19 @@ class Attachment:
 class Copies:
     """The copies that are there, by partition, of those that are wanted.
 
-    A copy is on a worker that shares neither host nor domain with its primary's, as far as these are known.
+    A copy is on a worker that shares neither host nor domain with its primary's, as far as these are known. A worker
+    takes at most as many copies as the largest slot has partitions.
     """
 
-    def __init__(self, layout: Layout, wanted: frozenset[int], room: int) -> None:
-        """`room`: how many copies a worker takes."""
-        self._layout, self.wanted, self._room = layout, wanted, room
+    def __init__(self, layout: Layout, wanted: frozenset[int], slots: int) -> None:
+        self._layout, self.wanted = layout, wanted
+        self._room = largest_slot(layout, slots)
         self.of: dict[int, Copy] = {}
         self.attachments: dict[int, Attachment] = {}
 
     def at(self, worker: str) -> frozenset[int]:
         """The partitions of which this worker has copies."""
         return frozenset(number for number, copy in self.of.items() if copy.worker == worker)
-
-    def by_worker(self, without: frozenset[int]) -> Counter[str]:
-        """How many copies each worker has, those of the partitions `without` left out."""
-        return Counter(copy.worker for number, copy in self.of.items() if number not in without)
 
     def can_replace(self, partition: int, line: int) -> bool:
         """Whether there is a copy that is not behind the recovery line.
@@ -150,3 +147,8 @@ class Copies:
         for epoch, _ in over:
             del self.attachments[epoch]
         return over
+
+
+def largest_slot(layout: Layout, slots: int) -> int:
+    """How many partitions the largest slot has."""
+    return max(Counter(each.slot(slots) for each in layout.partitions).values())

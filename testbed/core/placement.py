@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from testbed.core.layout import PartitionLayout
-
-NO_COPIES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,18 @@ class Placement:
         partitions: tuple[PartitionLayout, ...],
         slots: int,
         standby_hosts: frozenset[str] = frozenset(),
-        capacity: int | None = None,
+        standby_room: int | None = None,
     ) -> None:
-        """`standby_hosts`: workers there take no slot before every slot has been taken once; `capacity`: as of
+        """`standby_hosts`: workers there take no slot before every slot has been taken once; `standby_room`: as of
         `RecoveryStrategy`."""
-        self.slots, self._capacity = slots, capacity
+        self.slots = slots
         self._standby_hosts, self._begun = standby_hosts, False
         self.workers: dict[str, Worker] = {}
         self.hosts: dict[int, str] = {}
         self.spare: list[str] = []
         self.moved: dict[int, int] = {}
         self._slot_of = {each.number: each.slot(slots) for each in partitions}
-        self.room = capacity or max(Counter(self._slot_of.values()).values())
+        self.room = max(Counter(self._slot_of.values()).values()) if standby_room is None else standby_room
 
     @property
     def placed(self) -> frozenset[int]:
@@ -85,11 +82,11 @@ class Placement:
         """What a worker hosts."""
         return frozenset(number for number in self._slot_of if self.worker_of(number) == worker)
 
-    def join(self, worker: Worker, copies: Mapping[str, int] = NO_COPIES) -> None:
-        """A worker comes; it takes a slot that is free. `copies`: as of `fill`."""
+    def join(self, worker: Worker) -> None:
+        """A worker comes; it takes a slot that is free."""
         self.workers[worker.name] = worker
         self.spare.append(worker.name)
-        self.fill(copies)
+        self.fill()
 
     def lose(self, worker: str) -> frozenset[int]:
         """The worker is gone; returns the partitions that it had. Its seat is free until the next `fill`."""
@@ -117,19 +114,16 @@ class Placement:
             self.spare.remove(worker)
         return found
 
-    def fill(self, copies: Mapping[str, int] = NO_COPIES) -> None:
+    def fill(self) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        one by one to the worker with the most room, as long as one has room: the others wait.
-
-        copies   by worker, of how many partitions it has a copy; they take room if there is a capacity
-        """
+        one by one to the worker with the most room, as long as one has room: the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             worker = next(self._free(), None)
             if worker is not None:
                 self.spare.remove(worker)
                 self.hosts[slot] = worker
             else:
-                self._spread(slot, {} if self._capacity is None else copies)
+                self._spread(slot)
         self._begun |= all(slot in self.hosts for slot in range(self.slots))
 
     def _free(self) -> Iterator[str]:
@@ -138,19 +132,18 @@ class Placement:
             if self._begun or self.workers[name].host not in self._standby_hosts:
                 yield name
 
-    def _spread(self, slot: int, copies: Mapping[str, int]) -> None:
-        room = self._room(copies)
+    def _spread(self, slot: int) -> None:
+        room = self._room()
         for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
             seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))
             if free > 0:
                 self.moved[number] = seat
                 room[seat] -= 1
 
-    def _room(self, copies: Mapping[str, int]) -> Counter[int]:
+    def _room(self) -> Counter[int]:
         """How many more partitions the workers in the seats take: beyond the slots up to `room`, in a slot as many as
         the slot has elsewhere."""
         elsewhere = Counter(self._slot_of[number] for number in self.moved)
-        beyond = {seat: self.room - copies.get(name, 0) for seat, name in self.hosts.items()}
-        room = Counter({n: beyond[n] if n >= self.slots else elsewhere[n] for n in sorted(self.hosts)})
+        room = Counter({seat: self.room if seat >= self.slots else elsewhere[seat] for seat in sorted(self.hosts)})
         room.subtract(seat for seat in self.moved.values() if seat in room)
         return room

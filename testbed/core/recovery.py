@@ -51,14 +51,14 @@ class RecoveryStrategy(ABC):
                run, so the protocol has to work by batches, and they keep their output for those that come back
     from_sources  whether all that is lost is made again from the input of the dataflow: then nobody takes
                checkpoints, nor keeps output for others
-    capacity   how many partitions a standby slot takes, its copies among them. None: as many as the largest slot has,
-               beside its copies
+    standby_room  how many partitions a worker with copies hosts before it takes no lost one that it has no copy of;
+               None: as many as the largest slot has
     """
 
     name: ClassVar[str]
     partial: ClassVar[bool] = False
     from_sources: ClassVar[bool] = False
-    capacity: int | None = None
+    standby_room: int | None = None
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.errors import BadInput
+from testbed.core.copies import largest_slot
 from testbed.core.layout import Layout
-from testbed.core.placement import Placement
 from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
 from testbed.topology import even_rates, topology_of
+
+SHOWN = 3  # names, in a refusal
 
 
 class PartiallyActive(Passive):
@@ -30,7 +32,7 @@ class PartiallyActive(Passive):
         planner: str = "structure-aware",
         rates: Mapping[str, float] | None = None,
         named: Sequence[str] = (),
-        capacity: int | None = None,
+        standby_room: int | None = None,
     ) -> None:
         """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
         from models.replication.planners import PLANNERS  # here, since slots wait for what they import
@@ -41,7 +43,7 @@ class PartiallyActive(Passive):
             raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
         self._ratio, self._rates = ratio, rates
         self._planner, self._plan = planner, PLANNERS[planner]
-        self._named, self.capacity = named, capacity
+        self._named, self.standby_room = named, standby_room
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
@@ -75,10 +77,11 @@ class PartiallyActive(Passive):
 
 def _number(name: str, numbers: Mapping[str, int]) -> int:
     if name not in numbers:
-        raise BadInput("copied", name, f"partitions of the dataflow: {', '.join(numbers)}")
+        few = ", ".join(list(numbers)[:SHOWN])
+        raise BadInput("copied", name, f"partitions of the dataflow, of which it has {len(numbers)}: {few} ...")
     return numbers[name]
 
 
-def standby_needed(layout: Layout, slots: int, copies: int, capacity: int | None) -> int:
-    """How many workers so many copies take: each has room for `capacity` of them, or as many as the largest slot."""
-    return -(-copies // Placement(layout.partitions, slots, capacity=capacity).room)
+def standby_needed(layout: Layout, slots: int, copies: int) -> int:
+    """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
+    return -(-copies // largest_slot(layout, slots))

@@ -92,16 +92,16 @@ class Job(TypedJson):
     replication_ratio       of `partially-active`: the share of partitions that have an active copy
     replication_planner     and what chooses them (`models/replication`)
     copied                  the partitions that have a copy, in place of ratio and planner; none: the planner chooses
+    standby_room            lost partitions without a copy that a slot with copies takes, as of `RecoveryStrategy`
     trim_every_s            how often a sink's copy drops output that its primary has published [s]
     adapt_every_s           how often the partitions with a copy are chosen anew, by measured rates; None: never
     standby_hosts           the addresses of hosts whose slots all stand by at the start
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
-    planner                 of recovery query-centric: `testbed.recovery.query_centric`
+    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
     planner_limit_s         and
     cpu_limit               its limit_s and cores
-    capacity                and its capacity, or that of `partially-active`
     spare_lines             so many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
@@ -126,6 +126,7 @@ class Job(TypedJson):
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
     copied: tuple[str, ...] = ()
+    standby_room: int | None = None
     trim_every_s: float = 1.0
     adapt_every_s: float | None = None
     standby_hosts: tuple[str, ...] = ()
@@ -191,7 +192,7 @@ class Job(TypedJson):
         return strategy.budget(layout)
 
     def _require_standby(self, layout: Layout, copies: int) -> None:
-        needed = standby_needed(layout, self.slots, copies, self.capacity)
+        needed = standby_needed(layout, self.slots, copies)
         if self.standby < needed:
             allowed = f"{needed} or more: so many slots take {copies} copies"
             raise BadInput("standby", self.standby, allowed)
@@ -210,7 +211,7 @@ class Job(TypedJson):
         """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
             return PartiallyActive(
-                self.replication_ratio, self.replication_planner, named=self.copied, capacity=self.capacity
+                self.replication_ratio, self.replication_planner, named=self.copied, standby_room=self.standby_room
             )
         if self.strategy is Blocking:
             return Blocking(by_room=self.parallelism < self.slots)

@@ -162,6 +162,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         replication_ratio=engine.replication_ratio_run,
         replication_planner=engine.replication_planner_run.value,
         copied=engine.copied,
+        standby_room=engine.standby_room,
         trim_every_s=engine.trim_every_run_s,
         adapt_every_s=engine.adapt_every_s,
         cpu_limit=engine.cpu_limit,

@@ -133,7 +133,7 @@ class BatchedPartition(Partition):
         elif isinstance(message, Go) and message.epoch != self.epoch:
             self.sending.go_on(message.epoch, dict(message.arrived))
         elif message.epoch == self.epoch and isinstance(message, Stable):
-            self.sending.trim(message.number)
+            self.sending.retained.trim(message.number)
             self.withheld.trim(self._batching.first_behind(message.number))
         elif message.epoch == self.epoch and isinstance(message, Trim):
             self.withheld.trim(message.number)

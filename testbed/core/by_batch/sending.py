@@ -86,10 +86,6 @@ class BatchSending(Sending):
         """A checkpoint is taken."""
         self.retained.mark(number)
 
-    def trim(self, number: int) -> None:
-        """No recovery will go behind the checkpoint with this number."""
-        self.retained.trim(number)
-
     def lose(self, receivers: Collection[int]) -> None:
         """These partitions have failed."""
         lost = [link for link in self._links.values() if link.channel.receiver in receivers]

@@ -1,11 +1,11 @@
 """Which partitions a run advises to copy, by rates that can be weighed by hand."""
 
-import json
 import shlex
 
 import pandas as pd
 import pytest
 
+from aftershock.run.engines.choice import engine_of
 from experiments import spec
 from experiments.errors import BadInput
 from results.predictions.advised import advise
@@ -86,24 +86,33 @@ def test_a_run_whose_interval_is_not_known_advises_copies_all_the_same(tmp_path)
     assert "at most 5 of 9" in text
     assert "Copy requests." in text
     assert "checkpoint interval" not in text
-    assert all(len(line) <= 92 for line in text.splitlines())
+    assert all(len(line) <= 92 for line in text.splitlines() if not line.startswith("--set"))
 
 
-def test_a_run_that_follows_the_advice_has_these_copies_and_the_promised_fidelity(tmp_path):
-    """The options are pasted as they stand on the terminal, over two lines."""
-    found = advise(made(tmp_path / "one", engine={"replication_ratio": 0.625}), 5)
-    text = recommended(found)
-    pasted = shlex.split(text[text.index("--set engine.recovery") :].split("\n\n")[0])
-    engine = ENGINE | {"replication_ratio": None}
-    fields = ["workload={name: window-tree, parallelism: [4, 2, 1]}", f"engine={json.dumps(engine)}"]
-    cluster = ["cluster.workers=4", "cluster.worker_cores=1"]
-    followed = spec.load("ppa-partially-active", [*fields, *cluster, *(each for each in pasted if each != "--set")])
+WITHOUT_COPIES = ["engine.recovery=passive", "engine.standby=0", "engine.replication_ratio=null"]
+EXAMPLE = ["workload={name: window-tree, parallelism: [4, 2, 1]}", "engine.partitions=4"]
+
+
+@pytest.mark.parametrize("changed", [[], ["engine.adapt_every_s=5"], WITHOUT_COPIES])
+def test_a_run_that_follows_the_advice_has_these_copies_and_the_promised_fidelity(tmp_path, changed):
+    """The options are pasted as they stand on the terminal, after the command of the run that advises them."""
+    experiment = spec.load("ppa-partially-active", [*EXAMPLE, *changed])
+    found = advise(of(tmp_path / "one", experiment), 5)
+    (line,) = (each for each in recommended(found).splitlines() if each.startswith("--set engine") and "copied" in each)
+    pasted = [each for each in shlex.split(line) if each != "--set"]
+    followed = spec.load("ppa-partially-active", [*EXAMPLE, *changed, *pasted])
     assert set(followed.engine.copied) == set(found.copies.partitions)
-    then = recommend_copies(
-        made(tmp_path / "two", engine={"replication_ratio": None, "copied": followed.engine.copied})
-    )
+    engine_of(followed).check()
+    then = recommend_copies(of(tmp_path / "two", followed))
     assert (then.copied_now, then.budget) == (5, 5)
     assert then.fidelity_now == pytest.approx(found.copies.fidelity)
+
+
+def of(root, experiment):
+    """A run of an experiment with these rates."""
+    run = made(root)
+    write_json(run.experiment_path, experiment.model_dump(mode="json"))
+    return run
 
 
 def test_fidelity_is_no_accuracy_where_many_records_make_up_a_result(tmp_path):

@@ -69,24 +69,16 @@ def test_a_worker_beyond_the_slots_takes_no_more_than_the_largest_slot_has():
     assert hosts(placement) == ["c", "d", "c"], "it takes the first slot, of which everything has moved"
 
 
-@pytest.mark.parametrize(
-    ("capacity", "copies", "then"),
-    [
-        (None, 2, ["c", None, "c"]),
-        (2, 0, ["c", None, "c"]),
-        (2, 1, [None, None, "c"]),
-        (3, 1, ["c", None, "c"]),
-        (3, 0, ["c", "c", "c"]),
-    ],
-)
-def test_copies_take_room_beyond_the_slots_if_there_is_a_capacity(capacity, copies, then):
-    placement = Placement(chain(0, 1, 0).partitions, slots=2, capacity=capacity)
+@pytest.mark.parametrize(("room", "then"), [(0, [None, None, "c"]), (2, ["c", None, "c"]), (3, ["c", "c", "c"])])
+def test_a_worker_beyond_the_slots_takes_what_it_is_given_room_for(room, then):
+    """Partition 2 is promoted there, whatever the room."""
+    placement = Placement(chain(0, 1, 0).partitions, slots=2, standby_room=room)
     for name in "abc":
         placement.join(Worker(name))
     placement.move(2, "c")
     placement.lose("b")
     placement.lose("a")
-    placement.fill({"c": copies})
+    placement.fill()
     assert hosts(placement) == then
 
 

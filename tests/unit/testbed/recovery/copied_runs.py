@@ -10,7 +10,7 @@ from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
 
 
-def copied(flow, seed, ratio=1.0, delivery=Delivery.EXACTLY_ONCE, kind=Simulation, capacity=None, **options):
+def copied(flow, seed, ratio=1.0, delivery=Delivery.EXACTLY_ONCE, kind=Simulation, standby_room=None, **options):
     """A run, not yet begun; its faults, slots and standby workers are those of its seed unless they are given."""
     layout, inputs = laid_out(flow, delivery)
     options = {
@@ -22,5 +22,5 @@ def copied(flow, seed, ratio=1.0, delivery=Delivery.EXACTLY_ONCE, kind=Simulatio
         "expected": oracle(flow),
         **options,
     }
-    recovery = PartiallyActive(ratio, planner="greedy", capacity=capacity)
+    recovery = PartiallyActive(ratio, planner="greedy", standby_room=standby_room)
     return kind(layout, PROTOCOLS["batch-aligned"], inputs, seed, recovery=recovery, **options)

@@ -41,10 +41,10 @@ def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow):
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(60), 10))
-def test_what_finds_no_room_beside_copies_waits_and_comes_back(seeds):
+def test_what_a_worker_with_copies_does_not_take_waits_and_comes_back(seeds):
     outcomes = []
     for seed in seeds:
-        outcome = copied("tiny", seed, ratio=0.5, capacity=2).run()
+        outcome = copied("tiny", seed, ratio=0.5, standby_room=0).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         outcomes.append(outcome)
     assert sum(each.promoted for each in outcomes)
@@ -204,7 +204,7 @@ def test_partitions_that_are_named_have_a_copy_and_no_others():
     strategy = PartiallyActive(named=("b.0", "c.0", "c.0"))
     assert {layout.partitions[number].name for number in strategy.copied(layout)} == {"b.0", "c.0"}
     assert strategy.budget(layout) == 2
-    with pytest.raises(BadInput, match=r"copied.*b.9.*partitions of the dataflow: a.0, b.0, c.0"):
+    with pytest.raises(BadInput, match=r"copied.*b.9.*partitions of the dataflow, of which it has 3: a.0, b.0, c.0"):
         PartiallyActive(named=("c.0", "b.9")).copied(layout)
 
 
