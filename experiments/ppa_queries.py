@@ -48,6 +48,10 @@ class Top100Spec(LayeredSpec):
         """Stateful operators in a row: counts by slice, merged counts, and the top 100."""
         return 3
 
+    @property
+    def has_spread_keys(self) -> bool:
+        return self.binding is Binding.SPREAD
+
     @model_validator(mode="after")
     def _every_server_has_entries(self) -> Top100Spec:
         if self.entries < self.sources:

@@ -7,6 +7,7 @@ Every spec has
     depth          stateful operators in a chain; None: nobody knows
     has_oracle     whether there is an exact output to compare with
     by_record      each result belongs to one input record (or to a few that meet in a join), not to a window of time
+    has_spread_keys  whether the records of one key come from every partition of the source
     settling_ms    by how much the watermark must have passed the end of a window before its results are final
 """
 
@@ -75,6 +76,11 @@ class Workload(Spec):
     @property
     def by_record(self) -> bool:
         """Whether each result belongs to one input record, or to the few that a join pairs, and to no window."""
+        return False
+
+    @property
+    def has_spread_keys(self) -> bool:
+        """Whether the records of one key come from every partition of the source."""
         return False
 
     @property

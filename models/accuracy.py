@@ -21,9 +21,10 @@ def predicted_by_fidelity(workload: Workload) -> bool:
 
     It says which share of the input contributes. So a result must come from one path through the dataflow: one input
     record, or a key that one path counts, whatever its value. A value that many records make up is wrong if one lacks.
+    A key that every path counts is still there if some lack.
     """
     of_one = workload.by_record and workload.name not in OF_MANY_RECORDS
-    return of_one or workload.name in BY_KEY
+    return of_one or (workload.name in BY_KEY and not workload.has_spread_keys)
 
 
 def accuracy(emitted: Collection[Hashable], exact: Collection[Hashable]) -> float | None:

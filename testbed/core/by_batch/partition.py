@@ -33,7 +33,6 @@ from testbed.core.control import (
     Trim,
     TurnedTentative,
     Unreadable,
-    Waiting,
 )
 from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import BORDERS, FrameKind, decode_log
@@ -133,14 +132,12 @@ class BatchedPartition(Partition):
         elif isinstance(message, Go) and message.epoch != self.epoch:
             self.sending.go_on(message.epoch, dict(message.arrived))
         elif message.epoch == self.epoch and isinstance(message, Stable):
-            self.sending.retained.trim(message.number)
+            self.sending.trim(message.number)
             self.withheld.trim(self._batching.first_behind(message.number))
         elif message.epoch == self.epoch and isinstance(message, Trim):
             self.withheld.trim(message.number)
         elif message.epoch == self.epoch and isinstance(message, Absent):
             self.intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
-        elif message.epoch == self.epoch and isinstance(message, Waiting):
-            self.sending.be_patient(message.partitions)
         elif message.epoch == self.epoch:
             super().on_order(message)
             if isinstance(message, Failure):

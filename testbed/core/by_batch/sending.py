@@ -41,7 +41,6 @@ class BatchSending(Sending):
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
-        self._patient: frozenset[int] = frozenset()  # the channels whose receivers wait for input of lost partitions
         self.copies, self.muted = CopyLinks(self._effects, self._full_credit), False
         self.tentative = False
 
@@ -53,7 +52,6 @@ class BatchSending(Sending):
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
-        self._patient = frozenset()
 
     def start(self) -> None:
         super().start()
@@ -86,6 +84,10 @@ class BatchSending(Sending):
         """A checkpoint is taken."""
         self.retained.mark(number)
 
+    def trim(self, number: int) -> None:
+        """No recovery will go behind the checkpoint with this number."""
+        self.retained.trim(number)
+
     def lose(self, receivers: Collection[int]) -> None:
         """These partitions have failed."""
         lost = [link for link in self._links.values() if link.channel.receiver in receivers]
@@ -93,25 +95,6 @@ class BatchSending(Sending):
         for link in lost:
             link.waiting.clear()
             self._end_backlog(link.channel.id)
-
-    def be_patient(self, receivers: Collection[int]) -> None:
-        """These receivers wait for others that are lost: what they do not take is read from what is retained, later.
-
-        What has come to wait for a receiver does not hold the partition up once it goes on, either.
-        """
-        patient = frozenset(n for n, link in self._links.items() if link.channel.receiver in receivers) - self._down
-        if self.muted:
-            patient = frozenset()
-        for channel in patient - self._backlogs.keys():
-            link = self._links[channel]
-            self._backlogs[channel] = Backlog(self.retained, link, self.retained.end(channel) - len(link.waiting))
-            self._backlogs[channel].release()
-            link.waiting.clear()
-        over, self._patient = self._patient - patient, patient
-        for channel in over & self._backlogs.keys():
-            if not self._backlogs[channel].held:
-                self._backlogs[channel].release()
-            self._flush(self._links[channel])
 
     def rejoin(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels are back at their checkpoint with this number; they begin with `go_on`."""
@@ -147,7 +130,7 @@ class BatchSending(Sending):
             return True
         if not self._backlogs:
             return super().congested
-        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self._patient)
+        late = any(each.holds_up for each in self._backlogs.values())
         return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
@@ -157,7 +140,7 @@ class BatchSending(Sending):
 
     @property
     def replaying(self) -> bool:
-        return not self._backlogs.keys() <= self._patient or super().replaying
+        return bool(self._backlogs) or super().replaying
 
     @property
     def awaiting_go(self) -> frozenset[int]:
@@ -191,8 +174,6 @@ class BatchSending(Sending):
             self.copies.post(frame)
         if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
-            if channel in self._patient and self._started:
-                self._flush(link)
         else:
             super()._post(link, frame)
 
@@ -201,7 +182,7 @@ class BatchSending(Sending):
         if (backlog := self._backlogs.get(channel)) is not None:
             for frame in backlog.take():
                 self._effects.append(Send(frame))
-            if backlog.over and channel not in self._patient:
+            if backlog.over:
                 self._end_backlog(channel)
         if channel not in self._backlogs:
             super()._flush(link)

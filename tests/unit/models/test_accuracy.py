@@ -2,10 +2,17 @@
 
 import pytest
 
+from experiments import spec
 from experiments.workload_base import WorkloadName
-from models.accuracy import accuracy, accuracy_by_window, accuracy_of
+from models.accuracy import accuracy, accuracy_by_window, accuracy_of, predicted_by_fidelity
 
 EXACT = [("7", '{"requests":9}'), ("3", '{"requests":8}'), ("5", '{"requests":8}'), ("1", '{"requests":2}')]
+
+
+@pytest.mark.parametrize(("binding", "predicted"), [("bound", True), ("spread", False)])
+def test_fidelity_predicts_it_where_one_path_counts_a_key(binding, predicted):
+    workload = spec.load("ppa-top100", [f"workload.binding={binding}"]).workload
+    assert predicted_by_fidelity(workload) is predicted
 
 
 def test_it_is_the_share_of_the_exact_results_that_is_there():
