@@ -98,11 +98,11 @@ def _copies_ran(cell: Cell) -> bool:
 
 
 def _others_stayed_away(cell: Cell) -> bool:
-    """Whether no partition without a copy was brought back before the hosts were."""
+    """Whether no partition without a copy was brought back before the hosts were; some may not be back at all."""
     found = cell.table("partition_recoveries")
-    others = found[found["how"] != "promoted"]
-    down_ns = others["ready_ns"] - others["death_ns"]
-    return len(others) > 0 and bool((down_ns >= HEAL_AFTER_S * 10**9).all())
+    others = found[found["how"] == "restored"]
+    late = others["ready_ns"] - others["death_ns"] >= HEAL_AFTER_S * 10**9
+    return len(others) > 0 and bool((others["ready_ns"].isna() | late).all())
 
 
 def _medians(table: pd.DataFrame, planner: ReplicationPlanner, *queries: Query) -> pd.DataFrame:
