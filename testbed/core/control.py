@@ -137,6 +137,17 @@ class Absent:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """These receivers of what this one sends wait for input of lost partitions: it is not to wait for them.
+
+    What was told before is void.
+    """
+
+    epoch: int
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Stable:
     """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
     go."""
@@ -210,7 +221,20 @@ class Passed:
 
 
 ToPartition = (
-    Restore | Promote | Rejoin | Attach | Attached | Detach | Trim | Dismiss | Go | Round | Failure | Absent | Stable
+    Restore
+    | Promote
+    | Rejoin
+    | Attach
+    | Attached
+    | Detach
+    | Trim
+    | Dismiss
+    | Go
+    | Round
+    | Failure
+    | Absent
+    | Waiting
+    | Stable
 )
 ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published | Passed
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {

@@ -8,6 +8,7 @@ from functools import partial
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.absent_partitions import AbsentPartitions
+from testbed.core.by_batch.waiting_partitions import WaitingPartitions
 from testbed.core.control import (
     Absent,
     Failure,
@@ -21,6 +22,7 @@ from testbed.core.control import (
     ToCoordinator,
     TurnedTentative,
     Unreadable,
+    Waiting,
 )
 from testbed.core.copies import Copies
 from testbed.core.copying import Copying
@@ -94,6 +96,8 @@ class Coordinator:
             self.history.go_on_from(record.history)
             self._rounds.number = self.history.last
         self._absent_partitions = AbsentPartitions(layout) if tentative else None
+        waits = self._strategy.keeps_output() and not tentative
+        self._waiting_partitions = WaitingPartitions(layout) if waits else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
         shared = self.history, self.placement, self._down, self._outbox.effects
         self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
@@ -146,7 +150,7 @@ class Coordinator:
         self._lost |= lost
         if new:
             self._outbox.order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
-        self._tell_absent(lost, promoted)
+        self._tell_neighbours(lost, promoted)
         if not self._strategy.partial:
             self._recoveries.clear()
         self._recoveries.leave(lost | promoted)
@@ -208,7 +212,7 @@ class Coordinator:
         self._down |= set(range(len(self._layout.partitions)))
         self._copying.drop(self._down)
         self._recoveries.clear()
-        self._tell_absent(self._down)
+        self._tell_neighbours(self._down)
         self._restore_what_can_be()
 
     def _on_turned_tentative(self, message: TurnedTentative) -> None:
@@ -217,13 +221,15 @@ class Coordinator:
             self._absent_partitions.turned(message.partition)
             self._restore_what_can_be()
 
-    def _tell_absent(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
-        """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now, but
-        for those whose copies are about to be promoted: they hear it then."""
-        if self._absent_partitions is not None:
-            self._absent_partitions.forget(forgotten)
-            news = self._absent_partitions.news(self._up().difference(promoted), self._down)
-            self._outbox.order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
+    def _tell_neighbours(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
+        """Who is down or restored has been told nothing. Everybody else hears which of its inputs are absent now, or
+        which of its receivers wait, but for those whose copies are about to be promoted: they hear it then."""
+        for kind, of in ((Absent, self._absent_partitions), (Waiting, self._waiting_partitions)):
+            if of is not None:
+                of.forget(forgotten)
+                news = of.news(self._up().difference(promoted), self._down)
+                told = {number: kind(self.lives[number], others) for number, others in news.items()}
+                self._outbox.order(sorted(told), told.__getitem__)
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
@@ -282,7 +288,7 @@ class Coordinator:
             if self._down:
                 self._outbox.order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._outbox.order(sorted(rejoins), lambda number: rejoins[number])
-        self._tell_absent(back)
+        self._tell_neighbours(back)
         self._copying.attach({}, back)
 
     def _go_where_ready(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from testbed.core.by_batch.told import Told
 from testbed.core.layout import Layout
 
 
@@ -17,7 +18,7 @@ class AbsentPartitions:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._senders = {each.number: {channel.sender for channel in each.inputs} for each in layout.partitions}
-        self._told: dict[int, tuple[int, ...]] = {}
+        self._told = Told()
         self._tentative: set[int] = set()
 
     @property
@@ -35,10 +36,7 @@ class AbsentPartitions:
     def news(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
         """By partition that is up the absent ones next to it, where that is not what it was told last."""
         absent = self.absent(down)
-        of = {number: tuple(sorted(self._senders[number] & absent)) for number in sorted(up)}
-        found = {number: told for number, told in of.items() if told != self._told.get(number, ())}
-        self._told.update(found)
-        return found
+        return self._told.news({number: self._senders[number] & absent for number in up})
 
     def turned(self, partition: int) -> None:
         """A partition has turned tentative."""
@@ -46,9 +44,9 @@ class AbsentPartitions:
 
     def forget(self, partitions: Iterable[int]) -> None:
         """These are down or restored: they have been told nothing, and are not tentative."""
-        for number in partitions:
-            self._told.pop(number, None)
-            self._tentative.discard(number)
+        gone = frozenset(partitions)
+        self._told.forget(gone)
+        self._tentative -= gone
 
     def corrected_with(self, down: Collection[int]) -> frozenset[int]:
         """The tentative partitions that can go back while these partitions are down."""

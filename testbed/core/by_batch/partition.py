@@ -33,6 +33,7 @@ from testbed.core.control import (
     Trim,
     TurnedTentative,
     Unreadable,
+    Waiting,
 )
 from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import BORDERS, FrameKind, decode_log
@@ -138,6 +139,8 @@ class BatchedPartition(Partition):
             self.withheld.trim(message.number)
         elif message.epoch == self.epoch and isinstance(message, Absent):
             self.intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
+        elif message.epoch == self.epoch and isinstance(message, Waiting):
+            self.sending.be_patient(message.partitions)
         elif message.epoch == self.epoch:
             super().on_order(message)
             if isinstance(message, Failure):

@@ -41,6 +41,7 @@ class BatchSending(Sending):
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
+        self._patient: frozenset[int] = frozenset()  # the channels whose receivers wait for input of lost partitions
         self.copies, self.muted = CopyLinks(self._effects, self._full_credit), False
         self.tentative = False
 
@@ -52,6 +53,7 @@ class BatchSending(Sending):
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
+        self._patient = frozenset()
 
     def start(self) -> None:
         super().start()
@@ -73,7 +75,8 @@ class BatchSending(Sending):
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
-        kind, watermark_ns = self._kind(FrameKind.BORDER), self._watermarks.current_ns
+        kind = _TENTATIVE[FrameKind.BORDER] if self.tentative else FrameKind.BORDER
+        watermark_ns = self._watermarks.current_ns
         for link in self._links.values():
             self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch)))
 
@@ -95,6 +98,25 @@ class BatchSending(Sending):
         for link in lost:
             link.waiting.clear()
             self._end_backlog(link.channel.id)
+
+    def be_patient(self, receivers: Collection[int]) -> None:
+        """These receivers wait for others that are lost: what they do not take is read from what is retained, later.
+
+        What has come to wait for a receiver does not hold the partition up once it goes on, either.
+        """
+        patient = frozenset(n for n, link in self._links.items() if link.channel.receiver in receivers) - self._down
+        if self.muted:
+            patient = frozenset()
+        for channel in patient - self._backlogs.keys():
+            link = self._links[channel]
+            self._backlogs[channel] = Backlog(self.retained, link, self.retained.end(channel) - len(link.waiting))
+            self._backlogs[channel].release()
+            link.waiting.clear()
+        over, self._patient = self._patient - patient, patient
+        for channel in over & self._backlogs.keys():
+            if not self._backlogs[channel].held:
+                self._backlogs[channel].release()
+            self._flush(self._links[channel])
 
     def rejoin(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels are back at their checkpoint with this number; they begin with `go_on`."""
@@ -130,7 +152,7 @@ class BatchSending(Sending):
             return True
         if not self._backlogs:
             return super().congested
-        late = any(each.holds_up for each in self._backlogs.values())
+        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self._patient)
         return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
@@ -140,7 +162,7 @@ class BatchSending(Sending):
 
     @property
     def replaying(self) -> bool:
-        return bool(self._backlogs) or super().replaying
+        return not self._backlogs.keys() <= self._patient or super().replaying
 
     @property
     def awaiting_go(self) -> frozenset[int]:
@@ -156,14 +178,11 @@ class BatchSending(Sending):
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
 
-    def _kind(self, exact: FrameKind) -> FrameKind:
-        return _TENTATIVE[exact] if self.tentative else exact
-
     def _send(self, link: OutputLink, batch: pa.RecordBatch | None) -> None:
         if not self.tentative:
             super()._send(link, batch)
             return
-        kind, watermark_ns = self._kind(FrameKind.DATA), self._watermarks.current_ns
+        kind, watermark_ns = FrameKind.TENTATIVE, self._watermarks.current_ns
         self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, b"", batch))
 
     def _post(self, link: OutputLink, frame: Frame) -> None:
@@ -174,6 +193,8 @@ class BatchSending(Sending):
             self.copies.post(frame)
         if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
+            if channel in self._patient and self._started:
+                self._flush(link)
         else:
             super()._post(link, frame)
 
@@ -182,7 +203,7 @@ class BatchSending(Sending):
         if (backlog := self._backlogs.get(channel)) is not None:
             for frame in backlog.take():
                 self._effects.append(Send(frame))
-            if backlog.over:
+            if backlog.over and channel not in self._patient:
                 self._end_backlog(channel)
         if channel not in self._backlogs:
             super()._flush(link)

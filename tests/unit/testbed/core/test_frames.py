@@ -27,6 +27,7 @@ from testbed.core.control import (
     Trim,
     TurnedTentative,
     Unreadable,
+    Waiting,
     decode_message,
     encode_message,
 )
@@ -125,6 +126,7 @@ MESSAGES = [
     Round(2, 9),
     Failure(2, (1, 5)),
     Absent(2, (1, 5)),
+    Waiting(2, (1, 5)),
     Stable(2, 7),
     Ready(3, 2),
     Unreadable(3, 2, "a/state-6-2"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from testbed.core.control import Failure, Go, Rejoin, Stable
+from testbed.core.control import Failure, Go, Rejoin, Stable, Waiting
 from testbed.core.layout import PartitionLayout
 from tests.unit.testbed.recovery.asked import Back
 
@@ -88,6 +88,8 @@ def followed(layout: PartitionLayout, life: Life, order) -> Life:
             if number > life.at:
                 raise Wrong(f"{layout.name} lets go what is before checkpoint {number} and has taken {life.at}")
             return life._replace(kept=max(life.kept, number))
+        case Waiting():  # this tells when a sender sends, and not what
+            return life
     raise Wrong(f"{layout.name} is told {order}")
 
 
