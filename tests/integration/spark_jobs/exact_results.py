@@ -11,12 +11,15 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, ReachabilitySpec
 from testbed.runtime.job import InputKind, Job
 from testbed.runtime.sinks import published
 from testbed.runtime.sources import Generated, stream_of
+from tests.unit.testbed.average_prices import exact as averages
 from tests.unit.testbed.window_trees import exact_rows, rows_of
+from workloads.cec_prices import prices
 from workloads.nexmark.stream import events_of
 from workloads.reachability import events_of as graph_events
 from workloads.reachability import paths
@@ -63,6 +66,8 @@ def exact(job: Job, positions: Positions | None = None) -> Counter[tuple]:
         return paths(read("links"), read("sources"))
     if isinstance(job.workload, WindowTreeSpec):
         return _tree(job, read("tuples"))
+    if isinstance(job.workload, CecPricesSpec):
+        return averages(job.workload, {"prices": [[read("prices")]]})
     return _EXACT[job.workload.query](job, read)
 
 
@@ -151,7 +156,16 @@ def _events(job: Job, kind: str, start: int, stop: int) -> pa.RecordBatch:
     schedule = Schedule(job.input.start_ns, job.input.rate)
     if isinstance(job.workload, WindowTreeSpec):
         return tuples(job.workload, schedule, start, stop)
+    if isinstance(job.workload, CecPricesSpec):
+        return _purchases(job, job.workload, start, stop)
     return events_of(stream_of(job.workload, schedule), kind, start, stop)
+
+
+def _purchases(job: Job, spec: CecPricesSpec, start: int, stop: int) -> pa.RecordBatch:
+    """Which items a purchase may have depends on the partition that its block goes to."""
+    schedule, size = Schedule(job.input.start_ns, job.input.rate, job.parallelism), _block(job)
+    blocks = [(at, min(at + size, stop), at // size % job.parallelism) for at in range(start, stop, size)]
+    return pa.concat_batches([prices(spec, schedule, *block) for block in [(start, start, 0), *blocks]])
 
 
 def _read(job: Job, kind: str, positions: Positions) -> pa.RecordBatch:

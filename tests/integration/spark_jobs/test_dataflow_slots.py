@@ -14,7 +14,7 @@ import pytest
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.exact_results import judged
 from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
-from tests.integration.spark_jobs.kills.jobs import CYCLIC, TREE, job_of, moments_of
+from tests.integration.spark_jobs.kills.jobs import CYCLIC, PRICES, TREE, job_of, moments_of
 from tests.integration.spark_jobs.kills.slots import Slots
 from tests.integration.spark_jobs.kills.watching import Stage, Watch
 from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.extended
 KILLS, LIMIT_S = 6, 120.0
 KILLS_WITH_S3, FEWEST_WITH_S3 = 3, 50
 KILLS_OF_TREE, FEWEST_OF_TREE = 3, 100
+FEWEST_OF_PRICES = 100
 # Of each a query, a seed, and the fewest records that are compared: there were 560, 287 and 53 on a busy machine.
 CASES = {
     "coordinated": ("q12", 3, 100),
@@ -62,6 +63,11 @@ def test_every_result_of_a_tree_is_there_once_whatever_happens_to_slots(
         job_of(TREE, "coordinated", 7, tmp_path, slots=2, kills=KILLS_OF_TREE), protocol=protocol, recovery=recovery
     )
     assert strike(job, tmp_path, KILLS_OF_TREE, 7).verdict.compared >= FEWEST_OF_TREE
+
+
+def test_every_average_is_there_once_whatever_happens_to_slots_with_output_logs(tmp_path: Path) -> None:
+    job = replace(job_of(PRICES, "output-log", 8, tmp_path, slots=2, kills=KILLS), recovery="passive")
+    assert strike(job, tmp_path, KILLS, 8).verdict.compared >= FEWEST_OF_PRICES
 
 
 def test_every_result_is_there_once_when_checkpoints_are_in_s3(tmp_path: Path) -> None:

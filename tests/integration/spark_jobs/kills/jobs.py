@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
+from testbed.output_log.policies import CheckPacing, Saving
 from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.spark_jobs.kills.moments import Moment
 
-CYCLIC, TREE = ReachabilitySpec().name, WindowTreeSpec().name
-QUERIES = ("q1", "q8", "q12", CYCLIC, TREE)
+CYCLIC, TREE, PRICES = ReachabilitySpec().name, WindowTreeSpec().name, CecPricesSpec().name
+QUERIES = ("q1", "q8", "q12", CYCLIC, TREE, PRICES)
 RATE, WINDOW_S = 4000.0, 1.0
 # The graph gets denser for ever: with two links for three nodes there are too many paths, with one for ten hardly any.
 CYCLIC_RATE, CYCLIC_OVERDUE_S, NODES_A_KILL = 600.0, 10.0, 1200
+# Of protocol `output-log`: windows are saved again all the time.
+OFTEN = Saving(extent=500, replay=2000, pace=CheckPacing(interval_s=0.005, period_s=0.02))
 
 
 def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int) -> Job:
@@ -37,6 +41,8 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
         checkpoint_interval_s=0.5,
         batch_length_s=0.1,
         silence_limit_s=3.0,
+        saving=OFTEN,
+        chaining=query != PRICES,
         limits=PartitionLimits(records_per_message=16, frames_in_flight=4),
     )
 
@@ -46,6 +52,8 @@ def _workload(query: str, seed: int, kills: int) -> TestbedWorkload:
         return ReachabilitySpec(nodes=NODES_A_KILL * kills, stream_seed=seed)
     if query == TREE:
         return WindowTreeSpec(window_s=2 * WINDOW_S, slide_s=WINDOW_S / 2, stream_seed=seed)
+    if query == PRICES:
+        return CecPricesSpec(items=600, window_records=10, least_price=200, stream_seed=seed)
     return NexmarkSpec(query=NexmarkQuery(query), window_s=WINDOW_S, slide_s=WINDOW_S, stream_seed=seed)
 
 
