@@ -125,8 +125,13 @@ def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
     cluster.stop(job)
     begin_ns = times(journal, "ready")[0] + WARM_S * 1e9
     end_ns = min([begin_ns + window_s * 1e9, *losses_ns])  # what a report sums up is of the slots that are left
+    return figures_of(job, journal, (begin_ns, end_ns))
+
+
+def figures_of(job: Job, journal: Path, window: tuple[float, float]) -> Figures:
+    """What a run reported in a window [ns]; ends the program if that was no window to measure in."""
     entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
-    return _figures(job, [entry for entry in entries if begin_ns <= entry["at_ns"] < end_ns])
+    return _figures(job, [entry for entry in entries if window[0] <= entry["at_ns"] < window[1]])
 
 
 def times(journal: Path, event: str) -> list[int]:

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from benchmarks import (
+    copies_throughput,
     dataflow_kills,
     dataflow_memory,
     dataflow_pause,
@@ -29,6 +30,7 @@ REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies":
 @pytest.mark.parametrize(
     "program",
     [
+        copies_throughput,
         dataflow_kills,
         dataflow_memory,
         dataflow_pause,
