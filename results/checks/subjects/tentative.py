@@ -12,7 +12,6 @@ from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
 
 MOST_APART = 0.05  # accuracy and output fidelity
-MANY = 100  # results of a window that is judged alone
 TELLING = 400  # results, none twice: the standard deviation of a share of so many is at most half of `MOST_APART`
 OF_TENTATIVE_RUNS = "`engine.tentative`, with an oracle"
 LACK = "no tentative output: no fault left input missing for long enough"
@@ -45,14 +44,14 @@ def windows_with_results(evidence: Evidence) -> pd.DataFrame:
 def predicted_windows(evidence: Evidence) -> pd.DataFrame:
     """Return those without the same input from beginning to end, with how far accuracy is from output fidelity.
 
-    A window of few results has another accuracy by chance. So these are judged together if they lacked the same, and
-    not at all if they are too few even then. Raises `NotEnough` if none can be judged.
+    A window of fewer results than `TELLING` has another accuracy by chance. So these are judged together if they lacked
+    the same, and not at all if they are too few even then. Raises `NotEnough` if none can be judged.
     """
     found = windows_with_results(evidence)
     found = found[found["throughout"] & found["output_fidelity"].notna()]
     if found.empty:
         raise NotEnough("no window lacked the same input from its beginning to its end")
-    many = found["exact"] >= MANY
+    many = found["exact"] >= TELLING
     few = [frame for _, frame in found[~many].groupby("absent") if _told_apart(frame) >= TELLING]
     parts = [part for part in (found[many].assign(windows=1), *map(_together, few)) if not part.empty]
     if not parts:
@@ -116,7 +115,7 @@ CHECKS: tuple[Check, ...] = (
         ),
         expected=lambda evidence: f"at most {MOST_APART:g} apart in every window, or in those of few results together",
         asks="in windows that missed the same input throughout, accuracy agrees with the predicted output fidelity; "
-        f"those of fewer than {MANY} results are judged with others that missed the same, if all have {TELLING}",
+        f"those of fewer than {TELLING} results are judged with others that missed the same, if all have as many",
         asked_of="`engine.tentative`, with a query whose results come from one path through the dataflow each",
         applies=fidelity_describes,
     ),

@@ -23,7 +23,7 @@ TOP_100 = spec.load("experiments/ppa-top100.yaml", TENTATIVE)
 def window(start_s: int, **changed: object) -> Row:
     """A window with three quarters of its results, corrected later."""
     times = {"window_start_ns": start_s * S, "window_end_ns": (start_s + 10) * S, "first_ns": (start_s + 11) * S}
-    counts = {"exact": 100, "emitted": 76, "both": 75, "accuracy": 0.75, "leaked": 0}
+    counts = {"exact": 400, "emitted": 304, "both": 300, "accuracy": 0.75, "leaked": 0}
     predicted = {"output_fidelity": 0.74, "internal_completeness": 0.8, "absent": "requests.0", "throughout": True}
     return times | counts | predicted | {"corrected_ns": (start_s + 60) * S} | changed
 
@@ -100,6 +100,12 @@ def test_too_few_results_tell_nothing(windows, verdict, tmp_path):
 
 def test_a_window_of_many_results_is_judged_alone(tmp_path):
     assert verdict_of("accuracy", [*sparse(100, 20), window(300, accuracy=0.68)], tmp_path)["verdict"] == "fail"
+
+
+def test_a_window_of_a_hundred_results_is_not(tmp_path):
+    """By chance every third or so has an accuracy more than .05 away."""
+    by_chance = {"exact": 100, "both": 44, "accuracy": 0.44, "output_fidelity": 0.5}
+    assert verdict_of("accuracy", [*sparse(100, 20), window(121, **by_chance)], tmp_path)["verdict"] == "pass"
 
 
 def test_whose_accuracy_output_fidelity_predicts():
