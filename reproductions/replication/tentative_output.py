@@ -1,8 +1,8 @@
 """`ppa`, figures 12 and 13: what the two metrics say of a plan, and what its tentative output is worth.
 
 Accuracy is that of all windows together in which the same partitions were absent from beginning to end. It is 0 of a
-run without tentative output. A run counts if the copies of its plan ran when the hosts were killed, and if nothing else
-was up before the hosts were back.
+run that put out nothing tentative before the first lost partition was back: what comes later is not the plan's doing. A
+run counts if the copies of its plan ran when the hosts were killed, and if nothing else was up before the hosts were.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def accuracies(cell: Cell) -> Iterator[Row]:
     if not (_copies_ran(cell) and _others_stayed_away(cell)):
         return
     rows = cell.table("tentative")
+    rows = rows[rows["first_ns"] < _others(cell)["ready_ns"].fillna(np.inf).min()]
     if rows.empty:
         yield {"accuracy": 0.0, "windows": 0}
         return
@@ -99,10 +100,15 @@ def _copies_ran(cell: Cell) -> bool:
 
 def _others_stayed_away(cell: Cell) -> bool:
     """Whether no partition without a copy was brought back before the hosts were; some may not be back at all."""
-    found = cell.table("partition_recoveries")
-    others = found[found["how"] == "restored"]
+    others = _others(cell)
     late = others["ready_ns"] - others["death_ns"] >= HEAL_AFTER_S * 10**9
     return len(others) > 0 and bool((others["ready_ns"].isna() | late).all())
+
+
+def _others(cell: Cell) -> pd.DataFrame:
+    """The recoveries of the partitions that the plan leaves out."""
+    found = cell.table("partition_recoveries")
+    return found[found["how"] == "restored"]
 
 
 def _medians(table: pd.DataFrame, planner: ReplicationPlanner, *queries: Query) -> pd.DataFrame:

@@ -176,6 +176,13 @@ def test_without_tentative_output_there_is_no_accuracy_if_the_copies_ran():
     assert found == {"accuracy": 0.0, "windows": 0}
 
 
+def test_what_comes_out_when_some_of_the_lost_are_back_says_nothing_of_the_plan():
+    experiment = by_metric(1)[0]
+    late = [row | {"first_ns": ns(KILL_AT_S + 1 + AWAY_S)} for row in tentative(experiment, 0.25)]
+    run = put_run(experiment, {"tentative": late, "copies": copies(experiment, KILL_AT_S - 1), **away()})
+    assert list(accuracies(Cell(experiment, run))) == [{"accuracy": 0.0, "windows": 0}]
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["tentative", "silent"])
 def test_a_run_in_which_others_were_up_at_once_says_nothing_of_the_plan(told):
     experiment = by_metric(1)[0]
