@@ -13,10 +13,9 @@ from infra.broker import Broker
 from testbed.runtime.inputs import feeds
 from testbed.runtime.job import InputKind, JobInput
 from tests.unit.testbed.small_job import JOB
-from workloads import batch_sender, input_sender
+from workloads import producing
 from workloads.feeds import feed_of
 from workloads.inputs import TopicStream, records
-from workloads.producing import SETTINGS
 from workloads.schedule import Schedule
 
 SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 20.0
@@ -34,9 +33,8 @@ def broker():
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch):
     """An idempotent producer is more than that broker knows of several partitions."""
-    plain = SETTINGS | {"enable.idempotence": False, "linger.ms": 1}
-    monkeypatch.setattr(input_sender, "SETTINGS", plain)
-    monkeypatch.setattr(batch_sender, "SETTINGS", plain)
+    plain = producing.SETTINGS | {"enable.idempotence": False, "linger.ms": 1}
+    monkeypatch.setattr(producing, "SETTINGS", plain)
 
 
 def filled(broker, topic, batch):
