@@ -41,9 +41,8 @@ from journal.reader import raw_entries
 from testbed.operators import Delivery
 from testbed.queries import QUERIES
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from workloads.batch_sender import BatchSender
-from workloads.generator import InputSender
-from workloads.inputs import records
+from workloads.feeds import feed_of
+from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 
 EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: windows of 10 s have 100,000
@@ -124,12 +123,8 @@ def fill(cluster: BenchmarkCluster, job: Job, schedule: Schedule, events: int) -
     """Put all events into the input topic."""
     broker = cluster.handle.kafka
     kafka.create_topics(broker, {job.input.topic: job.parallelism})
-    batch, topic = job.input.batch_records, job.input.topic
-    feed: BatchSender | InputSender
-    if batch is None:
-        feed = InputSender(broker, topic, records(job.workload, schedule), schedule)
-    else:
-        feed = BatchSender(broker, topic, job.workload, schedule, batch)
+    stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
+    feed = feed_of(broker, job.workload, stream, job.input.batch_records)
     feed.send_until(events)
     feed.finish(120.0)
     if feed.delivered != events:

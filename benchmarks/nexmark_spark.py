@@ -45,7 +45,7 @@ from infra.services import kafka
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, records_of, to_topic
 from spark_jobs.streaming.progress import MicroBatch
 from tests.integration.lone_broker import lone_broker
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.nexmark.feed import NexmarkEvents
 from workloads.queries import query

@@ -33,7 +33,7 @@ from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
 from spark_jobs.calibration import Calibration
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import INPUT, OUTPUT

@@ -36,7 +36,7 @@ from infra.broker import Broker
 from infra.local import LocalDriver
 from infra.services import kafka
 from tests.integration.lone_broker import lone_broker
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.inputs import TopicStream, records
 from workloads.nexmark.feed import LATENESS_S
 from workloads.schedule import Schedule

@@ -12,6 +12,7 @@ from experiments.parsing import Positive, Spec
 FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
 MOST_BATCHED = 2048  # records, of which auctions are the longest: so many of them fit into what Kafka takes, 1 MB
+ONLY_IF_SET = {"batch_records"}  # all modes look at it; unset, the load is what it was before there was such a field
 
 
 class LoadMode(StrEnum):
@@ -60,10 +61,10 @@ class LoadSpec(Spec):
 
     @property
     def used(self) -> frozenset[str]:
-        """The fields that this mode looks at. Without batches the input is what it was before there were any."""
-        few = {LoadMode.SATURATING: {"mode"}, LoadMode.RATE: {"mode", "rate"}}
-        of_the_mode = few.get(self.mode, set(type(self).model_fields) - {"batch_records"})
-        return frozenset(of_the_mode | ({"batch_records"} if self.batch_records else set()))
+        """The fields that this mode looks at; of those in `ONLY_IF_SET`, the ones that are set."""
+        few = {LoadMode.SATURATING: {"mode", *ONLY_IF_SET}, LoadMode.RATE: {"mode", "rate", *ONLY_IF_SET}}
+        looked_at = few.get(self.mode, set(type(self).model_fields))
+        return frozenset(looked_at - {name for name in ONLY_IF_SET if getattr(self, name) is None})
 
     def probe_run_s(self, checkpoint_interval_s: float) -> float:
         """For how long lag is watched, given or by default [s]."""

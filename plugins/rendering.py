@@ -29,7 +29,7 @@ SECTIONS = {
 }  # by the address of their first page
 
 templates = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=FileSystemLoader([Path(__file__).parent / "templates", cells.SHARED_TEMPLATES]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -8,7 +8,6 @@ changes the load: the generator first sends what the one before made due, and go
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -16,84 +15,16 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias, cast
 
-from confluent_kafka import Producer
-
-from experiments.workloads import NexmarkSpec
-from infra.broker import Broker
 from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
-from workloads.batch_sender import BatchSender
-from workloads.inputs import Input, Keys, TopicStream, sources
+from workloads.feeds import feed_of
+from workloads.inputs import sources
 from workloads.load_config import LoadConfig
-from workloads.producing import SETTINGS
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
 MOST_AT_ONCE = 50_000  # records of a feed until schedule and signals are looked at: some tenths of a second
-POLL_EVERY = 5000  # records between two looks at the broker's answers
-
-
-class InputSender:
-    """Sends an input to a topic on a schedule, its records dealt to the partitions in turn."""
-
-    def __init__(self, broker: Broker, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
-        self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
-        self.sent = self.delivered = self.failed = 0
-        self._producer = Producer({**broker.for_librdkafka(), **SETTINGS})
-
-    def follow(self, stream: TopicStream) -> None:
-        """Go on with the same input under another schedule."""
-        self.source, self.schedule, self._keys = stream.values, stream.schedule, stream.keys
-
-    def send_some(self, position: int, most: int) -> bool:
-        """Send records before `position` that were not sent yet, at most so many; returns whether there are more."""
-        self.send_until(min(position, self.sent + most))
-        return self.sent < position
-
-    def send_until(self, position: int) -> None:
-        """Send every record before `position` that was not sent yet."""
-        while self.sent < position:
-            stop = min(self.sent + POLL_EVERY, position)
-            keys = self._keys(self.sent, stop) if self._keys else itertools.repeat(None)
-            for p, (value, key) in enumerate(zip(self.source(self.sent, stop), keys, strict=False), self.sent):
-                self._produce(value, key, p % self.schedule.partitions, self.schedule.due_ms(p))
-            self.sent = stop
-            self._producer.poll(0)
-        self._producer.poll(0)
-
-    def _produce(self, text: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
-        place = {"partition": partition, "timestamp": due_ms}
-        while True:
-            try:
-                self._producer.produce(self.topic, text, key, on_delivery=self._done, **place)
-                return
-            except BufferError:
-                self._producer.poll(0.1)
-
-    def finish(self, limit_s: float = 30.0) -> None:
-        """Wait at most `limit_s` seconds until the broker has answered for every record sent.
-
-        Records without an answer count neither as delivered nor as failed.
-        """
-        self._producer.flush(limit_s)
-
-    def _done(self, error: object, _message: object) -> None:
-        if error is None:
-            self.delivered += 1
-        else:
-            self.failed += 1
-
-
-Feed: TypeAlias = InputSender | BatchSender
-
-
-def _feed(config: LoadConfig, stream: TopicStream) -> Feed:
-    if config.batch_records is None:
-        return InputSender(config.broker, stream.topic, stream.values, stream.schedule, stream.keys)
-    spec = cast(NexmarkSpec, config.workload)  # experiments with batches of anything else are refused
-    return BatchSender(config.broker, stream.topic, spec, stream.schedule, config.batch_records)
 
 
 class Generator:
@@ -104,7 +35,7 @@ class Generator:
         self._stamp, config = self._read()
         self._sources, self.schedule = sources(config.workload), config.schedule
         found = [source.under(self.schedule) for source in self._sources]
-        self._feeds = [_feed(config, each) for each in found]
+        self._feeds = [feed_of(config.broker, config.workload, each, config.batch_records) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.record(LoadStarted(**asdict(self.schedule)))
 

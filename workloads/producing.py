@@ -1,8 +1,13 @@
-"""How the generator's feeds produce to Kafka."""
+"""How senders produce to Kafka: the settings of their clients, and what all senders share."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from confluent_kafka import Producer
+
+from infra.broker import Broker
+from workloads.schedule import Schedule
 
 SETTINGS: dict[str, Any] = {
     "linger.ms": 20,
@@ -14,3 +19,38 @@ SETTINGS: dict[str, Any] = {
     "enable.idempotence": True,
     "reconnect.backoff.max.ms": 500,
 }
+
+
+class TopicSender:
+    """Sends messages of so many `records` each to a topic, and counts the records.
+
+    sent, delivered, failed   of the records, how many were sent, and of these how many the broker has taken and refused
+    """
+
+    def __init__(self, broker: Broker, topic: str, schedule: Schedule, records: int = 1) -> None:
+        self.topic, self.schedule, self._records = topic, schedule, records
+        self.sent = self.delivered = self.failed = 0
+        self._producer = Producer({**broker.for_librdkafka(), **SETTINGS})
+
+    def finish(self, limit_s: float = 30.0) -> None:
+        """Wait at most `limit_s` seconds until the broker has answered for every message sent.
+
+        Records without an answer count neither as delivered nor as failed.
+        """
+        self._producer.flush(limit_s)
+
+    def _produce(self, value: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
+        """Hand a message to the client, once that has room for it; `due_ms` is its timestamp."""
+        place = {"partition": partition, "timestamp": due_ms}
+        while True:
+            try:
+                self._producer.produce(self.topic, value, key, on_delivery=self._on_answer, **place)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def _on_answer(self, error: object, _message: object) -> None:
+        if error is None:
+            self.delivered += self._records
+        else:
+            self.failed += self._records

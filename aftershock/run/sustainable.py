@@ -14,7 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from aftershock.run.live_run import LiveRun
+from experiments.batch_misfits import most_in_batch
 from experiments.errors import EnvironmentFailure
+from experiments.spec import Experiment
 from journal.event import Event
 from journal.events.search import Found, ProbeJudged
 from journal.events.services import GENERATOR, RecordsSent
@@ -97,12 +99,14 @@ def set_load(live: LiveRun, schedule: Schedule) -> None:
 def find(live: LiveRun, schedule: Schedule) -> int:
     """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
 
-    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
-    query does not get on with what a probe left it, or the broker refuses records.
+    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if
+    batches would fill too slowly at the next one, if the query does not get on with what a probe left it, or if the
+    broker refuses records.
     """
     load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), LoadJournals(live)
     search = Search(load.rate, load.precision, load.probes)
     while search.end is None:
+        _require_full_batches(live.experiment, search.rate)
         probe = _begin(live, search.probes, _drained(live, looks, schedule), search.rate)
         schedule = probe.schedule
         judged = _watch(live, looks, probe, journal)
@@ -117,14 +121,29 @@ def find(live: LiveRun, schedule: Schedule) -> int:
     return _begin(live, search.probes, _drained(live, looks, schedule), load.share * search.low).started_ns
 
 
+def _require_full_batches(experiment: Experiment, rate: float) -> None:
+    """Raises `EnvironmentFailure` if batches would fill too slowly in a window after this rate [records/s].
+
+    Only a search that went down comes to such a rate: that of the first probe was checked with the experiment.
+    """
+    load = experiment.load
+    if load.batch_records is None or load.batch_records <= (most := most_in_batch(load, experiment.engine, rate)):
+        return
+    slow = f"{load.share:g} of that would not fill a batch of {load.batch_records} records in each checkpoint interval"
+    remedy = f"lower load.batch_records, to {most} for that rate" if most else "leave load.batch_records out"
+    raise EnvironmentFailure(f"no rate above {rate:g} records/s was sustained, and {slow}", remedy)
+
+
 def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
     end_ns = time.time_ns() + round(LEAD_S * NS)
     ended = schedule.ending(end_ns)
     set_load(live, ended)
-    due = ended.due_count(end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
+    due = ended.due_count(end_ns)
     if batch_records := live.experiment.load.batch_records:
         due = ended.in_full_batches(due, batch_records)  # what is left goes out with what the next schedule makes due
+    else:
+        due -= len(live.experiment.workload.input_topics)  # each may owe the last one
     still_s = max(STILL_S, STILL_INTERVALS * live.experiment.engine.checkpoint_interval_s)
     moved_ns, known = end_ns, -1
 

@@ -45,7 +45,7 @@ class CopiesAdvice:
 
     budget         how many may have a copy
     count          how many partitions there are
-    options        with which the next run has these copies
+    options        with which the next run has these copies, as one text; None if nothing is to be copied
     fidelity       output fidelity while all others are down; `fidelity_now` with the copies that the run had
     is_accuracy    whether that is the accuracy to expect of tentative output
     """
@@ -54,7 +54,7 @@ class CopiesAdvice:
     budget: int
     count: int
     partitions: tuple[str, ...]
-    options: tuple[str, ...]
+    options: str | None
     copied_now: int
     fidelity: float
     fidelity_now: float
@@ -90,7 +90,7 @@ def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
         budget,
         count,
         partitions,
-        tuple(_options(experiment, layout, partitions)) if partitions else (),
+        " ".join(_options(experiment, layout, partitions)) if partitions else None,
         int(now.sum()),
         score(topology, ~plan).output_fidelity,
         score(topology, ~now).output_fidelity,

@@ -68,8 +68,7 @@ def described(row: IndexRow) -> Described | None:
         return None
     experiment = as_it_recovered(experiment, row.facts)
     engine = experiment.engine.filled_in
-    values = engine.model_dump(mode="json").items()
-    fields = tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in values))
+    fields = tuple(sorted(engine.model_dump().items()))
     of = experiment.load.mode, engine.recovers_in_parts, fields, _label(row, experiment), _failures(experiment)
     return Described(row, _setting(row.machine, experiment), *of)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from results.tables.schema import RUN_TABLES
 
 MISSING = "\N{EN DASH}"
 TABLES = RUN_TABLES | COMPARISON_TABLES
+SHARED_TEMPLATES = Path(__file__).parent.parent / "templates" / "shared"  # of both reports and pages
 
 
 @dataclass(frozen=True)

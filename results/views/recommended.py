@@ -60,7 +60,7 @@ def partitions(found: Advised) -> str | None:
 
 def copies_option(found: Advised) -> str | None:
     """The options with which the next run has these copies; None without advice on copies."""
-    return None if found.copies is None else " ".join(found.copies.options) or None
+    return None if found.copies is None else found.copies.options
 
 
 def models(found: Advised) -> list[str]:

@@ -21,7 +21,7 @@ from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
 
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.event import Event
 from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
@@ -19,9 +17,8 @@ from journal.writer import Journal
 from spark_jobs.calibration import Calibration
 from testbed.progress import events_read
 from testbed.runtime.job import Job
-from workloads.batch_sender import BatchSender
-from workloads.generator import InputSender
-from workloads.inputs import records
+from workloads.feeds import feed_of
+from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
@@ -85,18 +82,12 @@ def _part(job: Job, topic: str, events: int, rate: float) -> Job:
 
 def _fill(broker: Broker, job: Job, count: int) -> None:
     schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
-    feed = _feed(broker, job, schedule)
+    stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
+    feed = feed_of(broker, job.workload, stream, job.input.batch_records)
     feed.send_until(count)
     feed.finish()
     if feed.failed:
         raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
-
-
-def _feed(broker: Broker, job: Job, schedule: Schedule) -> InputSender | BatchSender:
-    if job.input.batch_records is None:
-        return InputSender(broker, job.input.topic, records(job.workload, schedule), schedule)
-    spec = cast(NexmarkSpec, job.workload)  # experiments with batches of anything else are refused
-    return BatchSender(broker, job.input.topic, spec, schedule, job.input.batch_records)
 
 
 def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:

@@ -32,7 +32,7 @@ from tests.integration.infra.strangers import (
     secrets_of,
 )
 from tests.unit.marked_processes import wait_for
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.schedule import Schedule
 
 PYTHON_TASKS = """

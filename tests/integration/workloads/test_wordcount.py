@@ -30,7 +30,7 @@ from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
-from workloads.generator import InputSender
+from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import INPUT

@@ -19,6 +19,7 @@ from spark_jobs.testbed import calibration
 from spark_jobs.testbed.calibration import FULL_S, LOAD_FACTOR, WARM_EVENTS, calibrate
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from workloads import feeds as senders
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
@@ -72,7 +73,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, s
         def finish(self) -> None:
             """Nothing is on its way."""
 
-    monkeypatch.setattr(calibration, "InputSender", FakeSender)
+    monkeypatch.setattr(senders, "InputSender", FakeSender)
     return found
 
 
@@ -119,7 +120,7 @@ def test_the_second_part_tells_rate_and_cost(fed: list[tuple[Broker, str, int]],
 
 def test_input_in_batches_fills_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(FakeBatchSender, "asked", [])
-    monkeypatch.setattr(calibration, "BatchSender", FakeBatchSender)
+    monkeypatch.setattr(senders, "BatchSender", FakeBatchSender)
     parts: list[Job] = []
     job = replace(JOB, input=replace(JOB.input, batch_records=700))
     found = calibrated(tmp_path, lambda part, journal: parts.append(part) or journal_of(part, journal), job)

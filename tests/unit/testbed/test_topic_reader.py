@@ -13,10 +13,9 @@ from infra.broker import Broker
 from testbed.runtime.inputs import feeds
 from testbed.runtime.job import InputKind, JobInput
 from tests.unit.testbed.small_job import JOB
-from workloads import batch_sender, generator
-from workloads.batch_sender import BatchSender
-from workloads.generator import InputSender
-from workloads.inputs import records
+from workloads import producing
+from workloads.feeds import feed_of
+from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 
 SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 20.0
@@ -34,19 +33,15 @@ def broker():
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch):
     """An idempotent producer is more than that broker knows of several partitions."""
-    plain = generator.SETTINGS | {"enable.idempotence": False, "linger.ms": 1}
-    monkeypatch.setattr(generator, "SETTINGS", plain)
-    monkeypatch.setattr(batch_sender, "SETTINGS", plain)
+    plain = producing.SETTINGS | {"enable.idempotence": False, "linger.ms": 1}
+    monkeypatch.setattr(producing, "SETTINGS", plain)
 
 
 def filled(broker, topic, batch):
     """A job whose input topic has all its events."""
     found = JobInput(InputKind.KAFKA, EVENTS, broker=broker, topic=topic, batch_records=batch)
     job = replace(JOB, workload=Q8, input=found)
-    if batch is None:
-        sender = InputSender(broker, topic, records(Q8, SCHEDULE), SCHEDULE)
-    else:
-        sender = BatchSender(broker, topic, Q8, SCHEDULE, batch)
+    sender = feed_of(broker, Q8, TopicStream(topic, records(Q8, SCHEDULE), SCHEDULE), batch)
     sender.send_until(EVENTS)
     sender.finish()
     assert sender.delivered == EVENTS

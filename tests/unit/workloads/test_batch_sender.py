@@ -9,7 +9,7 @@ from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal
-from workloads import batch_sender, generator
+from workloads import generator, producing
 from workloads.load_config import LoadConfig
 from workloads.nexmark.batches import as_json, read
 from workloads.schedule import Schedule
@@ -25,7 +25,8 @@ class Client:
     def __init__(self, _settings):
         self.messages, self.refused = [], set()
 
-    def produce(self, topic, value, *, partition, timestamp, on_delivery):
+    def produce(self, topic, value, key, *, partition, timestamp, on_delivery):
+        assert key is None
         self.messages.append((topic, partition, timestamp, value))
         on_delivery("refused" if partition in self.refused else None, None)
 
@@ -70,7 +71,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_sender, "Producer", Client)
+    monkeypatch.setattr(producing, "Producer", Client)
     return Bench(tmp_path, monkeypatch)
 
 

@@ -9,14 +9,15 @@ from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal
-from workloads import generator
+from workloads import feeds, generator
+from workloads.input_sender import InputSender
 from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
 
 
-class Sending(generator.InputSender):
+class Sending(InputSender):
     """A feed that keeps what it would hand to the broker's client."""
 
     def __init__(self, broker, topic, source, schedule, keys=None):
@@ -34,7 +35,7 @@ class Sending(generator.InputSender):
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     """The generator at a moment that the test sets, its configuration and its journal."""
-    monkeypatch.setattr(generator, "InputSender", Sending)
+    monkeypatch.setattr(feeds, "InputSender", Sending)
 
     class Bench:
         path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"

@@ -130,6 +130,32 @@ def test_a_search_does_not_wait_for_a_batch_that_is_not_full(tmp_path, clock):
     assert len(probes) > 5
 
 
+def test_the_last_batch_is_waited_for_if_it_is_full(tmp_path, clock):
+    live = SimulatedRun(tmp_path, clock, 100, batch_records=100)
+    ended = sustainable._drained(live, sustainable.LoadJournals(live), Schedule(START_NS, 300.0, 3))
+    assert ended.due_count(clock.now_ns) == 300, "one batch for each partition, and nothing beyond it"
+    assert live.counts[-1][2] == 300
+
+
+@pytest.mark.parametrize(
+    ("batch_records", "rate", "remedy"),
+    [
+        (150, 500, "lower load.batch_records, to 133 for that rate"),  # at .8 of 500 records/s, on 3 partitions
+        (100, 250, "lower load.batch_records, to 66 for that rate"),
+        (1, 1.953125, "leave load.batch_records out"),
+    ],
+)
+def test_a_search_does_not_go_down_to_where_batches_do_not_fill(tmp_path, clock, batch_records, rate, remedy):
+    """There, lag is that of batches which wait for their last record, and not the query's."""
+    live = SimulatedRun(tmp_path, clock, 1, batch_records=batch_records)
+    with pytest.raises(EnvironmentFailure, match="would not fill a batch") as failure:
+        sustainable.find(live, live.schedule)
+    assert f"no rate above {rate:g} records/s was sustained, and 0.8 of that" in str(failure.value)
+    assert remedy in str(failure.value)
+    *_, last = raw_entries(live.journal_path("search"))
+    assert last["rate"] == 2 * rate
+
+
 def test_a_hopeless_probe_is_cut_short(tmp_path, clock):
     probes, *_ = searched(SimulatedRun(tmp_path, clock, 3000, rate=100_000, precision=0.5))
     assert probes[0]["outcome"] == "not-sustained"
