@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from aftershock.cli.program import parser
 from aftershock.reference.markdown import code, page, table
 
-TEXT = """The program is `.venv/bin/aftershock`. With `--json` it writes exactly one JSON document to standard
-output; everything else goes to standard error. Times are in seconds, rates per second. Options cannot be
-abbreviated."""
+TEXT = """The program is `.venv/bin/aftershock`. Every command but `serve` and `completion` also takes `--json`. It then
+writes exactly one JSON document to standard output; everything else goes to standard error. Times are in seconds, rates
+per second. Options cannot be abbreviated."""
 EXITS = (
     ("0", "done, and every verdict passed"),
     ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
@@ -38,16 +38,17 @@ def _commands(found: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _section(found: argparse.ArgumentParser) -> str:
-    rows = [_option(each) for each in found._actions if not isinstance(each, argparse._HelpAction)]
+    rows = [_option(each) for each in found._actions if not {"-h", "--json"} & set(each.option_strings)]
     about = [f"{found.description[0].upper()}{found.description[1:]}."] if found.description else []
-    options = [table(("argument", "required", "default", "meaning"), rows)] if rows else []
+    options = [table(("argument", "default", "meaning"), rows)] if rows else []
     return "\n\n".join([f"## {found.prog}", *about, *options])
 
 
-def _option(action: argparse.Action) -> tuple[str, str, str, str]:
+def _option(action: argparse.Action) -> tuple[str, str, str]:
     is_word = not action.option_strings
     required = action.nargs not in ("?", "*") if is_word else action.required
-    return (code(_name(action)), "yes" if required else "", _default(action), _help(action))
+    default = _default(action)
+    return (code(_name(action)), "required" if required else default, _help(action, default))
 
 
 def _name(action: argparse.Action) -> str:
@@ -65,5 +66,7 @@ def _default(action: argparse.Action) -> str:
     return code(" ".join(map(str, action.default)) if isinstance(action.default, list | tuple) else action.default)
 
 
-def _help(action: argparse.Action) -> str:
-    return (action.help or "") % {"default": action.default}
+def _help(action: argparse.Action, default: str) -> str:
+    """What the option means, without the default that has a place of its own."""
+    told = (action.help or "") % {"default": action.default}
+    return told.removesuffix(f"; default {default.strip('`')}") if default else told

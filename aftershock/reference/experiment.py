@@ -36,6 +36,7 @@ SECTIONS = (  # title, path, definition
     ("Lognormal delay", "heal_after", "LognormalDelay"),
     ("Tolerances", "tolerances", "ToleranceSpec"),
 )
+HEAD = ("field", "value", "default", "meaning")
 TITLES = {name: title for title, _, name in SECTIONS}
 BOUNDS = (("exclusiveMinimum", "above"), ("minimum", "at least"), ("exclusiveMaximum", "below"), ("maximum", "at most"))
 WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "nothing"}
@@ -49,14 +50,25 @@ def experiment() -> str:
 
 
 def _sections(found: dict[str, Schema]) -> Iterator[str]:
+    shown: dict[tuple[str, ...], str] = {}
     for title, path, name in SECTIONS:
-        needed = found[name].get("required", [])
-        rows = [_field(path, field, each, field in needed, found) for field, each in found[name]["properties"].items()]
-        yield f"## {title}\n\n" + table(("field", "value", "default", "meaning"), rows)
+        rows = {field: _field(path, field, found[name], found) for field in found[name]["properties"]}
+        earlier = {field: shown[field, *row[1:]] for field, row in rows.items() if (field, *row[1:]) in shown}
+        rows_here = [row for field, row in rows.items() if field not in earlier]
+        yield "\n\n".join([f"## {title}", table(HEAD, rows_here), *_as_in(earlier)])
+        shown = {(field, *row[1:]): title for field, row in rows.items() if path.startswith("faults.")} | shown
 
 
-def _field(path: str, name: str, schema: Schema, required: bool, found: dict[str, Schema]) -> tuple[str, ...]:
-    default = "required" if required else _default(schema)
+def _as_in(earlier: dict[str, str]) -> Iterator[str]:
+    """Where the fields are that a section above has as well."""
+    for title in dict.fromkeys(earlier.values()):
+        fields = ", ".join(code(field) for field, place in earlier.items() if place == title)
+        yield f"Also {fields} of a {_link(title)}."
+
+
+def _field(path: str, name: str, model: Schema, found: dict[str, Schema]) -> tuple[str, ...]:
+    schema = model["properties"][name]
+    default = "required" if name in model.get("required", []) else _default(schema)
     return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, schema.get("description", ""))
 
 
@@ -97,8 +109,12 @@ def _value(schema: Schema, found: dict[str, Schema]) -> str:
 
 def _defined(name: str, found: dict[str, Schema]) -> str:
     if name in TITLES:
-        return f"[{TITLES[name].lower()}](#{TITLES[name].lower().replace(' ', '-')})"
+        return _link(TITLES[name])
     return ", ".join(map(code, found[name]["enum"]))
+
+
+def _link(title: str) -> str:
+    return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
 
 
 def _content(schema: Schema) -> Schema:
