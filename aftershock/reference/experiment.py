@@ -12,7 +12,8 @@ Schema = dict[str, Any]
 TEXT = """An experiment is a YAML file. `experiments/` has examples, and `aftershock benchmark --set FIELD=VALUE`
 sets a single field. Every field can be left out unless its default is "required". Where no default is shown, it depends
 on the engine, and the meaning ends with it. Times are in seconds, rates per second. An unknown field is refused. Some
-combinations of fields are refused as well; the message names the field, its value and what is allowed."""
+combinations of fields are refused as well; the message names the field, its value and what is allowed.
+`workload.name` selects a workload by the name in its heading, and with it the fields there."""
 SECTIONS = (  # title, path, definition
     ("Experiment", "", ""),
     ("Cluster", "cluster", "ClusterSpec"),
@@ -39,7 +40,7 @@ SECTIONS = (  # title, path, definition
 HEAD = ("field", "value", "default", "meaning")
 TITLES = {name: title for title, _, name in SECTIONS}
 BOUNDS = (("exclusiveMinimum", "above"), ("minimum", "at least"), ("exclusiveMaximum", "below"), ("maximum", "at most"))
-WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "nothing"}
+WORDS = {"integer": "integer", "number": "number", "string": "text", "boolean": "boolean", "null": "nothing"}
 
 
 def experiment() -> str:
@@ -52,7 +53,8 @@ def experiment() -> str:
 def _sections(found: dict[str, Schema]) -> Iterator[str]:
     shown: dict[tuple[str, ...], str] = {}
     for title, path, name in SECTIONS:
-        rows = {field: _field(path, field, found[name], found) for field in found[name]["properties"]}
+        fields = (field for field, each in found[name]["properties"].items() if "const" not in each)
+        rows = {field: _field(path, field, found[name], found) for field in fields}
         earlier = {field: shown[field, *row[1:]] for field, row in rows.items() if (field, *row[1:]) in shown}
         rows_here = [row for field, row in rows.items() if field not in earlier]
         yield "\n\n".join([f"## {title}", table(HEAD, rows_here), *_as_in(earlier)])
@@ -122,6 +124,9 @@ def _content(schema: Schema) -> Schema:
 
 
 def _limits(schema: Schema) -> Iterable[str]:
-    yield from (f"{words} {_number(schema[bound])}" for bound, words in BOUNDS if bound in schema)
+    if {"minimum", "maximum"} <= set(schema):
+        yield f"{_number(schema['minimum'])} to {_number(schema['maximum'])}"
+    else:
+        yield from (f"{words} {_number(schema[bound])}" for bound, words in BOUNDS if bound in schema)
     if "pattern" in schema:
         yield f"as {code(schema['pattern'])}"

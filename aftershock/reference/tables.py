@@ -11,16 +11,16 @@ from results.tables.columns import FLAG, REAL, TEXT, WHOLE, Column, Table
 from results.tables.comparison import COMPARISON_TABLES
 from results.tables.schema import RUN_TABLES, SCHEMA_VERSION
 
-ABOUT = f"""Each table is a Parquet file in `.aftershock/runs/RUN_ID/tables/`. Times that end in `_ns` are
-UTC nanoseconds since 1970, those that end in `_s` are seconds. Shares and counts have no unit. An empty value means
-"not measured", never zero; a column has one only if its type says "or empty". CSV files have the same column names
-as the Parquet files. Pages and the report show a label and the unit. The label is the name, mostly without its unit,
-unless "on pages" has another one. The schema version is {SCHEMA_VERSION}; it is in the metadata of each file.
-[measurement.md](measurement.md) explains the quantities."""
+ABOUT = f"""Each table is a Parquet file in `.aftershock/runs/RUN_ID/tables/`. Times that end in `_ns` are UTC
+nanoseconds since 1970. Times that end in `_s` are seconds, unless the type has another unit. Shares and counts have no
+unit. An empty value means "not measured", never zero; a column has one only if its type says "or empty". CSV files have
+the same column names as the Parquet files. Pages and the report show a label and the unit. The label is the name, mostly
+without its unit, unless "on pages" has another one. The schema version is {SCHEMA_VERSION}; it is in the metadata of
+each file. [measurement.md](measurement.md) explains the quantities."""
 COMPARED = """`aftershock results regress` writes these tables to `.aftershock/regressions/ID/`
 ([regressions.md](regressions.md))."""
-UNITS = ("_ns", "_s", "_bytes", "_records")  # with which names of columns end
-KINDS: dict[pa.DataType, str] = {TEXT: "text", WHOLE: "whole number", REAL: "number", FLAG: "true or false"}
+UNITS = {"ns": "ns UTC", "s": "s", "bytes": "bytes", "records": "records"}  # of columns whose names end so
+KINDS: dict[pa.DataType, str] = {TEXT: "text", WHOLE: "integer", REAL: "number", FLAG: "boolean"}
 
 
 def tables() -> str:
@@ -39,12 +39,14 @@ def _columns(found: Table) -> str:
 
 
 def _type(found: Column) -> str:
-    unit = f" [{found.unit}]" if found.unit else ""
+    named = UNITS.get(found.name.rpartition("_")[2])
+    unit = f" [{found.unit}]" if found.unit not in ("", named) else ""
     return f"{KINDS[found.kind]}{unit}{', or empty' if found.nullable else ''}"
 
 
 def _own_label(found: Column) -> str:
     """The label, unless it is the name in words, with or without its unit."""
-    without_unit = found.name.rpartition("_")[0] if found.name.endswith(UNITS) else found.name
+    start, _, end = found.name.rpartition("_")
+    without_unit = start if end in UNITS else found.name
     plain = {name.replace("_", " ") for name in (found.name, without_unit)}
     return "" if found.label.lower() in plain else found.label
