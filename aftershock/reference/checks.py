@@ -33,4 +33,6 @@ def _row(alike: Sequence[Check]) -> tuple[str, ...]:
     names, tables = (
         ", ".join(map(code, found)) for found in zip(*((each.name, each.table) for each in alike), strict=True)
     )
-    return (names, tables if len(alike) == 1 else "each its own", alike[0].asks, alike[0].asked_of)
+    first = next(each for each in CHECKS if each.asks == alike[0].asks)
+    asks = first.asks if first in alike else f"as {code(first.name)}"
+    return (names, tables if len(alike) == 1 else "each its own", asks, alike[0].asked_of)

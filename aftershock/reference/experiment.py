@@ -71,7 +71,9 @@ def _as_in(earlier: dict[str, str]) -> Iterator[str]:
 def _field(path: str, name: str, model: Schema, found: dict[str, Schema]) -> tuple[str, ...]:
     schema = model["properties"][name]
     default = "required" if name in model.get("required", []) else _default(schema)
-    return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, schema.get("description", ""))
+    workload = model["properties"].get("name", {}).get("const")  # which the heading names already
+    meaning = schema.get("description", "").removeprefix(f"{workload}: ")
+    return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, meaning)
 
 
 def _default(schema: Schema) -> str:
@@ -116,7 +118,7 @@ def _defined(name: str, found: dict[str, Schema]) -> str:
 
 
 def _link(title: str) -> str:
-    return f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
+    return f"[{title.lower().removeprefix('workload ')}](#{title.lower().replace(' ', '-')})"
 
 
 def _content(schema: Schema) -> Schema:
