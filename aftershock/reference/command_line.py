@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from aftershock.cli.program import parser
 from aftershock.reference.markdown import code, page, table
 
-TEXT = """The program is `.venv/bin/aftershock`. With `--json` it writes exactly one JSON document to standard
-output; everything else goes to standard error. Times are in seconds, rates per second. Options cannot be
-abbreviated."""
+Row = tuple[str, str, str]
+TEXT = """The program is `.venv/bin/aftershock`. Every command but `serve` and `completion` also takes `--json`. It then
+writes exactly one JSON document to standard output; everything else goes to standard error. Times are in seconds, rates
+per second. Options cannot be abbreviated."""
+FEWEST_ALIKE = 3  # arguments that a command has in common with one before it, to be named only
 EXITS = (
     ("0", "done, and every verdict passed"),
     ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
@@ -24,30 +26,36 @@ EXITS = (
 def command_line() -> str:
     """The page as Markdown; a section is a command."""
     exits = "## Exit codes\n\n" + table(("code", "meaning"), EXITS)
-    return page("Command line", "aftershock/cli/program.py", TEXT, exits, *_commands(parser()))
+    return page("Command line", "aftershock/cli/program.py", TEXT, exits, *_commands(parser(), {}))
 
 
-def _commands(found: argparse.ArgumentParser) -> Iterator[str]:
-    """A section for each command that does something, in the order of declaration."""
+def _commands(found: argparse.ArgumentParser, shown: dict[Row, str]) -> Iterator[str]:
+    """A section for each command that does something, in the order of declaration; `shown` has what commands had."""
     groups = [each for each in found._actions if isinstance(each, argparse._SubParsersAction)]
     if not groups:
-        yield _section(found)
+        yield _section(found, shown)
     for group in groups:
         for below in dict.fromkeys(group.choices.values()):
-            yield from _commands(below)
+            yield from _commands(below, shown)
 
 
-def _section(found: argparse.ArgumentParser) -> str:
-    rows = [_option(each) for each in found._actions if not isinstance(each, argparse._HelpAction)]
+def _section(found: argparse.ArgumentParser, shown: dict[Row, str]) -> str:
+    rows = [_option(each) for each in found._actions if not {"-h", "--json"} & set(each.option_strings)]
     about = [f"{found.description[0].upper()}{found.description[1:]}."] if found.description else []
-    options = [table(("argument", "required", "default", "meaning"), rows)] if rows else []
-    return "\n\n".join([f"## {found.prog}", *about, *options])
+    alike = {prog: [row for row in rows if shown.get(row) == prog] for prog in dict.fromkeys(shown.values())}
+    as_of = {prog: same for prog, same in alike.items() if len(same) >= FEWEST_ALIKE}
+    also = [f"Also, as `{prog}`: {', '.join(name for name, *_ in same)}." for prog, same in as_of.items()]
+    rows_here = [row for row in rows if shown.get(row) not in as_of]
+    shown |= dict.fromkeys(rows_here, found.prog)
+    options = [table(("argument", "default", "meaning"), rows_here)] if rows_here else []
+    return "\n\n".join([f"## {found.prog}", *about, *options, *also])
 
 
-def _option(action: argparse.Action) -> tuple[str, str, str, str]:
+def _option(action: argparse.Action) -> Row:
     is_word = not action.option_strings
     required = action.nargs not in ("?", "*") if is_word else action.required
-    return (code(_name(action)), "yes" if required else "", _default(action), _help(action))
+    default = _default(action)
+    return (code(_name(action)), "required" if required else default, _help(action, default))
 
 
 def _name(action: argparse.Action) -> str:
@@ -65,5 +73,7 @@ def _default(action: argparse.Action) -> str:
     return code(" ".join(map(str, action.default)) if isinstance(action.default, list | tuple) else action.default)
 
 
-def _help(action: argparse.Action) -> str:
-    return (action.help or "") % {"default": action.default}
+def _help(action: argparse.Action, default: str) -> str:
+    """What the option means, without the default that has a place of its own."""
+    told = (action.help or "") % {"default": action.default}
+    return told.removesuffix(f"; default {default.strip('`')}") if default else told

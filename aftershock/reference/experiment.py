@@ -12,7 +12,8 @@ Schema = dict[str, Any]
 TEXT = """An experiment is a YAML file. `experiments/` has examples, and `aftershock benchmark --set FIELD=VALUE`
 sets a single field. Every field can be left out unless its default is "required". Where no default is shown, it depends
 on the engine, and the meaning ends with it. Times are in seconds, rates per second. An unknown field is refused. Some
-combinations of fields are refused as well; the message names the field, its value and what is allowed."""
+combinations of fields are refused as well; the message names the field, its value and what is allowed.
+`workload.name` selects a workload by the name in its heading, and with it the fields there."""
 SECTIONS = (  # title, path, definition
     ("Experiment", "", ""),
     ("Cluster", "cluster", "ClusterSpec"),
@@ -36,9 +37,10 @@ SECTIONS = (  # title, path, definition
     ("Lognormal delay", "heal_after", "LognormalDelay"),
     ("Tolerances", "tolerances", "ToleranceSpec"),
 )
+HEAD = ("field", "value", "default", "meaning")
 TITLES = {name: title for title, _, name in SECTIONS}
 BOUNDS = (("exclusiveMinimum", "above"), ("minimum", "at least"), ("exclusiveMaximum", "below"), ("maximum", "at most"))
-WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "nothing"}
+WORDS = {"integer": "integer", "number": "number", "string": "text", "boolean": "boolean", "null": "nothing"}
 
 
 def experiment() -> str:
@@ -49,15 +51,29 @@ def experiment() -> str:
 
 
 def _sections(found: dict[str, Schema]) -> Iterator[str]:
+    shown: dict[tuple[str, ...], str] = {}
     for title, path, name in SECTIONS:
-        needed = found[name].get("required", [])
-        rows = [_field(path, field, each, field in needed, found) for field, each in found[name]["properties"].items()]
-        yield f"## {title}\n\n" + table(("field", "value", "default", "meaning"), rows)
+        fields = (field for field, each in found[name]["properties"].items() if "const" not in each)
+        rows = {field: _field(path, field, found[name], found) for field in fields}
+        earlier = {field: shown[field, *row[1:]] for field, row in rows.items() if (field, *row[1:]) in shown}
+        rows_here = [row for field, row in rows.items() if field not in earlier]
+        yield "\n\n".join([f"## {title}", table(HEAD, rows_here), *_as_in(earlier)])
+        shown = {(field, *row[1:]): title for field, row in rows.items() if path.startswith("faults.")} | shown
 
 
-def _field(path: str, name: str, schema: Schema, required: bool, found: dict[str, Schema]) -> tuple[str, ...]:
-    default = "required" if required else _default(schema)
-    return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, schema.get("description", ""))
+def _as_in(earlier: dict[str, str]) -> Iterator[str]:
+    """Where the fields are that a section above has as well."""
+    for title in dict.fromkeys(earlier.values()):
+        fields = ", ".join(code(field) for field, place in earlier.items() if place == title)
+        yield f"Also {fields} of a {_link(title)}."
+
+
+def _field(path: str, name: str, model: Schema, found: dict[str, Schema]) -> tuple[str, ...]:
+    schema = model["properties"][name]
+    default = "required" if name in model.get("required", []) else _default(schema)
+    workload = model["properties"].get("name", {}).get("const")  # which the heading names already
+    meaning = schema.get("description", "").removeprefix(f"{workload}: ")
+    return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, meaning)
 
 
 def _default(schema: Schema) -> str:
@@ -97,8 +113,12 @@ def _value(schema: Schema, found: dict[str, Schema]) -> str:
 
 def _defined(name: str, found: dict[str, Schema]) -> str:
     if name in TITLES:
-        return f"[{TITLES[name].lower()}](#{TITLES[name].lower().replace(' ', '-')})"
+        return _link(TITLES[name])
     return ", ".join(map(code, found[name]["enum"]))
+
+
+def _link(title: str) -> str:
+    return f"[{title.lower().removeprefix('workload ')}](#{title.lower().replace(' ', '-')})"
 
 
 def _content(schema: Schema) -> Schema:
@@ -106,6 +126,9 @@ def _content(schema: Schema) -> Schema:
 
 
 def _limits(schema: Schema) -> Iterable[str]:
-    yield from (f"{words} {_number(schema[bound])}" for bound, words in BOUNDS if bound in schema)
+    if {"minimum", "maximum"} <= set(schema):
+        yield f"{_number(schema['minimum'])} to {_number(schema['maximum'])}"
+    else:
+        yield from (f"{words} {_number(schema[bound])}" for bound, words in BOUNDS if bound in schema)
     if "pattern" in schema:
         yield f"as {code(schema['pattern'])}"

@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from aftershock.cli.program import parser
+from aftershock.reference import command_line
 from aftershock.reference import tables as tables_page
 from aftershock.reference.pages import FOLDER, PAGES
 from results.tables.comparison import COMPARISON_TABLES
@@ -52,3 +54,16 @@ def test_every_option_says_what_it_is():
     rows = [line for line in PAGES["command-line.md"]().splitlines() if line.startswith("| `")]
     assert len(rows) > 50
     assert [row for row in rows if row.endswith("|  |")] == []
+
+
+def test_the_commands_without_json_are_those_that_the_page_names():
+    without = {name for name, each in parser()._subparsers._group_actions[0].choices.items() if not takes_json(each)}
+    told = command_line.TEXT.partition("Every command but ")[2].partition(" also takes `--json`")[0]
+    assert set(told.replace("`", "").split(" and ")) == without
+
+
+def takes_json(found):
+    below = [each for each in found._actions if isinstance(each.choices, dict)]
+    return "--json" in found._option_string_actions or any(
+        map(takes_json, (c for g in below for c in g.choices.values()))
+    )
