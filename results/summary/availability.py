@@ -22,6 +22,7 @@ MOMENTS = ("planned", "available", "predicted", "normal")
 ALWAYS_KNOWN = ("planned", "available")
 NS = 1e9
 NORMAL = 1.2  # relative latency below which a query is available again
+NORMAL_S = 3.0  # on average over so long
 TOLERANCE, LEAST_S = 0.1, 0.25  # of the time since a burst's first loss, or a batch: how late a query may be
 
 

@@ -20,10 +20,9 @@ from pyspark.sql import functions as F
 
 from experiments.hashtags import HashtagsSpec
 from experiments.spec import Experiment
-from results.summary.availability import NORMAL, next_losses
+from results.summary.availability import NORMAL, NORMAL_S, next_losses
 from results.tables.columns import Row
 
-INTERVAL_S = 3.0  # over which relative latency is averaged
 NS_PER_MS = 1_000_000
 
 
@@ -72,13 +71,13 @@ def _row(slide: Slide, half_ns: int, usual_ns: float | None) -> Row:
 def with_normal(experiment: Experiment, recovered: Sequence[Row], latencies: Sequence[Row]) -> list[Row]:
     """Rows of `query_recoveries` with `normal_ns`: from when on a query's relative latency was normal.
 
-    That is the arrival of the first slide after its recovery was planned from which on the mean over `INTERVAL_S` is
+    That is the arrival of the first slide after its recovery was planned from which on the mean over `NORMAL_S` is
     below `NORMAL`, if all slides of that interval came before the query was lost again. Null if sinks have several
     partitions, of which each is a query that is restored by itself.
     """
     if experiment.engine.partitions > 1:
         return list(recovered)
-    count = max(1, math.ceil(INTERVAL_S * 1000 / _slide_ms(experiment)))
+    count = max(1, math.ceil(NORMAL_S * 1000 / _slide_ms(experiment)))
     queries, deaths_ns = ([row[name] for row in recovered] for name in ("query", "death_ns"))
     again_ns = next_losses(cast(Sequence[str], queries), cast(Sequence[int], deaths_ns))
     return [

@@ -10,7 +10,7 @@ from results.checks.check import ASKED_OF, Check, recovers_by_query, tells_relat
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between
 from results.checks.subjects.tables import row_count, value_rules
-from results.summary.availability import next_losses
+from results.summary.availability import NORMAL_S, next_losses
 
 TOLERANCE = 0.1  # of the time from the death to the moment that the model plans
 
@@ -45,7 +45,8 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
 
     Input that came meanwhile is caught up with in backlog / (service rate - rate): at most as long as the query was
     away, if it can process twice what comes. A query that was away for less than it takes until its next result is
-    due has until that result. One that is lost again before that is judged by its next recovery.
+    due has until that result. Latency is averaged over `NORMAL_S` from then on: a query that is lost again before the
+    end of that is judged by its next recovery.
     """
     rows = evidence.rows("query_recoveries", "no query was lost")
     latencies = evidence.rows("query_latencies", "no query has put anything out")
@@ -54,8 +55,9 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
     allowed_ns = away_ns.where(away_ns >= first_ns, first_ns)
     until_ns = back["available_ns"] + allowed_ns
     again_ns = pd.Series(next_losses(rows["query"].to_list(), rows["death_ns"].to_list()), rows.index, dtype=object)
-    lasts = np.array([again > until for again, until in zip(again_ns[back.index], until_ns, strict=True)], bool)
-    seen = back["normal_ns"].notna() | (until_ns <= latencies["arrived_ns"].max()) & lasts
+    followed_ns = until_ns + round(NORMAL_S * 1e9)
+    lasts = np.array([again > end for again, end in zip(again_ns[back.index], followed_ns, strict=True)], bool)
+    seen = back["normal_ns"].notna() | (followed_ns <= latencies["arrived_ns"].max()) & lasts
     if not seen.any():
         raise NotEnough("no query was followed for as long as it had been away")
     took_ns = (back["normal_ns"] - back["available_ns"]).astype("Float64")
