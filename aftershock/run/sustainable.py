@@ -124,14 +124,14 @@ def find(live: LiveRun, schedule: Schedule) -> int:
 def _require_full_batches(experiment: Experiment, rate: float) -> None:
     """Raises `EnvironmentFailure` if batches would fill too slowly in a window after this rate [records/s].
 
-    Only a search that went down comes to such a rate: that of the first probe was checked with the experiment.
+    Only a search that has lowered its rate can reach such a one: the first was checked with the experiment.
     """
     load = experiment.load
     if load.batch_records is None or load.batch_records <= (most := most_in_batch(load, experiment.engine, rate)):
         return
     slow = f"{load.share:g} of that would not fill a batch of {load.batch_records} records in each checkpoint interval"
     remedy = f"lower load.batch_records, to {most} for that rate" if most else "leave load.batch_records out"
-    raise EnvironmentFailure(f"no rate above {rate:g} records/s was sustained, and {slow}", remedy)
+    raise EnvironmentFailure(f"the search would try {rate:g} records/s next, and {slow}", remedy)
 
 
 def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:

@@ -138,10 +138,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Waiting:
-    """These receivers of what this one sends wait for input of lost partitions: it is not to wait for them.
-
-    What was told before is void.
-    """
+    """This sender must not wait for these receivers, since they wait for lost partitions; for all others it waits."""
 
     epoch: int
     partitions: tuple[int, ...]

@@ -123,6 +123,10 @@ class Coordinator:
             return frozenset()
         return self._absent_partitions.absent(self._down)
 
+    def unawaited(self, partition: int) -> tuple[int, ...]:
+        """The receivers for which this partition was told not to wait."""
+        return () if self._waiting_partitions is None else self._waiting_partitions.told(partition)
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         return self._outbox.take()
@@ -223,11 +227,15 @@ class Coordinator:
 
     def _tell_neighbours(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
         """Who is down or restored has been told nothing. Everybody else hears which of its inputs are absent now, or
-        which of its receivers wait, but for those whose copies are about to be promoted: they hear it then."""
-        for kind, of in ((Absent, self._absent_partitions), (Waiting, self._waiting_partitions)):
+        for which receivers it must not wait, but for those whose copies are about to be promoted: they hear it then."""
+        lost = self._down | self._recoveries.restoring(self.lives)
+        for kind, of, gone in (
+            (Absent, self._absent_partitions, self._down),
+            (Waiting, self._waiting_partitions, lost),
+        ):
             if of is not None:
                 of.forget(forgotten)
-                news = of.news(self._up().difference(promoted), self._down)
+                news = of.news(self._up().difference(promoted), gone)
                 told = {number: kind(self.lives[number], others) for number, others in news.items()}
                 self._outbox.order(sorted(told), told.__getitem__)
 
@@ -297,6 +305,7 @@ class Coordinator:
         for epoch, recovery in self._recoveries.over():
             told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}
             self._outbox.order(told, told.__getitem__)
+            self._tell_neighbours(())
             self._announce_stable()
             self._make_copies()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from testbed.core.checkpoints import NO_BATCH
@@ -63,6 +63,10 @@ class RecoveriesUnderway:
     def clear(self) -> None:
         """A recovery of everybody takes the place of all others."""
         self.of.clear()
+
+    def restoring(self, lives: Sequence[int]) -> set[int]:
+        """Who is restored or promoted by one of them, given the epoch of each partition's present life."""
+        return {number for epoch, each in self.of.items() for number in each.taking_part if lives[number] == epoch}
 
     def on_ready(self, message: Ready) -> None:
         """A partition is ready; of recoveries that are not under way any more it says nothing."""

@@ -103,6 +103,9 @@ class Invariants:
         failed = {each.id for each in partition.outputs if each.receiver in self._coordinator.down}
         if partition.sending.unheard != failed:
             raise InvariantBroken(f"{name} takes {set(partition.sending.unheard)} for unheard, which {failed} are")
+        told = self._coordinator.unawaited(partition.number)
+        if partition.sending.unawaited != {each.id for each in partition.outputs if each.receiver in told}:
+            raise InvariantBroken(f"{name} does not wait on {set(partition.sending.unawaited)}, and was told {told}")
 
     def _check_channel(
         self,

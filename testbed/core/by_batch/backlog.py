@@ -1,4 +1,4 @@
-"""What a channel that began anew has yet to send of what its sender retains."""
+"""What a channel has yet to send of what its sender retains: it began anew, or its receiver is not waited for."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ class Backlog:
     """Frames are taken from what is retained when they are sent, since it may be too much for memory.
 
     What was there when it was released does not hold the partition up; what came after that does.
+
+    replays   whether what it sends was sent before, in another epoch
     """
 
-    def __init__(self, retained: Retained, link: OutputLink, place: int) -> None:
+    def __init__(self, retained: Retained, link: OutputLink, place: int, *, replays: bool) -> None:
         """`place`: of the first frame to send. Nothing is sent until `release`."""
+        self.replays = replays
         self._retained, self._link, self._next = retained, link, place
         self._until: int | None = None
         retained.begin(self, link.channel.id, place)

@@ -15,9 +15,10 @@ from testbed.core.links import OutputLink
 
 @dataclass
 class _CopyLink:
-    """A channel to a copy; it has a backlog until it has caught up."""
+    """A channel to a copy. What the copy does not take yet is a backlog, so that it is not kept in memory twice."""
 
     link: OutputLink
+    retained: Retained
     backlog: Backlog | None
 
     def end_backlog(self) -> None:
@@ -49,7 +50,8 @@ class CopyLinks:
         self.detach([channel.id])
         link = OutputLink(channel)
         link.restore(epoch, 0, self._frames_in_flight)
-        self._links[channel.id] = _CopyLink(link, Backlog(retained, link, retained.since(channel.id, number)))
+        backlog = Backlog(retained, link, retained.since(channel.id, number), replays=True)
+        self._links[channel.id] = _CopyLink(link, retained, backlog)
 
     def detach(self, channels: Collection[int]) -> None:
         """There is no copy any more at the end of these channels."""
@@ -71,11 +73,17 @@ class CopyLinks:
             self._flush(each)
 
     def post(self, frame: Frame) -> None:
-        """Send a frame to the copy, too, if there is one."""
+        """Send a frame that has just been retained to the copy, too, if there is one."""
         each = self._links.get(frame.channel)
-        if each is not None and each.backlog is None:
-            each.link.waiting.append(replace(frame, epoch=each.link.epoch))
-            self._flush(each)
+        if each is None or each.backlog is not None:
+            return
+        if self._started and each.link.credit > 0:
+            each.link.credit -= 1
+            self._effects.append(Send(replace(frame, epoch=each.link.epoch), to_copy=True))
+        else:
+            place = each.retained.end(frame.channel) - 1
+            each.backlog = Backlog(each.retained, each.link, place, replays=False)
+            each.backlog.release()
 
     def flush(self, channel: int) -> None:
         """More of what is retained on a channel is in memory."""
@@ -92,9 +100,7 @@ class CopyLinks:
     @property
     def empty(self) -> bool:
         """Whether no frame waits."""
-        return not any(
-            each.backlog.pending if each.backlog is not None else each.link.waiting for each in self._links.values()
-        )
+        return not any(each.backlog.pending for each in self._links.values() if each.backlog is not None)
 
     @property
     def ends(self) -> dict[int, tuple[int, int]]:
@@ -102,14 +108,9 @@ class CopyLinks:
         return {channel: (each.link.epoch, each.link.credit) for channel, each in self._links.items()}
 
     def _flush(self, each: _CopyLink) -> None:
-        if not self._started:
+        if not self._started or each.backlog is None:
             return
-        if each.backlog is not None:
-            for frame in each.backlog.take():
-                self._effects.append(Send(frame, to_copy=True))
-            if not each.backlog.over:
-                return
+        for frame in each.backlog.take():
+            self._effects.append(Send(frame, to_copy=True))
+        if each.backlog.over:
             each.end_backlog()
-        while each.link.waiting and each.link.credit > 0:
-            each.link.credit -= 1
-            self._effects.append(Send(each.link.waiting.popleft(), to_copy=True))

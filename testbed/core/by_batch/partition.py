@@ -140,7 +140,7 @@ class BatchedPartition(Partition):
         elif message.epoch == self.epoch and isinstance(message, Absent):
             self.intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
         elif message.epoch == self.epoch and isinstance(message, Waiting):
-            self.sending.be_patient(message.partitions)
+            self.sending.do_not_wait_for(message.partitions)
         elif message.epoch == self.epoch:
             super().on_order(message)
             if isinstance(message, Failure):

@@ -25,7 +25,8 @@ class BatchSending(Sending):
 
     A channel whose receiver has failed waits for nothing: what would be sent is only retained. Once the receiver is
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
-    partition up, so that the other receivers go on; what is sent after it does.
+    partition up, so that the other receivers go on; what is sent after it does. A receiver that waits for a lost
+    partition has a backlog, too, and that holds nobody up while the coordinator says so.
 
     retained    what is kept
     copies      the links to copies of receivers; what is tentative is not for them
@@ -41,7 +42,7 @@ class BatchSending(Sending):
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
-        self._patient: frozenset[int] = frozenset()  # the channels whose receivers wait for input of lost partitions
+        self._unawaited: frozenset[int] = frozenset()
         self.copies, self.muted = CopyLinks(self._effects, self._full_credit), False
         self.tentative = False
 
@@ -53,7 +54,7 @@ class BatchSending(Sending):
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
-        self._patient = frozenset()
+        self._unawaited = frozenset()
 
     def start(self) -> None:
         super().start()
@@ -99,20 +100,15 @@ class BatchSending(Sending):
             link.waiting.clear()
             self._end_backlog(link.channel.id)
 
-    def be_patient(self, receivers: Collection[int]) -> None:
-        """These receivers wait for others that are lost: what they do not take is read from what is retained, later.
+    def do_not_wait_for(self, receivers: Collection[int]) -> None:
+        """What these receivers do not take is read from what is retained, once they take it.
 
-        What has come to wait for a receiver does not hold the partition up once it goes on, either.
+        Frames that queued up meanwhile do not hold the partition up after a receiver goes on, either.
         """
-        patient = frozenset(n for n, link in self._links.items() if link.channel.receiver in receivers) - self._down
-        if self.muted:
-            patient = frozenset()
-        for channel in patient - self._backlogs.keys():
-            link = self._links[channel]
-            self._backlogs[channel] = Backlog(self.retained, link, self.retained.end(channel) - len(link.waiting))
-            self._backlogs[channel].release()
-            link.waiting.clear()
-        over, self._patient = self._patient - patient, patient
+        of = frozenset(n for n, link in self._links.items() if link.channel.receiver in receivers) - self._down
+        for channel in of - self._backlogs.keys():
+            self._begin_backlog(channel, self.retained.end(channel) - len(self._links[channel].waiting))
+        over, self._unawaited = self._unawaited - of, of
         for channel in over & self._backlogs.keys():
             if not self._backlogs[channel].held:
                 self._backlogs[channel].release()
@@ -125,7 +121,8 @@ class BatchSending(Sending):
             link = self._links[channel]
             link.restore(epoch, link.sent, self._full_credit)
             self._end_backlog(channel)
-            self._backlogs[channel] = Backlog(self.retained, link, self.retained.since(channel, number))
+            place = self.retained.since(channel, number)
+            self._backlogs[channel] = Backlog(self.retained, link, place, replays=True)
         self.copies.detach(found)
         self._down -= found
 
@@ -152,7 +149,7 @@ class BatchSending(Sending):
             return True
         if not self._backlogs:
             return super().congested
-        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self._patient)
+        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self._unawaited)
         return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
@@ -162,7 +159,7 @@ class BatchSending(Sending):
 
     @property
     def replaying(self) -> bool:
-        return not self._backlogs.keys() <= self._patient or super().replaying
+        return any(each.replays for each in self._backlogs.values()) or super().replaying
 
     @property
     def awaiting_go(self) -> frozenset[int]:
@@ -173,6 +170,11 @@ class BatchSending(Sending):
     def unheard(self) -> frozenset[int]:
         """The channels whose receivers have failed."""
         return self._down
+
+    @property
+    def unawaited(self) -> frozenset[int]:
+        """The channels whose receivers may take as long as they like."""
+        return self._unawaited
 
     def credit(self, channel: int) -> int:
         """How many more frames may be sent on a channel."""
@@ -193,7 +195,7 @@ class BatchSending(Sending):
             self.copies.post(frame)
         if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
-            if channel in self._patient and self._started:
+            if channel in self._unawaited and self._started:
                 self._flush(link)
         else:
             super()._post(link, frame)
@@ -203,10 +205,17 @@ class BatchSending(Sending):
         if (backlog := self._backlogs.get(channel)) is not None:
             for frame in backlog.take():
                 self._effects.append(Send(frame))
-            if backlog.over and channel not in self._patient:
+            if backlog.over and channel not in self._unawaited:
                 self._end_backlog(channel)
         if channel not in self._backlogs:
             super()._flush(link)
+
+    def _begin_backlog(self, channel: int, place: int) -> None:
+        """What waits is read from what is retained. A receiver has all that has been let go: it is in a stable line."""
+        link, first = self._links[channel], self.retained.since(channel, self.retained.number)
+        link.waiting.clear()
+        self._backlogs[channel] = Backlog(self.retained, link, max(first, place), replays=False)
+        self._backlogs[channel].release()
 
     def _end_backlog(self, channel: int) -> None:
         if (backlog := self._backlogs.pop(channel, None)) is not None:

@@ -6,17 +6,21 @@ from collections.abc import Iterable, Mapping
 
 
 class Told:
-    """By partition the others of which it was told last; nobody of whom nothing was said."""
+    """For each partition, the neighbours named in the last message to it; none before the first."""
 
     def __init__(self) -> None:
         self._told: dict[int, tuple[int, ...]] = {}
 
-    def news(self, others: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:
-        """What is to be told now, by partition, given all that holds of each; it counts as told."""
-        of = {number: tuple(sorted(found)) for number, found in sorted(others.items())}
-        changed = {number: told for number, told in of.items() if told != self._told.get(number, ())}
+    def news(self, neighbours: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:
+        """For each partition whose neighbours are others than it was told, the new ones; they count as told."""
+        now = {number: tuple(sorted(found)) for number, found in sorted(neighbours.items())}
+        changed = {number: found for number, found in now.items() if found != self.last(number)}
         self._told.update(changed)
         return changed
+
+    def last(self, partition: int) -> tuple[int, ...]:
+        """What this partition was told last."""
+        return self._told.get(partition, ())
 
     def forget(self, partitions: Iterable[int]) -> None:
         """These are down or restored: they have been told nothing."""

@@ -1,4 +1,4 @@
-"""Which partitions are up and wait for lost ones, and who is to know it: those that send to them."""
+"""Which receivers a sender must not wait for while partitions are lost."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ from testbed.core.layout import Layout
 
 
 class WaitingPartitions:
-    """A partition waits if one on whose output it depends is down: it takes no input until that one is back.
+    """A sink goes on while nothing on which it depends is lost.
 
-    Its senders must not wait with it, since others that are up may need what they send.
+    Whoever sends to such a sink, maybe through others, must not wait for a receiver that leads to none: that receiver
+    waits for a lost partition, or for a receiver of its own that does. A sender that leads to no such sink waits as
+    usual.
     """
 
     def __init__(self, layout: Layout) -> None:
-        self._upstream = {each.number: layout.with_upstream([each.number]) for each in layout.partitions}
+        sinks = (each.number for each in layout.partitions if not each.outputs)
+        self._needed = {sink: layout.with_upstream([sink]) for sink in sinks}
         self._receivers = {each.number: {channel.receiver for channel in each.outputs} for each in layout.partitions}
         self._told = Told()
 
-    def news(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
-        """By partition that is up those of its receivers that wait, where they are others than it was told last."""
-        of = {number: self._receivers[number].difference(down) for number in up}
-        waiting = {n for n in set().union(*of.values()) if not self._upstream[n].isdisjoint(down)}
-        return self._told.news({number: found & waiting for number, found in of.items()})
+    def news(self, up: Iterable[int], lost: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """For each of these partitions that is to be told something new, the receivers for which it must not wait.
+
+        `lost`: those that are down, or are being restored.
+        """
+        going_on = frozenset[int]().union(*(needed for needed in self._needed.values() if needed.isdisjoint(lost)))
+        return self._told.news({n: self._receivers[n].difference(going_on, lost) if n in going_on else () for n in up})
+
+    def told(self, partition: int) -> tuple[int, ...]:
+        """The receivers for which this partition was told not to wait."""
+        return self._told.last(partition)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """These are down or restored: they have been told nothing."""

@@ -150,7 +150,7 @@ def test_a_search_does_not_go_down_to_where_batches_do_not_fill(tmp_path, clock,
     live = SimulatedRun(tmp_path, clock, 1, batch_records=batch_records)
     with pytest.raises(EnvironmentFailure, match="would not fill a batch") as failure:
         sustainable.find(live, live.schedule)
-    assert f"no rate above {rate:g} records/s was sustained, and 0.8 of that" in str(failure.value)
+    assert f"the search would try {rate:g} records/s next, and 0.8 of that" in str(failure.value)
     assert remedy in str(failure.value)
     *_, last = raw_entries(live.journal_path("search"))
     assert last["rate"] == 2 * rate

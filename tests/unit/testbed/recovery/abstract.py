@@ -88,7 +88,7 @@ def followed(layout: PartitionLayout, life: Life, order) -> Life:
             if number > life.at:
                 raise Wrong(f"{layout.name} lets go what is before checkpoint {number} and has taken {life.at}")
             return life._replace(kept=max(life.kept, number))
-        case Waiting():  # this tells when a sender sends, and not what
+        case Waiting():  # it sends the same, at another time
             return life
     raise Wrong(f"{layout.name} is told {order}")
 

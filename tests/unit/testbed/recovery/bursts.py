@@ -7,6 +7,7 @@ from models.recovery.schedule import Arrival, incremental_schedule
 from models.topology import parse_topology
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.coordinator import Coordinator
+from testbed.core.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
 from testbed.recovery.query_partitions import available
@@ -14,6 +15,7 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.hashtag_queries import exact, inputs, laid_out
 
 SECOND = 10**9
+TIGHT = PartitionLimits(frames_in_flight=2)  # so that a sender soon waits for a receiver that takes nothing
 
 
 class Overloaded(Exception):
@@ -27,22 +29,29 @@ class Late(Exception):
 class BurstSimulation(Simulation):
     """Looks, at every arrival, at what has come out so far of each query that is available."""
 
-    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None, standby=0):
+    def __init__(
+        self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None, standby=0, limits=TIGHT
+    ):
         layout, given = laid_out(spec), inputs(spec, 30, 10.0, 6)
         self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []
         recovery = recovery or QueryCentric(capacity, planner, priorities)
         options = {"slots": workers, "standby": standby, "faults": faults, "expected": self.wanted}
         options["batching"] = Batching(SECOND, 1)
+        options["limits"] = limits
         # Hosts take minutes, and streams take milliseconds.
         super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, returns=0.0, **options)
 
     def _return(self):
-        there = available(self.layout, self.coordinator.down)
+        self.arrivals.append(self.look(self.coordinator.down))
+        super()._return()
+
+    def look(self, lost):
+        """Each query that depends on nothing lost has put out all that it has to."""
+        there = available(self.layout, lost)
         for query in there:
             if self.published_by(query) != self.wanted_of(query):
                 raise Late(query)
-        self.arrivals.append(there)
-        super()._return()
+        return there
 
     @property
     def is_early(self):

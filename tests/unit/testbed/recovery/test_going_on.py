@@ -6,9 +6,7 @@ import pytest
 
 from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
-from testbed.core.partition import PartitionLimits
 from testbed.core.standing import finished
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -110,42 +108,3 @@ def test_an_error_is_noticed(plant, monkeypatch):
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError, match=expected):
         sum((seen(flow, "passive", range(6)) for flow in FLOWS), Counter())
-
-
-class Exact(Simulation):
-    """The same without tentative output: who depends on nothing that is lost has ended its last batch, though others
-    that its senders send to wait for lost ones, and take two frames at most.
-    """
-
-    def __init__(self, flow, strategy, seed):
-        layout, inputs = laid_out(flow, Delivery.EXACTLY_ONCE)
-        options = {"faults": faults(flow, seed), "slots": 2 + seed % 2, "batching": Batching(5, 1 + seed % 2)}
-        limits = PartitionLimits(frames_in_flight=2)
-        options |= {"recovery": STRATEGIES[strategy](), "expected": oracle(flow), "returns": 0.0, "limits": limits}
-        super().__init__(layout, PROTOCOLS["batch-aligned"], inputs, seed, **options)
-
-    def _return(self):
-        down, lives = self.coordinator.down, self.coordinator.lives
-        hosted = {number: each for worker in self.workers for number, each in worker.partitions.items()}
-        up = {number: each for number, each in hosted.items() if number not in down and each.epoch == lives[number]}
-        reached = {n for n in up if not self.layout.with_upstream([n]).intersection(down)}
-        for number in reached:
-            partition, name = up[number], self.layout.partitions[number].name
-            senders = {channel.sender for channel in self.layout.partitions[number].inputs}
-            ended = partition.source_input.ended if not senders else {up[n].batch for n in senders} == {partition.batch}
-            assert ended, f"{name} waits at batch {partition.batch}, and nothing that it needs is lost"
-        super()._return()
-
-
-@pytest.mark.parametrize("strategy", ["passive", "blocking"])
-@pytest.mark.parametrize("seeds", first_and_rest(range(40), 10))
-@pytest.mark.parametrize("flow", FLOWS)
-def test_who_depends_on_nothing_that_is_lost_is_not_held_up(flow, seeds, strategy):
-    for seed in seeds:
-        assert Exact(flow, strategy, seed).run(MOST_STEPS).published == oracle(flow), f"seed {seed}"
-
-
-def test_senders_that_wait_for_the_waiting_are_noticed(monkeypatch):
-    monkeypatch.setattr(BatchSending, "be_patient", lambda sending, receivers: None)
-    with pytest.raises(AssertionError, match="nothing that it needs is lost"):
-        [Exact("spread", "passive", seed).run(MOST_STEPS) for seed in range(6)]

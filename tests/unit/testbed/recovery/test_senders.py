@@ -1,0 +1,97 @@
+"""Who sends to a query that is up does not wait for receivers that wait for lost partitions."""
+
+from dataclasses import replace
+
+import pytest
+
+from testbed.core.by_batch.sending import BatchSending
+from testbed.core.coordinator import Coordinator
+from testbed.core.partition import PartitionLimits
+from testbed.core.underway import RecoveriesUnderway
+from testbed.recovery import Blocking, QueryCentric
+from testbed.simulation.invariants import InvariantBroken
+from tests.unit.testbed.campaigns import first_and_rest
+from tests.unit.testbed.hashtag_queries import FIFTEEN
+from tests.unit.testbed.recovery.bursts import TIGHT, BurstSimulation, Late, burst
+
+TEN, FOUR = 10, 4  # workers, and partitions that each may have
+SMALL = PartitionLimits(frames_in_flight=2, records_per_message=1, retained_bytes=2000)
+
+
+class SlowRestores(BurstSimulation):
+    """Who comes at once for a worker follows orders when nothing else can happen any more. Before that, it looks."""
+
+    held = False
+
+    def _join(self):
+        super()._join()
+        self.held = self.outcome.crashes > 0
+
+    def _possible(self):
+        events = super()._possible()
+        if self.held and all(event in (self._return, self._round_due, self._timer) for event, *_ in events):
+            self.look(set(range(len(self.layout.partitions))) - self._running())
+            self.held = False
+            return super()._possible()
+        return events
+
+    def _queues(self, worker):
+        queues, is_new = super()._queues(worker), int(worker.name.rpartition("-")[2]) >= TEN
+        return queues[1:] if self.held and is_new else queues
+
+    def _running(self):
+        """The partitions that are where the coordinator has them, and do not wait to go on."""
+        lives = self.coordinator.lives
+        hosted = [(number, each) for worker in self.workers for number, each in worker.partitions.items()]
+        return {number for number, each in hosted if each.running and each.epoch == lives[number]}
+
+
+def simulated(recovery, seed, kind=BurstSimulation, limits=TIGHT):
+    faults = burst(seed, 9, 1200)
+    if kind is SlowRestores:
+        faults = [replace(each, late=False) for each in faults[:1]]
+    return kind(FIFTEEN, seed, TEN, FOUR, None, faults, recovery=recovery, limits=limits)
+
+
+STRATEGIES = {
+    "query-centric": lambda: QueryCentric(FOUR, "best-density"),
+    "blocking": lambda: Blocking(by_room=True),
+}
+
+
+@pytest.mark.parametrize("limits", [TIGHT, SMALL], ids=["two frames", "of one record, which spill"])
+@pytest.mark.parametrize("kind", [BurstSimulation, SlowRestores])
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("seeds", first_and_rest(range(12), 1))
+def test_a_query_that_depends_on_nothing_lost_is_not_held_up(seeds, name, kind, limits):
+    for seed in seeds:
+        run = simulated(STRATEGIES[name](), seed, kind, limits)
+        assert run.run(60_000).published == run.wanted, f"seed {seed}"
+
+
+def nobody(recoveries, lives):
+    return set()
+
+
+def ignored(sending, receivers):
+    sending._unawaited = frozenset(n for n, link in sending._links.items() if link.channel.receiver in receivers)
+
+
+PLANTS = {
+    "a sender waits for all": (BatchSending, "do_not_wait_for", ignored, "q"),
+    "who is being restored counts as back": (RecoveriesUnderway, "restoring", nobody, "q"),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_sender_that_waits_is_noticed(plant, monkeypatch):
+    owner, name, wrong, expected = PLANTS[plant]
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(Late, match=expected):
+        [simulated(STRATEGIES["query-centric"](), seed, SlowRestores).run(60_000) for seed in range(12)]
+
+
+def test_a_sender_that_was_not_told_is_noticed(monkeypatch):
+    monkeypatch.setattr(Coordinator, "unawaited", lambda coordinator, partition: (partition,))
+    with pytest.raises(InvariantBroken, match="does not wait on"):
+        simulated(STRATEGIES["query-centric"](), 0).run(60_000)
