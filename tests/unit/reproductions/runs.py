@@ -41,7 +41,8 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
     write_json(run.root / "status.json", about | status)
     run.tables.mkdir(parents=True)
     for name, rows in ({"runs": [_facts(run_id, experiment)]} | tables).items():
-        write_table(run, name, pd.DataFrame([_left_out(name) | row for row in rows], columns=TABLES[name].names))
+        nothing = _left_out(name)
+        write_table(run, name, pd.DataFrame([nothing | row for row in rows], columns=TABLES[name].names))
     return store.publish(run)
 
 
