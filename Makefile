@@ -16,6 +16,10 @@ BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 export GX_ANALYTICS_ENABLED := false
 export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED := false
 
+# Where the environment forbids to keep compiled modules (images often do), every process of the tests would compile
+# the project and rewrite the assertions of all tests anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
 

@@ -11,7 +11,7 @@ import pandas as pd
 from experiments.spec import Experiment, LoadMode
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
-from results.runs.store import Run
+from results.runs.store import ReadOnce, Run
 from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
 
@@ -46,7 +46,7 @@ def cells(experiments: Iterable[Experiment]) -> list[Cell]:
 def _newest_as_asked(experiment: Experiment, rows: Iterable[index.IndexRow]) -> Run | None:
     """The first of these runs of an experiment in which what it asks for has happened."""
     closed = (row for row in rows if _bracket_is_closed(experiment, row))
-    runs = (store.finished(row.run_id) for row in closed)
+    runs = (ReadOnce.of(store.finished(row.run_id)) for row in closed)
     return next((run for run in runs if _faults_were_felt(run)), None)
 
 

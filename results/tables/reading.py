@@ -139,7 +139,8 @@ def _check(path: Path, said: pq.FileMetaData) -> None:
 def _batches(path: Path, opened: pq.ParquetFile, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """Every batch in plain types; each is checked before its texts are written out."""
     taken_rows = taken_bytes = 0
-    for batch in opened.iter_batches(min(rows, BATCH_ROWS)):
+    in_threads = opened.metadata.num_rows > BATCH_ROWS  # which take longer to start than a small table to read
+    for batch in opened.iter_batches(min(rows, BATCH_ROWS), use_threads=in_threads):
         batch.validate(full=True)  # that texts are UTF-8, above all, which nobody has looked at so far
         taken_rows += batch.num_rows
         taken_bytes += sum(_most_bytes(column) for column in batch.columns)
@@ -169,7 +170,7 @@ def _table(opened: pq.ParquetFile, batches: list[pa.RecordBatch]) -> pa.Table:
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+    return table.to_pandas(types_mapper=pd.ArrowDtype, use_threads=table.num_rows > BATCH_ROWS)
 
 
 def _joined(path: Path, parts: list[pa.Table]) -> pa.Table:

@@ -1,6 +1,7 @@
 """Every public name says what it is: by a docstring of its own, or by that of the method that it overrides."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,6 +12,7 @@ PACKAGES = (
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def modules(root):
     """The syntax tree of each module by its dotted name."""
     paths = (path for package in PACKAGES for path in sorted((root / package).rglob("*.py")))

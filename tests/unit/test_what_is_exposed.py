@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -48,37 +49,53 @@ WHO_USES_SHARED_FOLDERS = {
 }
 
 
-def listens(tree: ast.AST) -> bool:
-    """By any mention of a function that does, since it may be called under another name, or of a module of servers."""
-    named = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
-    return bool((named | _imported(tree)) & (LISTENS | SERVERS))
+class Mentions(NamedTuple):
+    """What a module mentions.
+
+    named     variables and attributes
+    imported  modules, and what is taken of them: by its own name, and with that of its module before it
+    keywords  arguments of calls
+    texts     constants
+    """
+
+    named: set[str]
+    imported: set[str]
+    keywords: set[str | None]
+    texts: set[str]
 
 
-def unpickles(tree: ast.AST) -> bool:
-    return any(name.partition(".")[0] in UNPICKLES for name in _imported(tree)) or _allows_pickles(tree)
-
-
-def _imported(tree: ast.AST) -> set[str]:
-    """The modules, and what is taken of them: by its own name, and with that of its module before it."""
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+def mentions(tree: ast.AST) -> Mentions:
+    found = Mentions(set(), set(), set(), set())
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            module, names = node.module or "", {alias.name for alias in node.names}
-            found |= {module} | names | {f"{module}.{name}" for name in names}
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found.named.add(name)
+            case ast.Import(names=aliases):
+                found.imported.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=module, names=aliases):
+                names = {alias.name for alias in aliases}
+                found.imported.update({module or ""} | names | {f"{module or ''}.{name}" for name in names})
+            case ast.keyword(arg=keyword):
+                found.keywords.add(keyword)
+            case ast.Constant(value=str() as text):
+                found.texts.add(text)
     return found
 
 
-def _allows_pickles(tree: ast.AST) -> bool:
+def listens(code: Mentions) -> bool:
+    """By any mention of a function that does, since it may be called under another name, or of a module of servers."""
+    return bool((code.named | code.imported) & (LISTENS | SERVERS))
+
+
+def unpickles(code: Mentions) -> bool:
     """NumPy and pandas unpickle where they are told to."""
-    named = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-    return "allow_pickle" in named or "read_pickle" in {getattr(node, "attr", "") for node in ast.walk(tree)}
+    imports = any(name.partition(".")[0] in UNPICKLES for name in code.imported)
+    return imports or "allow_pickle" in code.keywords or "read_pickle" in code.named
 
 
-def uses_shared_folders(tree: ast.AST) -> bool:
-    named = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return bool(named & SHARED) or any(
-        text == each or text.startswith(f"{each}/") for text in texts for each in SHARED_FOLDERS
+def uses_shared_folders(code: Mentions) -> bool:
+    return bool(code.named & SHARED) or any(
+        text == each or text.startswith(f"{each}/") for text in code.texts for each in SHARED_FOLDERS
     )
 
 
@@ -117,10 +134,10 @@ PLANTED = {
 
 
 @cache
-def modules() -> dict[str, ast.AST]:
-    """The project's own code, by path."""
+def modules() -> dict[str, Mentions]:
+    """What the project's own code mentions, by path."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+    return {path.relative_to(ROOT).as_posix(): mentions(ast.parse(path.read_text("utf-8"))) for path in paths}
 
 
 def test_every_package_of_the_project_is_looked_at() -> None:
@@ -131,11 +148,12 @@ def test_every_package_of_the_project_is_looked_at() -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_only_what_is_written_down_is_exposed(look: str) -> None:
     is_so, known = LOOKS[look]
-    assert {path for path, tree in modules().items() if is_so(tree)} == set(known)
+    assert {path for path, code in modules().items() if is_so(code)} == set(known)
 
 
 @pytest.mark.parametrize(("look", "program"), [(look, program) for look in PLANTED for program in PLANTED[look]])
 def test_what_is_added_is_noticed(look: str, program: str) -> None:
     is_so, _ = LOOKS[look]
-    assert is_so(ast.parse(program))
-    assert not is_so(ast.parse("import socket, json, tempfile\nwith tempfile.TemporaryDirectory() as own: pass"))
+    harmless = "import socket, json, tempfile\nwith tempfile.TemporaryDirectory() as own: pass"
+    assert is_so(mentions(ast.parse(program)))
+    assert not is_so(mentions(ast.parse(harmless)))

@@ -12,6 +12,7 @@ import pytest
 from infra.processes import MARK, ROOT, listening, machine_busy_s, marked, marks, members, owners, usage
 from infra.strikes.death import Death
 from tests.unit.marked_processes import start, start_python, wait_for
+from tests.unit.testbed.campaigns import first_and_rest
 
 ADDRESS = "127.0.251.7"  # no cluster of another test or run has it
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
@@ -50,8 +51,9 @@ def test_children_inherit_the_mark(token):
     assert shell.pid in members(f"{token}/worker-1")
 
 
-def test_a_process_amid_its_exec_is_found(token):
-    for number in range(300):
+@pytest.mark.parametrize("numbers", first_and_rest(range(300), 100))
+def test_a_process_amid_its_exec_is_found(token, numbers):
+    for number in numbers:
         process = start(f"{token}/worker-{number}")
         assert members(f"{token}/worker-{number}") == [process.pid]
         process.kill()

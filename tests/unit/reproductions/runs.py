@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -18,7 +17,7 @@ from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import Run, write_json
 from results.tables.schema import SCHEMA_VERSION, TABLES
-from tests.unit.results.synthetic import START_NS, ns, write_table
+from tests.unit.results.synthetic import START_NS, ns
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -39,9 +38,9 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
         "error": None,
     }
     write_json(run.root / "status.json", about | status)
-    run.tables.mkdir(parents=True)
     for name, rows in ({"runs": [_facts(run_id, experiment)]} | tables).items():
-        write_table(run, name, pd.DataFrame([_left_out(name) | row for row in rows], columns=TABLES[name].names))
+        nothing = _left_out(name)
+        run.write_table(name, pa.Table.from_pylist([nothing | row for row in rows], schema=TABLES[name]))
     return store.publish(run)
 
 

@@ -7,6 +7,7 @@ from experiments import spec
 from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
 from results.runs.machine import experiment_digest
+from results.runs.store import ReadOnce
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.reproductions.runs import facts, put_run
 from tests.unit.results.synthetic import START_NS
@@ -25,7 +26,7 @@ def test_the_newest_run_counts():
     newest = put_run(FIRST, {}, START_NS + 2)
     put_run(FIRST, {}, START_NS)
     (cell,) = measured.cells([FIRST])
-    assert cell.run == newest
+    assert cell.run == ReadOnce.of(newest)
     assert measured.missing(killed(1)) == OTHERS
 
 

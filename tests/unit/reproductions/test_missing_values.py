@@ -15,6 +15,8 @@ from reproductions.reproduction import Computed
 from tests.unit.reproductions.small import SMALL
 
 ONE_OF_ITS_KIND = [id for id, found in CATALOGUE.items() if found.kind == "C" and id[-1] not in "bcd"]
+# their tables have nothing but text and whole numbers
+COUNTS_ALONE = ("checkmate/table-1", "checkmate/fig-04", "checkmate/fig-05", "incremental/fig-02")
 
 
 @cache
@@ -37,6 +39,7 @@ def test_without_rows_every_check_is_unknown(id, tmp_path):
     assert set(verdicts(id, table_of(id).iloc[:0], tmp_path).values()) == {"unknown"}
 
 
-@pytest.mark.parametrize("id", [id for id in ONE_OF_ITS_KIND if len(table_of(id).select_dtypes("float").columns)])
+@pytest.mark.parametrize("id", [id for id in ONE_OF_ITS_KIND if id not in COUNTS_ALONE])
 def test_without_values_no_check_passes(id, tmp_path):
+    assert not table_of(id).select_dtypes("float").empty
     assert "pass" not in verdicts(id, blank(table_of(id)), tmp_path).values()

@@ -3,6 +3,12 @@
 from itertools import product
 
 import pytest
+from hypothesis import settings
+
+
+def examples(at_night):
+    """How many examples a property test has: so many in `make test-night`, a quarter of them in the other tiers."""
+    return at_night * settings.default.max_examples // 100
 
 
 def parts(count, of_each_run=1):

@@ -10,6 +10,7 @@ from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.runs import CASES, FAULT_TOLERANT, faults, oracle, simulated
 
 SHARE = 125
+REFUSED = 1  # a seed with which the store refuses
 
 
 @pytest.mark.extended
@@ -25,7 +26,7 @@ def test_a_thousand_schedules_with_crashes(protocol, part):
     assert resumed > SHARE / 4
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(8), 2))
+@pytest.mark.parametrize("seeds", first_and_rest((REFUSED, 0, 2, 3, 4, 5, 6, 7), 1))
 @pytest.mark.parametrize(("flow", "protocol"), CASES)
 def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, protocol, seeds):
     for seed in seeds:
@@ -42,7 +43,7 @@ def test_one_record_a_message_and_one_frame_of_credit(flow, protocol, seeds):
         assert outcome.published == oracle(flow), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(60), 20))
+@pytest.mark.parametrize("seeds", first_and_rest(range(60), 10))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
 def test_a_spoilt_checkpoint_costs_a_line_and_no_record(protocol, seeds):
     fallbacks = 0

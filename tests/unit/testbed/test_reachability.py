@@ -11,6 +11,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.queries.reachability import reachability
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed.campaigns import paired
 from workloads.reachability import events_of, reachable
 
 SPEC = ReachabilitySpec(nodes=700, stream_seed=3)
@@ -43,8 +44,7 @@ def net(rows):
     return Counter({path: times for path, times in found.items() if times})
 
 
-@pytest.mark.parametrize("protocol", ["uncoordinated", "communication-induced"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("protocol", "seed"), paired(["uncoordinated", "communication-induced"], range(3)))
 def test_every_path_is_found_once_whatever_happens(protocol, seed):
     layout = lay_out(reachability(SPEC, PARTITIONS, Delivery.EXACTLY_ONCE))
     outcome = Simulation(layout, PROTOCOLS[protocol], inputs(), seed, faults=FAULTS).run(most_steps=60_000)

@@ -17,7 +17,7 @@ def recorded(flow, protocol, seed, **options):
     return recorder, simulated(flow, protocol, seed, observer=recorder, **options).run()
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(12), 4))
+@pytest.mark.parametrize("seeds", first_and_rest(range(12), 2))
 @pytest.mark.parametrize("protocol", LOGGED)
 @pytest.mark.parametrize("flow", ["tiny", "joined", "cyclic"])
 def test_every_recovery_goes_to_the_latest_consistent_line(flow, protocol, seeds):

@@ -53,7 +53,7 @@ def test_the_paper_s_tree_merges_two_by_two():
     assert len(names) == 16 + 15 + 1
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(6), 2))
+@pytest.mark.parametrize("seeds", first_and_rest(range(6), 1))
 @pytest.mark.parametrize("strategy", ["global", "passive", "blocking"])
 def test_batch_by_batch_with_crashes_the_output_is_that_of_the_definition(strategy, seeds):
     given, resumed = inputs(SMALL, EVENTS, RATE, READ), 0
@@ -67,7 +67,7 @@ def test_batch_by_batch_with_crashes_the_output_is_that_of_the_definition(strate
     assert resumed
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(4), 2))
+@pytest.mark.parametrize("seeds", first_and_rest(range(4), 1))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
 def test_in_any_order_of_arrival_with_crashes_the_output_is_that_of_the_definition(protocol, seeds):
     given, crashes = inputs(SMALL, EVENTS, RATE, READ, start_ns=1_795_173_799_675_000_000), 0

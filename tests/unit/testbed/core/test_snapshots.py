@@ -11,6 +11,7 @@ from testbed.core.snapshots import Core, Snapshots
 from testbed.operators.keyed_columns import KeyedColumns
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.rows import RowState
+from tests.unit.testbed.campaigns import examples
 from tests.unit.testbed.small_flows import laid_out
 
 EPOCH = 1
@@ -112,7 +113,7 @@ class Store:
 
 
 @given(st.lists(STEPS, min_size=20, max_size=60), st.integers(1, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_checkpoint_is_the_state_of_its_moment_after_any_past(steps, changes_per_full):
     store = Store(changes_per_full)
     for what, *arguments in steps:

@@ -14,6 +14,7 @@ from testbed.operators.keyed_columns import KeyedColumns
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.rows import RowState
 from testbed.operators.state import PIECE, encode_state
+from tests.unit.testbed.campaigns import examples
 from tests.unit.testbed.operators.moving_states import moved
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
@@ -106,7 +107,7 @@ def rebuilt(kind, chain):
 
 @pytest.mark.parametrize("kind", [Keyed, Columns, Rows])
 @given(history=STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_was_taken_is_the_state_of_that_moment(kind, history):
     """Bytes are made of it as late as may be: when all the rest has happened."""
     state, model, chain, taken = kind.new(), {}, [], []
@@ -181,7 +182,7 @@ def keyed_again(count):
 
 
 @given(st.lists(st.one_of(CHANGE, CHANGE, CHANGE, DROP), max_size=40), st.lists(st.sampled_from(KEYS), max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_rows_are_found_by_key(changes, keys):
     state, model = RowState("key"), {}
     for what, *arguments in changes:

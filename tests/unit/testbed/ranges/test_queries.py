@@ -11,6 +11,7 @@ from testbed.queries import QUERIES, dataflow
 from testbed.runtime.sources import maker_of
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed import average_prices, hashtag_queries, ppa_queries, test_reachability, window_trees
+from tests.unit.testbed.campaigns import paired
 from tests.unit.testbed.ranges.lockstep import LockstepSimulation
 from workloads.schedule import Schedule
 
@@ -48,9 +49,12 @@ def others(name):
     return made[name]()
 
 
-@pytest.mark.parametrize("protocol", ["uncoordinated", "communication-induced"])
 @pytest.mark.parametrize(
-    "name", [*(each.value for each in QUERIES), "cec-prices", "hashtags", "window-tree", "top-100", "reachability"]
+    ("name", "protocol"),
+    paired(
+        [*(each.value for each in QUERIES), "cec-prices", "hashtags", "window-tree", "top-100", "reachability"],
+        ["uncoordinated", "communication-induced"],
+    ),
 )
 def test_a_query_does_for_ranges_what_it_does_for_single_messages(name, protocol):
     layout, inputs = nexmark(name) if name.startswith("q") else others(name)

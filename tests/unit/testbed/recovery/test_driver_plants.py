@@ -17,7 +17,8 @@ from testbed.stores.record_chain import RecordChain
 from tests.unit.testbed.recovery.dying_drivers import recovering_all, recovering_parts
 from tests.unit.testbed.runs import oracle
 
-SEEDS = 40
+NOTICING = (0, 9, 12, 24)  # each error is noticed under one of these, so that they come first
+SEEDS = (*NOTICING, *(seed for seed in range(40) if seed not in NOTICING))
 
 
 def nothing_waits(ahead):
@@ -107,4 +108,4 @@ def notice(seed):
 def test_an_error_in_what_outlives_a_driver_is_noticed(plant, monkeypatch):
     owner, name, wrong = PLANTS[plant]
     monkeypatch.setattr(owner, name, wrong)
-    assert any(map(notice, range(SEEDS))), f"nothing in {SEEDS} runs"
+    assert any(map(notice, SEEDS)), f"nothing in {len(SEEDS)} runs"

@@ -14,7 +14,7 @@ from models.recovery.problem import recovery_problem
 from testbed.core.recovery import World
 from testbed.recovery import Blocking, QueryCentric, query_centric, query_partitions
 from testbed.recovery.query_partitions import problem_of, queries_of
-from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.campaigns import parts, quick
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
     BurstSimulation,
@@ -109,7 +109,7 @@ def test_blocking_by_room_loses_nothing(seed):
     assert simulation.outcome.crashes >= 2
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", quick(range(12), range(4)))
 def test_at_no_arrival_are_more_queries_back_by_blocking_than_query_by_query(seed):
     lost = Random(seed).sample(range(TEN), 8)
     _, by_query = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, lost)
@@ -124,10 +124,17 @@ def simulated(spec, seed, planner="best-density"):
     return BurstSimulation(spec, seed, TEN, FOUR, planner, burst(seed, 9, 1200))
 
 
-@pytest.mark.parametrize(("spec", "seeds"), [(TWO, 12), (FIFTEEN, 2)])
+@pytest.mark.parametrize(
+    ("spec", "seeds"),
+    [
+        (TWO, range(4)),
+        (FIFTEEN, range(2)),
+        pytest.param(TWO, range(4, 12), marks=pytest.mark.extended),
+    ],
+)
 def test_bursts_lose_nothing_and_recovered_queries_put_out_all_before_the_next_arrival(spec, seeds):
     early = 0
-    for seed in range(seeds):
+    for seed in seeds:
         simulation = simulated(spec, seed)
         assert simulation.run().published == simulation.wanted, f"seed {seed}"
         assert len(simulation.arrivals) == simulation.outcome.crashes >= 2
