@@ -1,8 +1,9 @@
 """`ppa`, figures 12 and 13: what the two metrics say of a plan, and what its tentative output is worth.
 
-Accuracy is that of all windows together in which the same partitions were absent from beginning to end. It is 0 of a
-run that put out nothing tentative before the first lost partition was back: what comes later is not the plan's doing. A
-run counts if the copies of its plan ran when the hosts were killed, and if nothing else was up before the hosts were.
+Accuracy is that of all windows together in which the same partitions were absent from beginning to end, and of which
+something came out. It is 0 of a run that put out nothing tentative before the first lost partition was back: what
+comes later is not the plan's doing. A run counts if the copies of its plan ran when the hosts were killed, and if
+nothing else was up before the hosts were.
 """
 
 from __future__ import annotations

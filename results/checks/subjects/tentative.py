@@ -42,22 +42,21 @@ def windows_with_results(evidence: Evidence) -> pd.DataFrame:
 
 
 def predicted_windows(evidence: Evidence) -> pd.DataFrame:
-    """Return those without the same input from beginning to end, with how far accuracy is from output fidelity.
+    """Return a row for windows that lacked the same input from beginning to end, with how far the accuracy of them all
+    together is from output fidelity. Windows that together have fewer results than `TELLING` are `left_out`.
 
-    A window of fewer results than `TELLING` has another accuracy by chance. So these are judged together if they lacked
-    the same, and not at all if they are too few even then. Raises `NotEnough` if none can be judged.
+    A single window has another accuracy by chance. Raises `NotEnough` if none can be judged.
     """
     found = windows_with_results(evidence)
     found = found[found["throughout"] & found["output_fidelity"].notna()]
     if found.empty:
         raise NotEnough("no window lacked the same input from its beginning to its end")
-    many = found["exact"] >= TELLING
-    few = [frame for _, frame in found[~many].groupby("absent") if _told_apart(frame) >= TELLING]
-    parts = [part for part in (found[many].assign(windows=1), *map(_together, few)) if not part.empty]
-    if not parts:
+    groups = [frame for _, frame in found.groupby("absent") if _told_apart(frame) >= TELLING]
+    if not groups:
         raise NotEnough(f"the windows have too few results to tell {MOST_APART:g}")
-    found = pd.concat(parts)
-    return found.assign(apart=(found["accuracy"] - found["output_fidelity"]).abs())
+    together = pd.concat(map(_together, groups))
+    apart = (together["accuracy"] - together["output_fidelity"]).abs()
+    return together.assign(apart=apart, left_out=len(found) - together["windows"].sum())
 
 
 def _told_apart(frame: pd.DataFrame) -> float:
@@ -111,11 +110,12 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: (
             f"accuracy {significant(frame['accuracy'].mean())}, "
             f"output fidelity {significant(frame['output_fidelity'].mean())}, "
-            f"at most {significant(frame['apart'].max())} apart, {frame['windows'].sum():,} windows"
+            f"at most {significant(frame['apart'].max())} apart, {frame['windows'].sum():,} windows judged, "
+            f"{frame['left_out'].iloc[0]:,} left out"
         ),
-        expected=lambda evidence: f"at most {MOST_APART:g} apart in every window, or in those of few results together",
-        asks="in windows that missed the same input throughout, accuracy agrees with the predicted output fidelity; "
-        f"those of fewer than {TELLING} results are judged with others that missed the same, if all have as many",
+        expected=lambda evidence: f"at most {MOST_APART:g} apart, for all windows that lacked the same",
+        asks="the accuracy of all windows that missed the same input throughout agrees with the predicted output "
+        f"fidelity; windows that together have fewer than {TELLING} results are left out",
         asked_of="`engine.tentative`, with a query whose results come from one path through the dataflow each",
         applies=fidelity_describes,
     ),

@@ -42,7 +42,7 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
         batch_length_s=0.1,
         silence_limit_s=3.0,
         saving=OFTEN,
-        chaining=query != PRICES,
+        chaining=query != PRICES,  # the filter is an operator of its own, as in the paper
         limits=PartitionLimits(records_per_message=16, frames_in_flight=4),
     )
 
