@@ -7,7 +7,6 @@ from models.recovery.schedule import Arrival, incremental_schedule
 from models.topology import parse_topology
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.coordinator import Coordinator
-from testbed.core.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
 from testbed.recovery.query_partitions import available
@@ -15,7 +14,6 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.hashtag_queries import exact, inputs, laid_out
 
 SECOND = 10**9
-TIGHT = PartitionLimits(frames_in_flight=2)  # so that a sender soon waits for a receiver that takes nothing
 
 
 class Overloaded(Exception):
@@ -30,7 +28,7 @@ class BurstSimulation(Simulation):
     """Looks, at every arrival, at what has come out so far of each query that is available."""
 
     def __init__(
-        self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None, standby=0, limits=TIGHT
+        self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None, standby=0, limits=None
     ):
         layout, given = laid_out(spec), inputs(spec, 30, 10.0, 6)
         self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []

@@ -12,9 +12,11 @@ from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken
 from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.hashtag_queries import FIFTEEN
-from tests.unit.testbed.recovery.bursts import TIGHT, BurstSimulation, Late, burst
+from tests.unit.testbed.recovery.bursts import BurstSimulation, Late, burst
 
 TEN, FOUR = 10, 4  # workers, and partitions that each may have
+# So that a sender soon waits for a receiver that takes nothing.
+TIGHT = PartitionLimits(frames_in_flight=2)
 SMALL = PartitionLimits(frames_in_flight=2, records_per_message=1, retained_bytes=2000)
 
 
