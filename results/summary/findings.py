@@ -290,6 +290,7 @@ def _answer(run: Run) -> str:
             text += f" ({significant(found.low)} to {significant(found.high)})"
     if best is not None:
         interval_s = significant(best.optimal_interval_s)
-        text += f". The model predicts {significant(best.optimal_predicted)} at its optimal interval of {interval_s} s"
+        now, then = significant(best.predicted), significant(best.optimal_predicted)
+        text += f". The model predicts {now} at this interval, and {then} at the best one, {interval_s} s"
     searched = sustainable(run)
     return f"{text}." if searched is None else f"{searched.sentence} {text}."

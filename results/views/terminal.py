@@ -164,7 +164,8 @@ def _kills(run: Run) -> list[str]:
         return []
     phases = "".join(f"{column.label:>{_width(column)}}" for column in PHASE_COLUMNS)
     head = f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{phases}"
-    note = f"{RECOVERIES['executor_s'].label}: Spark's part of the restart; - is not measured"
+    restart, executor = RECOVERIES["restart_s"].label, RECOVERIES["executor_s"].label
+    note = f"{restart}: with warm-up; {executor}: Spark's part; -: not measured"
     return [
         f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {note}",
         head,

@@ -97,7 +97,7 @@ class Coordinator:
             self._rounds.number = self.history.last
         self._absent_partitions = AbsentPartitions(layout) if tentative else None
         waits = self._strategy.keeps_output() and not tentative
-        self._waiting_partitions = WaitingPartitions(layout) if waits else None
+        self.waiting_partitions = WaitingPartitions(layout) if waits else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
         shared = self.history, self.placement, self._down, self._outbox.effects
         self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
@@ -122,10 +122,6 @@ class Coordinator:
         if self._absent_partitions is None or not self.epoch:
             return frozenset()
         return self._absent_partitions.absent(self._down)
-
-    def unawaited(self, partition: int) -> tuple[int, ...]:
-        """The receivers for which this partition was told not to wait."""
-        return () if self._waiting_partitions is None else self._waiting_partitions.told(partition)
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
@@ -231,7 +227,7 @@ class Coordinator:
         lost = self._down | self._recoveries.restoring(self.lives)
         for kind, of, gone in (
             (Absent, self._absent_partitions, self._down),
-            (Waiting, self._waiting_partitions, lost),
+            (Waiting, self.waiting_partitions, lost),
         ):
             if of is not None:
                 of.forget(forgotten)

@@ -103,7 +103,8 @@ class Invariants:
         failed = {each.id for each in partition.outputs if each.receiver in self._coordinator.down}
         if partition.sending.unheard != failed:
             raise InvariantBroken(f"{name} takes {set(partition.sending.unheard)} for unheard, which {failed} are")
-        told = self._coordinator.unawaited(partition.number)
+        waiting = self._coordinator.waiting_partitions
+        told = () if waiting is None else waiting.told(partition.number)
         if partition.sending.unawaited != {each.id for each in partition.outputs if each.receiver in told}:
             raise InvariantBroken(f"{name} does not wait on {set(partition.sending.unawaited)}, and was told {told}")
 

@@ -30,6 +30,7 @@ class BatchSending(Sending):
 
     retained    what is kept
     copies      the links to copies of receivers; what is tentative is not for them
+    unawaited   the channels whose receivers may take as long as they like
     muted       whether the partition is a copy itself: what it would send is only retained
     tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
@@ -42,7 +43,7 @@ class BatchSending(Sending):
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
-        self._unawaited: frozenset[int] = frozenset()
+        self.unawaited: frozenset[int] = frozenset()
         self.copies, self.muted = CopyLinks(self._effects, self._full_credit), False
         self.tentative = False
 
@@ -54,7 +55,7 @@ class BatchSending(Sending):
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
-        self._unawaited = frozenset()
+        self.unawaited = frozenset()
 
     def start(self) -> None:
         super().start()
@@ -107,8 +108,13 @@ class BatchSending(Sending):
         """
         of = frozenset(n for n, link in self._links.items() if link.channel.receiver in receivers) - self._down
         for channel in of - self._backlogs.keys():
-            self._begin_backlog(channel, self.retained.end(channel) - len(self._links[channel].waiting))
-        over, self._unawaited = self._unawaited - of, of
+            link, first = self._links[channel], self.retained.since(channel, self.retained.number)
+            # What lies before the stable line is not retained: the receiver has it from an earlier life of this sender.
+            place = max(first, self.retained.end(channel) - len(link.waiting))
+            link.waiting.clear()
+            self._backlogs[channel] = Backlog(self.retained, link, place, replays=False)
+            self._backlogs[channel].release()
+        over, self.unawaited = self.unawaited - of, of
         for channel in over & self._backlogs.keys():
             if not self._backlogs[channel].held:
                 self._backlogs[channel].release()
@@ -149,7 +155,7 @@ class BatchSending(Sending):
             return True
         if not self._backlogs:
             return super().congested
-        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self._unawaited)
+        late = any(each.holds_up for channel, each in self._backlogs.items() if channel not in self.unawaited)
         return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
@@ -171,11 +177,6 @@ class BatchSending(Sending):
         """The channels whose receivers have failed."""
         return self._down
 
-    @property
-    def unawaited(self) -> frozenset[int]:
-        """The channels whose receivers may take as long as they like."""
-        return self._unawaited
-
     def credit(self, channel: int) -> int:
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
@@ -195,7 +196,7 @@ class BatchSending(Sending):
             self.copies.post(frame)
         if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
-            if channel in self._unawaited and self._started:
+            if channel in self.unawaited and self._started:
                 self._flush(link)
         else:
             super()._post(link, frame)
@@ -205,17 +206,10 @@ class BatchSending(Sending):
         if (backlog := self._backlogs.get(channel)) is not None:
             for frame in backlog.take():
                 self._effects.append(Send(frame))
-            if backlog.over and channel not in self._unawaited:
+            if backlog.over and channel not in self.unawaited:
                 self._end_backlog(channel)
         if channel not in self._backlogs:
             super()._flush(link)
-
-    def _begin_backlog(self, channel: int, place: int) -> None:
-        """What waits is read from what is retained. A receiver has all that has been let go: it is in a stable line."""
-        link, first = self._links[channel], self.retained.since(channel, self.retained.number)
-        link.waiting.clear()
-        self._backlogs[channel] = Backlog(self.retained, link, max(first, place), replays=False)
-        self._backlogs[channel].release()
 
     def _end_backlog(self, channel: int) -> None:
         if (backlog := self._backlogs.pop(channel, None)) is not None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.coordinator import Coordinator
 from testbed.core.partition import PartitionLimits
 from testbed.core.underway import RecoveriesUnderway
 from testbed.recovery import Blocking, QueryCentric
@@ -76,7 +75,7 @@ def nobody(recoveries, lives):
 
 
 def ignored(sending, receivers):
-    sending._unawaited = frozenset(n for n, link in sending._links.items() if link.channel.receiver in receivers)
+    sending.unawaited = frozenset(n for n, link in sending._links.items() if link.channel.receiver in receivers)
 
 
 PLANTS = {
@@ -93,7 +92,7 @@ def test_a_sender_that_waits_is_noticed(plant, monkeypatch):
         [simulated(STRATEGIES["query-centric"](), seed, SlowRestores).run(60_000) for seed in range(12)]
 
 
-def test_a_sender_that_was_not_told_is_noticed(monkeypatch):
-    monkeypatch.setattr(Coordinator, "unawaited", lambda coordinator, partition: (partition,))
+def test_a_sender_that_did_not_hear_is_noticed(monkeypatch):
+    monkeypatch.setattr(BatchSending, "do_not_wait_for", lambda sending, receivers: None)
     with pytest.raises(InvariantBroken, match="does not wait on"):
         simulated(STRATEGIES["query-centric"](), 0).run(60_000)
