@@ -311,7 +311,7 @@ def test_what_recovers_in_parts_may_wait_for_input_of_what_is_down() -> None:
 
 def test_observed_and_expected_are_short_texts(good_run: Run) -> None:
     row = good_run.table("verdicts").set_index("check").loc["utilization.predicted"]
-    assert re.fullmatch(r"0\.\d{1,3}", row["observed"])
+    assert re.fullmatch(r"measured 0\.\d{1,3}", row["observed"])
     assert re.fullmatch(r"0\.\d{1,3} to 0\.\d{1,3} \(replayed faults: 0\.\d{1,3}\)", row["expected"])
 
 
