@@ -30,6 +30,7 @@ from benchmarks.dataflow_throughput import (
     job_of,
     times,
 )
+from experiments.waiting import poll_until
 from journal.events.testbed import TESTBED, Costs, EpochReady
 from journal.reader import events
 from spark_jobs.tables.copies import cpu_shares
@@ -79,11 +80,9 @@ def _job(query: str, share: float, turn: int, cluster: BenchmarkCluster) -> Job:
 def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float) -> Cost:
     """Run a job for a window that begins when it is warm and its copies work; ends the program if a slot is lost."""
     journal = cluster.start(job)
-    deadline_s = time.monotonic() + START_LIMIT_S
-    while (begin_ns := _working_ns(journal, share)) is None:
-        if time.monotonic() > deadline_s:
-            sys.exit(f"{job.run_id}: no copy works after {START_LIMIT_S:g} s")
-        time.sleep(POLL_S)
+    begin_ns = poll_until(lambda: _working_ns(journal, share), interval_s=POLL_S, limit_s=START_LIMIT_S)
+    if begin_ns is None:
+        sys.exit(f"{job.run_id}: no copy works after {START_LIMIT_S:g} s")
     time.sleep(WARM_S + window_s)
     cluster.stop(job)
     if times(journal, "worker-lost"):

@@ -17,8 +17,6 @@ from testbed.core.layout import PartitionLayout
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
 
-_TENTATIVE = {FrameKind.DATA: FrameKind.TENTATIVE, FrameKind.BORDER: FrameKind.TENTATIVE_BORDER}
-
 
 class BatchSending(Sending):
     """Borders end batches on all channels. Everything is retained until no recovery can ask for it.
@@ -77,7 +75,7 @@ class BatchSending(Sending):
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
-        kind = _TENTATIVE[FrameKind.BORDER] if self.tentative else FrameKind.BORDER
+        kind = FrameKind.TENTATIVE_BORDER if self.tentative else FrameKind.BORDER
         watermark_ns = self._watermarks.current_ns
         for link in self._links.values():
             self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch)))
