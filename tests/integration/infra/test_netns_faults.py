@@ -24,7 +24,6 @@ from infra.processes import MARK, members
 from infra.remote import reach, ssh
 from infra.strikes import delay, partition
 from tests.integration.infra.sleeping_hosts import sleeping_cluster
-from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended
 
@@ -32,6 +31,7 @@ ECHO_PORT = 7007
 ECHO = f"""
 import socket, sys
 server = socket.create_server((sys.argv[1], {ECHO_PORT}))
+print("listening", flush=True)
 connection, _ = server.accept()
 while word := connection.recv(100):
     connection.sendall(word)
@@ -81,8 +81,9 @@ def talk(cluster: Handle) -> Iterator[Callable[[bytes], None]]:
     worker = cluster.hosts["worker-1"]
     variables = {**os.environ, MARK: f"{cluster.token}/worker-1/echo"}
     command = namespaces.inside(cluster.token, "worker-1", sys.executable, "-c", ECHO, worker.address)
-    echo = subprocess.Popen(command, env=variables)
-    wait_for(lambda: f":{ECHO_PORT:04X} " in _listening(cluster))
+    echo = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
+    assert echo.stdout is not None
+    assert echo.stdout.readline() == "listening\n"
     with socket.create_connection((worker.address, ECHO_PORT), timeout=5) as connection:
 
         def say(word: bytes, within_s: float = 5.0) -> None:
@@ -93,10 +94,10 @@ def talk(cluster: Handle) -> Iterator[Callable[[bytes], None]]:
         say(b"first")
         yield say
     echo.kill()
-    echo.wait()
+    echo.communicate()
 
 
-def _listening(cluster: Handle) -> str:
+def _sockets(cluster: Handle) -> str:
     command = namespaces.inside(cluster.token, "worker-1", "cat", "/proc/net/tcp")
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -151,7 +152,7 @@ def test_power_brings_a_new_machine_and_a_second_heal_nothing(driver: NetnsDrive
     assert (first.done, first.holds) == ({"hosts started": 1}, True)
     assert (second.done, second.holds) == ({"hosts started": 0}, True)
     assert members(f"{cluster.token}/worker-1") == alive
-    assert _listening(cluster).count(f":{ssh.PORT:04X} 00000000:0000 0A") == 1
+    assert _sockets(cluster).count(f":{ssh.PORT:04X} 00000000:0000 0A") == 1
     assert (driver.running(cluster, "worker-1"), [path.name for path in disk.iterdir()]) == ({"spark-worker"}, ["1"])
     assert reached(driver, cluster).lost(None) == 0
 
