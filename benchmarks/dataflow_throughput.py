@@ -1,4 +1,4 @@
-"""Throughput of NexMark's queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
+"""Throughput of queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
 
 `.venv/bin/python -m benchmarks.dataflow_throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
 [--records 1024] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number of workers, and runs
@@ -26,6 +26,7 @@ from statistics import median
 from typing import NamedTuple
 
 from experiments.cec_prices import CecPricesSpec
+from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
@@ -46,6 +47,7 @@ WORKLOADS: dict[str, TestbedWorkload] = {each.value: NexmarkSpec(query=NexmarkQu
 WORKLOADS |= {  # those of figure 5 of `cec`
     "cec-fast": CecPricesSpec(items=2, window_records=1),
     "cec-slow": CecPricesSpec(items=2, window_records=1000),
+    "two-windows": HashtagsSpec(topology=HashtagTopology.TWO_WINDOWS),  # that of figures 17 to 20 of `incremental`
 }
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
 HEAD = "workers query protocol              channels   events/s  share  events/CPU s  share  us/event  protocol  load"
