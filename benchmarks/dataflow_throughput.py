@@ -50,7 +50,7 @@ WORKLOADS |= {  # those of figure 5 of `cec`
     "two-windows": HashtagsSpec(topology=HashtagTopology.TWO_WINDOWS),  # that of figures 17 to 20 of `incremental`
 }
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
-HEAD = "workers query protocol              channels   events/s  share  events/CPU s  share  us/event  protocol  load"
+HEAD = "workers query       protocol             channels   events/s  share  events/CPU s  share us/event protocol load"
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
                 name, query, protocol, workers, cluster.root, given.records, chaining=given.chaining
             )
             figures.append(measured(cluster, jobs[protocol], given.window))
-            print(_line(jobs[protocol], figures[-1], found[given.protocols[0]][repeat]), flush=True)
+            print(_line(query, jobs[protocol], figures[-1], found[given.protocols[0]][repeat]), flush=True)
     if given.repeats > 1:
         print(f"medians of {given.repeats}:")
         medians = {protocol: Figures(*map(median, zip(*figures, strict=True))) for protocol, figures in found.items()}
         for protocol, figures in medians.items():
-            print(_line(jobs[protocol], figures, medians[given.protocols[0]]), flush=True)
+            print(_line(query, jobs[protocol], figures, medians[given.protocols[0]]), flush=True)
 
 
 def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
@@ -190,12 +190,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _line(job: Job, found: Figures, base: Figures) -> str:
-    query, channels = job.workload.query.value, len(job.layout().channels)
+def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
+    channels = len(job.layout().channels)
     return (
-        f"{job.slots:7} {query:5} {job.protocol:22} {channels:7} {found.wall:10,.0f} {found.wall / base.wall:6.0%}"
-        f" {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:9.3f} {found.overhead:+9.3%}"
-        f" {os.getloadavg()[0]:5.0f}"
+        f"{job.slots:7} {query:11} {job.protocol:21} {channels:7} {found.wall:10,.0f} {found.wall / base.wall:6.0%}"
+        f" {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:8.3f} {found.overhead:+8.3%}"
+        f" {os.getloadavg()[0]:4.0f}"
     )
 
 

@@ -81,9 +81,8 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
-    if FaultKind.DRIVER_KILL in kinds and engine.recovers_in_parts:
-        reason = "a second driver does not know how far each partition was, so no recovery could be measured"
-        allowed = f"any other kind unless engine.recovery is {RecoveryMode.GLOBAL.value}: {reason}"
+    if FaultKind.DRIVER_KILL in kinds and engine.recovery_run is RecoveryMode.SOURCE_REPLAY:
+        allowed = f"any other kind with engine.recovery {RecoveryMode.SOURCE_REPLAY.value}: nothing outlives the driver"
         raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
 
 

@@ -20,11 +20,13 @@ class Journal:
     A kill in the middle of a long line, or a full disk, tears it: whoever writes next ends that line first, and
     readers leave it out. An entry that the disk does not take is lost, and its service goes on. The loss is logged,
     and when there is room again an `EntriesLost` tells of it.
+
+    path   of the file
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._lock = path, threading.Lock()
+        self.path, self._lock = path, threading.Lock()
         self._file = path.open("a+b", buffering=0)
         self._lost, self._why = 0, ""
 
@@ -47,7 +49,7 @@ class Journal:
             return True
         if not self._append(encode(EntriesLost(self._lost, self._why))):
             return False
-        log.error("%s: there is room again; %d entries were lost (%s)", self._path, self._lost, self._why)
+        log.error("%s: there is room again; %d entries were lost (%s)", self.path, self._lost, self._why)
         self._lost, self._why = 0, ""
         return True
 
@@ -59,7 +61,7 @@ class Journal:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
             if not self._why:
-                log.error("%s: entries are lost from now on: %s", self._path, error)
+                log.error("%s: entries are lost from now on: %s", self.path, error)
             self._why = str(error)
             return False
         return True

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from journal.event import Event
+from journal.events.common import DriverStarted
 from journal.events.testbed import (
     Copied,
     EpochReady,
@@ -51,6 +52,9 @@ class PartitionStates:
             case EpochReady(epoch=epoch):
                 restoring = self._of[PartitionState.RESTORING]
                 self._become(PartitionState.UP, [name for name in restoring if self._restored_in[name] <= epoch])
+            case DriverStarted():
+                self._told_absent, self.copied = frozenset(), {}
+                self._become(PartitionState.ABSENT, self._names)
             case WorkerLost(partitions=partitions):
                 self._become(PartitionState.ABSENT, partitions or ())
             case PartitionTentative(partition=partition):

@@ -234,6 +234,7 @@ class Report(Event, name="progress"):
     idle_s        time in which they had nothing to do [s]
     checkpoint_s  time for checkpoints [s]
     logs          by partition that keeps an output log what that has and costs
+    reached       how far each partition has ever been, as of `Recovering`, if partitions recover on their own
     """
 
     epoch: int
@@ -246,6 +247,7 @@ class Report(Event, name="progress"):
     idle_s: float
     checkpoint_s: float
     logs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    reached: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def is_running(self) -> bool:

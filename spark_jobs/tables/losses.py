@@ -1,10 +1,11 @@
 """Which partitions of the testbed were lost, to which fault, and from when to when nobody had them.
 
-A slot that stands by has no partitions, so its death loses nothing.
+A slot that stands by has no partitions, so its death loses nothing. The death of the driver loses all of them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from experiments.fault_kinds import FaultKind
 from infra.cluster import HANDLE_FILE, Handle
 from journal.event import Event
-from journal.events.common import ExecutorsLost
+from journal.events.common import DriverStarted, ExecutorsLost
 from journal.events.injector import Injected
 from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady, Recovering, WorkerJoined, WorkerLost
@@ -24,7 +25,10 @@ EFFECT_NS = 30 * 10**9
 
 @dataclass(frozen=True)
 class Loss:
-    """A slot was lost that had partitions; `fault` is None if it was lost by itself."""
+    """A slot was lost that had partitions, or the driver, with all of them; `fault` is None if it was lost by itself.
+
+    Of a driver the next one notices it.
+    """
 
     fault: int | None
     death_ns: int
@@ -44,22 +48,50 @@ def host_names(raw: Path) -> dict[str, str]:
 def losses(journal: Iterable[Event], injector: Iterable[Event], hosts: Mapping[str, str]) -> list[Loss]:
     """The losses in the order in which they were noticed; `hosts` has the names of hosts by their addresses.
 
-    A loss is due to the last fault on the slot's host before it. Of a host without a name any fault counts.
+    The loss of a slot is due to the last fault on its host before it. Of a host without a name any fault counts. The
+    loss of a driver is due to a fault that struck it while it was the driver.
     """
     strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)
     host_of: dict[str, str | None] = {}
-    found = []
+    everything: tuple[str, ...] = ()
+    found, last_ns, driver_since_ns = [], 0, 0
     for event in journal:
-        if isinstance(event, WorkerJoined):
-            host_of[event.worker] = hosts.get(event.host)
-        elif isinstance(event, WorkerLost) and event.partitions:
-            host = host_of.get(event.worker)
-            able = [
-                each for each in strikes if host in (None, each.host) and 0 <= event.at_ns - each.fired_ns <= EFFECT_NS
-            ]
-            fault, death_ns = (able[-1].fault, able[-1].fired_ns) if able else (None, event.at_ns)
-            found.append(Loss(fault, death_ns, event.at_ns, event.partitions))
+        match event:
+            case WorkerJoined():
+                host_of[event.worker] = hosts.get(event.host)
+            case Recovering():
+                everything = tuple(event.line)
+            case WorkerLost() if event.partitions:
+                host = host_of.get(event.worker)
+                able = [e for e in strikes if host in (None, e.host) and 0 <= event.at_ns - e.fired_ns <= EFFECT_NS]
+                found.append(_loss(able, event.at_ns, event.at_ns, event.partitions))
+            case DriverStarted():
+                if everything:
+                    able = [e for e in strikes if _is_of_driver(e) and driver_since_ns <= e.fired_ns <= event.at_ns]
+                    found.append(_loss(able, last_ns, event.at_ns, everything))
+                driver_since_ns = event.at_ns
+        last_ns = event.at_ns
     return found
+
+
+def _loss(able: Sequence[Injected], death_ns: int, notice_ns: int, partitions: tuple[str, ...]) -> Loss:
+    """A loss that is due to the last of these faults; without any, something else ended its slot at `death_ns`."""
+    fault, at_ns = (able[-1].fault, able[-1].fired_ns) if able else (None, death_ns)
+    return Loss(fault, at_ns, notice_ns, partitions)
+
+
+def _is_of_driver(strike: Injected) -> bool:
+    return strike.kind is FaultKind.DRIVER_KILL
+
+
+def with_losses(journal: Iterable[Event], lost: Iterable[Loss]) -> Iterator[Event | Loss]:
+    """The journal, and each loss after the event that tells of it."""
+    coming = deque(lost)
+    for event in journal:
+        yield event
+        tells = isinstance(event, DriverStarted) or (isinstance(event, WorkerLost) and bool(event.partitions))
+        if tells and coming and coming[0].notice_ns == event.at_ns:
+            yield coming.popleft()
 
 
 def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
@@ -67,15 +99,19 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
     it notices, and it is ready once nothing is lost any more."""
     down: set[str] = set()
     coming: dict[int, set[str]] = {}
+    everything: set[str] = set()
     for event in journal:
         match event:
+            case DriverStarted():  # that the one before ended its supervisor tells
+                down, coming = set(everything), {}
             case WorkerLost() if event.partitions is None or event.partitions:
                 lost = set(event.partitions or ())
                 down |= lost
                 coming = {epoch: partitions - lost for epoch, partitions in coming.items()}
                 yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
             case Recovering():
-                coming[event.epoch] = {*event.restored, *event.promoted}
+                everything = set(event.line)
+                coming[event.epoch] = {*event.restored, *event.promoted} or everything
             case EpochReady():
                 down -= coming.pop(event.epoch, set())
                 if not down:
@@ -90,7 +126,7 @@ def that_took_something(injector: Iterable[Event], journal: Sequence[Event], los
         event
         for event in injector
         if not isinstance(event, Injected)
-        or event.kind is FaultKind.DRIVER_KILL
+        or _is_of_driver(event)
         or event.fault in blamed
         or any(start_ns <= event.fired_ns < end_ns for start_ns, end_ns in outages)
     ]

@@ -14,12 +14,11 @@ from journal.events.testbed import (
     PartitionReached,
     Recovering,
     Report,
-    WorkerLost,
 )
 from results.tables.columns import Row
 from results.tables.testbed import RecoveredHow
 from spark_jobs.tables.ledger import NS
-from spark_jobs.tables.losses import Loss
+from spark_jobs.tables.losses import Loss, with_losses
 
 RATE_NS = (2 * NS, 10 * NS)  # the rate of a partition is taken over at least and at most so long before it was lost
 
@@ -149,13 +148,13 @@ def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list
     A partition that is lost again while nobody has restored it belongs to the first loss. One that goes back although
     it was not lost belongs to the last.
     """
-    known, coming = _Known(journal, lost), iter(lost)
+    known = _Known(journal, lost)
     found: list[PartitionRecovery] = []
     down: dict[str, Loss] = {}
     last: Loss | None = None
-    for event in journal:
-        if isinstance(event, WorkerLost) and event.partitions:
-            last = next(coming)
+    for event in with_losses(journal, lost):
+        if isinstance(event, Loss):
+            last = event
             down = dict.fromkeys(event.partitions, last) | down
         elif isinstance(event, Recovering) and last is not None:
             for partition in event.promoted:

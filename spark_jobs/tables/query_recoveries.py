@@ -15,12 +15,13 @@ from experiments.hashtags import HashtagsSpec
 from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
 from journal.event import Event
+from journal.events.common import DriverStarted
 from journal.events.testbed import CostsMeasured, PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.problem import RecoveryPlan, RecoveryProblem
 from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from models.recovery.within_limits import plan_within
 from results.tables.columns import Row
-from spark_jobs.tables.losses import Loss
+from spark_jobs.tables.losses import Loss, with_losses
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from testbed.core.layout import Layout
 from testbed.experiment_layout import layout_of
@@ -88,8 +89,8 @@ def query_recoveries(
 
 
 def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
-    coming, slots, found = iter(lost), 0, [_Burst()]
-    for event in journal:
+    slots, found = 0, [_Burst()]
+    for event in with_losses(journal, lost):
         burst = found[-1]
         match event:
             case WorkerJoined():
@@ -98,8 +99,10 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
                     burst.arrivals_ns.append(event.at_ns)
             case WorkerLost():
                 slots -= 1
-                if event.partitions:
-                    burst.lose(next(coming), slots)
+            case DriverStarted():
+                slots = 0
+            case Loss():
+                burst.lose(event, slots)
             case Recovering():
                 burst.restore(event)
             case CostsMeasured():

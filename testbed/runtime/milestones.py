@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from journal.events.testbed import CheckpointStored, PartitionLoaded, PartitionReached
+from journal.events.testbed import TESTBED, CheckpointStored, PartitionLoaded, PartitionReached, Report
+from journal.reader import events
 from journal.writer import Journal
 from testbed.core.layout import Layout
 from testbed.runtime.messages import Kept, Loaded, Reached, SlotStatus
@@ -22,6 +23,14 @@ class Milestones:
         self._names = [each.name for each in layout.partitions]
         self._journal = journal
         self._reached: dict[int, dict[int, int]] = {}
+
+    def take_over(self) -> None:
+        """Know what the driver before has told the journal."""
+        told: Report | None = None
+        for event in events(self._journal.path, TESTBED):
+            told = event if isinstance(event, Report) else told
+        for name, by_channel in (told.reached if told else {}).items():
+            self._reached[self._names.index(name)] = {int(channel): at for channel, at in by_channel.items()}
 
     def note(self, status: SlotStatus) -> None:
         """A slot has reported."""
@@ -39,6 +48,10 @@ class Milestones:
     def reached(self, partitions: Iterable[int]) -> dict[int, dict[int, int]]:
         """How far each of these has ever been, as far as slots have reported: a slot may be lost before it does."""
         return {number: dict(self._reached.get(number, {})) for number in partitions}
+
+    def named(self, reached: Mapping[int, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+        """The same as the journal has it."""
+        return {self._names[number]: {str(c): at for c, at in by.items()} for number, by in reached.items()}
 
     def _told(self, message: Kept | Loaded | Reached) -> dict[str, Any]:
         told = {name: value for name, value in vars(message).items() if name != "age_s"}

@@ -91,8 +91,9 @@ class Server:
     slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
     committed                    all output up to a line is out, and will not be undone: where that has the sources
-    progress                     twice a second: what partitions have counted, where sources are; of slots together the
-                                 bytes sent, CPU time, idle time, and time for checkpoints
+    progress                     twice a second: what partitions have counted, where sources are, how far partitions
+                                 ever were if they recover on their own; of slots together the bytes sent, CPU time,
+                                 idle time, and time for checkpoints
     costs                        once a second: what partitions and their copies have taken, by the worker they are at
     undeleted                    what the store said that would not delete, or list, what nobody needs
     draining                     it was asked to end, so the sources do
@@ -122,6 +123,8 @@ class Server:
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
+        if found is not None:
+            self._milestones.take_over()
         self._costs = MeasuredCosts({} if found is None else found.costs)
         self._cost_reports = CostReports(self._layout, self._guests, journal)
         self._measures_costs = isinstance(strategy, QueryCentric)
@@ -327,7 +330,7 @@ class Server:
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
         reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
-        named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
+        named = self._milestones.named(reached)
         positions = self._run_events.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
         self._garbage.sweep(sweep)
@@ -360,6 +363,7 @@ class Server:
 
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._hosting_guests()]
+        everyone = range(len(self._layout.partitions))
         report = Report(
             epoch=self._coordinator.epoch,
             phase=RunPhase(self._coordinator.phase.value),
@@ -371,6 +375,7 @@ class Server:
             idle_s=sum(each.idle_s for each in statuses),
             checkpoint_s=sum(each.checkpoint_s for each in statuses),
             logs={self._name(number): counts for each in statuses for number, counts in each.logs.items()},
+            reached=self._milestones.named(self._milestones.reached(everyone)) if self._job.strategy.partial else {},
         )
         self._journal.record(report)
 

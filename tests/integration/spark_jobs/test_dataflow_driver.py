@@ -44,11 +44,12 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
         yield made
 
 
+@pytest.mark.parametrize(("protocol", "recovery"), [("coordinated", "global"), ("batch-aligned", "query-centric")])
 def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
-    driver: LocalDriver, cluster: Handle, tmp_path: Path
+    driver: LocalDriver, cluster: Handle, tmp_path: Path, protocol: str, recovery: str
 ) -> None:
-    job = job_of("coordinated", NexmarkQuery.Q1, InputKind.KAFKA, cluster, tmp_path)
-    job = replace(job, store_key_file=str(cluster.store_key))
+    job = job_of(protocol, NexmarkQuery.Q1, InputKind.KAFKA, cluster, tmp_path)
+    job = replace(job, recovery=recovery, store_key_file=str(cluster.store_key))
     generate(driver, cluster, job, tmp_path)
     journal = tmp_path / "journal.jsonl"
     supervisor = [sys.executable, "-m", "infra.services.supervisor", str(tmp_path / "supervisor.jsonl")]
@@ -70,6 +71,10 @@ def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
     assert [each["epoch"] for each in recoveries] == sorted({each["epoch"] for each in recoveries})
     assert all(any(each["line"].values()) for each in recoveries[1:]), "each went on from checkpoints"
     assert not happened(journal, "failed")
+    if recovery != "global":
+        back = {(each["epoch"], each["partition"]) for each in happened(journal, "partition-reached")}
+        assert back >= {(each["epoch"], name) for each in recoveries[1:] for name in each["restored"]}
+        assert all(any(each["reached"].values()) for each in recoveries[1:]), "the driver before told how far they were"
     wanted, found = wanted_messages(job, finished["positions"]), messages_out(job)
     assert wanted
     assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"

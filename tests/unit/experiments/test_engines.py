@@ -230,11 +230,12 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-def test_the_driver_may_die_where_everybody_goes_back():
+def test_the_driver_may_die_where_checkpoints_outlive_it():
     death = "faults={events: [{at: 1, kind: driver-kill}]}"
     assert spec.load(EXAMPLE, [death]).faults.kinds
-    with pytest.raises(BadInput, match=r"any other kind unless engine\.recovery is global") as mistake:
-        spec.load(EXAMPLE, [death, f"engine={BATCHED}, recovery: passive}}"])
+    assert spec.load(EXAMPLE, [death, f"engine={BATCHED}, recovery: passive}}"]).faults.kinds
+    with pytest.raises(BadInput, match=r"any other kind with engine\.recovery source-replay") as mistake:
+        spec.load(EXAMPLE, [death, f"engine={BATCHED}, recovery: source-replay}}"])
     assert mistake.value.field == "faults"
 
 

@@ -5,6 +5,9 @@ the slot that stands by. Fault 1 takes a slot that stands by. Fault 2 takes the 
 until 45 s for another.
 """
 
+from dataclasses import replace
+
+from experiments.fault_kinds import FaultKind
 from journal.events.injector import INJECTOR
 from journal.events.testbed import TESTBED
 from spark_jobs.tables.ledger import NS
@@ -83,4 +86,17 @@ JOURNAL = [
     told("ready", 45, epoch=3),
     *restored(SECOND, 3, 44.9, 47),
     *reports(45.5, 60, 3, (*FIRST, *SECOND)),
+]
+# Fault 3 takes the driver at 61 s. The next one restores the partitions one half after the other, as slots come.
+DRIVER_STRUCK = replace(struck(3, "gateway", 61), kind=FaultKind.DRIVER_KILL)
+WITH_A_SECOND_DRIVER = [
+    told("driver-started", -5),
+    *JOURNAL,
+    told("driver-started", 63),
+    told("recovering", 64, epoch=4, line=line(9), restored=FIRST),
+    told("ready", 65, epoch=4),
+    *restored(FIRST, 4, 64.5, 66),
+    told("recovering", 68, epoch=5, line=line(9), restored=SECOND),
+    told("ready", 69, epoch=5),
+    *restored(SECOND, 5, 68.5, 70),
 ]

@@ -8,7 +8,20 @@ from experiments.fault_kinds import FaultKind
 from journal.events.services import ProgramEnded
 from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something
 from spark_jobs.tables.outages import Outage, moments, outages
-from tests.unit.spark_jobs.recovering_in_parts import FIRST, HOSTS, INJECTED, JOURNAL, SECOND, at, line, struck, told
+from spark_jobs.tables.partition_recoveries import partition_recoveries
+from tests.unit.spark_jobs.recovering_in_parts import (
+    DRIVER_STRUCK,
+    FIRST,
+    HOSTS,
+    INJECTED,
+    JOURNAL,
+    SECOND,
+    WITH_A_SECOND_DRIVER,
+    at,
+    line,
+    struck,
+    told,
+)
 
 LOST = [Loss(0, at(20), at(20.5), FIRST), Loss(2, at(40), at(40.5), SECOND)]
 
@@ -75,3 +88,26 @@ def test_the_death_of_the_driver_is_an_outage_though_nobody_tells_that_slots_are
     ended = ProgramEnded(1, -9, at_ns=at(50.1))
     found = outages(moments(as_query_journal([*JOURNAL, *again]), [ended], injector, None, []))
     assert found[-1] == Outage(9, 1, at(50), at(50.1), at(54))
+
+
+EVERYTHING = (*FIRST, *SECOND)
+
+
+def test_the_death_of_the_driver_loses_every_partition_until_the_next_driver_has_restored_it():
+    lost = losses(WITH_A_SECOND_DRIVER, [*INJECTED, DRIVER_STRUCK], HOSTS)
+    assert lost == [*LOST, Loss(3, at(61), at(63), EVERYTHING)]
+    ready = [each.at_ns for each in as_query_journal(WITH_A_SECOND_DRIVER) if each.name == "ready"]
+    assert ready == [at(0), at(21), at(45), at(69)], "one half is back at 65 s, but not all"
+
+
+def test_a_driver_that_ended_by_itself_was_there_until_it_last_wrote():
+    struck_before = replace(DRIVER_STRUCK, fired_ns=at(-6))
+    assert losses(WITH_A_SECOND_DRIVER, [*INJECTED, struck_before], HOSTS)[-1] == Loss(None, at(60), at(63), EVERYTHING)
+
+
+def test_what_a_driver_loses_that_was_lost_before_belongs_to_the_first_loss():
+    journal = [each for each in WITH_A_SECOND_DRIVER if each.at_ns <= at(40.5) or each.at_ns >= at(63)]
+    lost = losses(journal, [*INJECTED, DRIVER_STRUCK], HOSTS)
+    assert [(each.fault, each.partitions) for each in lost] == [(0, FIRST), (2, SECOND), (3, EVERYTHING)]
+    found = {each.partition: each.loss.fault for each in partition_recoveries(journal, lost) if each.epoch in (4, 5)}
+    assert found == {**dict.fromkeys(FIRST, 3), **dict.fromkeys(SECOND, 2)}

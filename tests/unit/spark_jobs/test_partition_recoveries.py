@@ -15,6 +15,7 @@ from spark_jobs.tables.partition_recoveries import partition_recoveries
 from spark_jobs.tables.testbed_tables import follow_parts
 from tests.unit.spark_jobs.recovering_in_parts import (
     CHECKPOINT,
+    DRIVER_STRUCK,
     FIRST,
     HOSTS,
     IDLE,
@@ -22,6 +23,7 @@ from tests.unit.spark_jobs.recovering_in_parts import (
     JOURNAL,
     RATE,
     SECOND,
+    WITH_A_SECOND_DRIVER,
     at,
     line,
     told,
@@ -37,6 +39,14 @@ def followed(journal):
 
 def of(recoveries, partition):
     return [each for each in recoveries if each.partition == partition]
+
+
+def test_all_partitions_come_back_from_the_death_of_the_driver():
+    lost = losses(WITH_A_SECOND_DRIVER, [*INJECTED, DRIVER_STRUCK], HOSTS)
+    found = [each for each in partition_recoveries(WITH_A_SECOND_DRIVER, lost) if each.loss.fault == 3]
+    seconds = [(each.partition, *(ns / NS for ns in (each.left_ns, each.ready_ns, each.reached_ns))) for each in found]
+    assert seconds == [*((name, 61, 65, 66) for name in FIRST), *((name, 61, 69, 70) for name in SECOND)]
+    assert [each.rate for each in found] == [RATE, 3 * RATE] * 2, "as the driver before has reported"
 
 
 def test_a_row_for_each_lost_partition_with_all_that_the_journal_tells():

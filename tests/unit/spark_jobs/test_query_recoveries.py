@@ -68,6 +68,19 @@ def test_the_model_would_have_begun_with_the_query_that_needs_one_slot_or_with_t
     assert [found[3] for found in rows(journal, dear).values()] == [40.0, 50.0]
 
 
+def test_the_model_plans_a_complete_failure_from_no_slot_at_all():
+    driver = Loss(0, 20 * NS, 22 * NS, EVERYONE)
+    arrivals = [joined(5 + number, 30 + 10 * number) for number in range(5)]
+    back = [event for number, name in enumerate(EVERYONE) for event in restored(2 + number, 30.1 + 10 * number, name)]
+    begun = [told("driver-started", -5), *START, told("driver-started", 22)]
+    journal = sorted([*begun, *arrivals, *back], key=lambda each: each.at_ns)
+    found = query_recoveries(EXPERIMENT, journal, [driver], partition_recoveries(journal, [driver]))
+    assert {row["query"]: (row["available_ns"] / NS, row["predicted_ns"] / NS) for row in found} == {
+        "q0.0": (52.1, 50.0),
+        "q1.0": (72.1, 70.0),
+    }
+
+
 def refuses(problem):
     raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
 

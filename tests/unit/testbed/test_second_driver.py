@@ -13,7 +13,7 @@ from journal.reader import events
 from journal.writer import Journal
 from testbed.core.seal import KEY_BYTES
 from testbed.runtime import messages, record_keeper
-from testbed.runtime.messages import SLOT, Hello
+from testbed.runtime.messages import SLOT, Hello, SlotStatus
 from testbed.runtime.secret import TOKEN_BYTES, RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.wire import NO_PARTITION, block
@@ -113,6 +113,18 @@ def test_what_partitions_cost_outlives_the_driver(started, tmp_path):
     first._costs.cores = {0: 0.5, 2: 0.25}
     with join(first, tmp_path):
         assert started()._costs.cores == {0: 0.5, 2: 0.25}
+
+
+def test_how_far_partitions_were_outlives_the_driver_where_they_recover_on_their_own(started, tmp_path):
+    parts = {"protocol": "batch-aligned", "recovery": "passive"}
+    first = started(**parts)
+    with join(first, tmp_path):
+        first._milestones.note(SlotStatus(1, progress={0: {-1: 70}, 2: {0: 5}}))
+        first._milestones.note(SlotStatus(1, progress={0: {-1: 40}}))  # again, since its last recovery
+        first._tell_progress()
+    with join(started(**parts), tmp_path):
+        found = told(tmp_path, Recovering)[-1].reached
+        assert {name: by for name, by in found.items() if by} == {"bids.0": {"-1": 70}, "bids.2": {"0": 5}}
 
 
 def test_a_second_driver_without_the_key_is_refused(started, tmp_path):

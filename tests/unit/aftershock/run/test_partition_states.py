@@ -1,6 +1,7 @@
 """Which partitions of the testbed are up, as its journal tells it step by step."""
 
 from aftershock.run.partition_states import PartitionStates
+from journal.events.common import DriverStarted
 from journal.events.testbed import (
     Copied,
     EpochReady,
@@ -118,3 +119,10 @@ def test_who_is_restored_once_more_waits_for_the_later_epoch():
 
 def test_a_recovery_that_does_not_say_whom_restores_all():
     assert after(lost("a.0"), back()) == ["restoring"] * 4
+
+
+def test_with_the_driver_everything_is_absent_until_the_next_one_restores_it():
+    ended = [Copied(1, {"a.0": "slot-3"}), absent("b.1"), example(DriverStarted)]
+    assert after(*ended) == ["absent"] * 4
+    assert after(*ended, back("a.0", "a.1")) == ["restoring", "restoring", "absent", "absent"]
+    assert after(*ended, back("a.0", "a.1"), example(EpochReady, epoch=2)) == ["up", "up", "absent", "absent"]
