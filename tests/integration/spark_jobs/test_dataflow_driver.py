@@ -21,7 +21,6 @@ from tests.integration.conftest import provisioned
 from tests.integration.spark_jobs.exact_results import messages_out
 from tests.integration.spark_jobs.submitting import command_of
 from tests.integration.spark_jobs.test_dataflow_runtime import (
-    CHECKPOINTS,
     ENDING_S,
     LIMIT_S,
     TWO_WORKERS,
@@ -35,6 +34,7 @@ from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended
 
+LINES = 3  # before each death, and before the end
 SERVICE = "query"  # the one that `driver-kill` strikes
 
 
@@ -55,12 +55,12 @@ def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
     supervisor = [sys.executable, "-m", "infra.services.supervisor", str(tmp_path / "supervisor.jsonl")]
     try:
         driver.spawn(cluster, GATEWAY, SERVICE, [*supervisor, *command_of(cluster, job, tmp_path)])
-        wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
+        wait_for(lambda: len(happened(journal, "committed")) >= LINES, LIMIT_S)
         for death in (1, 2):
             assert driver.prepare(cluster, GATEWAY, FaultKind.DRIVER_KILL).fire().holds
             driver.heal(cluster, GATEWAY, FaultKind.DRIVER_KILL)
             wait_for(lambda death=death: len(happened(journal, "ready")) > death, LIMIT_S)
-            wait_for(lambda: len(since_ready(journal)) >= CHECKPOINTS, LIMIT_S)
+            wait_for(lambda: len(since_ready(journal, "committed")) >= LINES, LIMIT_S)
         (tmp_path / "job.drain").touch()
         wait_for(lambda: bool(happened(journal, "driver-stopped")), LIMIT_S)
     finally:
@@ -69,13 +69,14 @@ def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
     (finished,) = happened(journal, "finished")
     recoveries = happened(journal, "recovering")
     assert [each["epoch"] for each in recoveries] == sorted({each["epoch"] for each in recoveries})
-    _, second, _ = happened(journal, "driver-started")
+    _, second, third = happened(journal, "driver-started")
     of_successors = [each for each in recoveries if each["at_ns"] > second["at_ns"]]
     assert all(any(each["line"].values()) for each in of_successors), "each went on from checkpoints"
     assert not happened(journal, "failed")
     if recovery != "global":
         back = {(each["epoch"], each["partition"]) for each in happened(journal, "partition-reached")}
-        assert back >= {(each["epoch"], name) for each in of_successors for name in each["restored"]}
+        of_last = [each for each in of_successors if each["at_ns"] > third["at_ns"]]
+        assert back >= {(each["epoch"], name) for each in of_last for name in each["restored"]}
         assert all(any(each["reached"].values()) for each in of_successors), "the driver before told how far they were"
     wanted, found = wanted_messages(job, finished["positions"]), messages_out(job)
     assert wanted

@@ -106,11 +106,11 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
     return finished["positions"]
 
 
-def since_ready(journal: Path) -> list[dict]:
-    """The checkpoints since all went on after a loss; none before."""
+def since_ready(journal: Path, event: str = "checkpoint") -> list[dict]:
+    """The checkpoints, or other events, since all went on after a loss; none before."""
     entries = list(raw_entries(journal))
     ready = [number for number, entry in enumerate(entries) if entry["event"] == "ready"]
-    return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == "checkpoint"]
+    return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == event]
 
 
 @pytest.mark.parametrize(("protocol", "query"), [("coordinated", NexmarkQuery.Q12), ("uncoordinated", NexmarkQuery.Q1)])
