@@ -28,7 +28,6 @@ from experiments.spec import Experiment
 from models.utilization import utilization
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
 from results.predictions import long_run, replays
 from results.predictions.tables import write_predictions
 from results.runs.store import RunStatus
@@ -167,6 +166,8 @@ def _ns(seconds: pd.Series) -> pd.Series:
 def fails(run: Simulated, experiment: Experiment) -> bool | None:
     """Whether one of the `JUDGES` says fail; None if it is not known what the run's utilization should be."""
     write_predictions(run, experiment)
+    from results.checks.judge import judge, open_context  # seconds, which the tests of its runs need not wait for
+
     context = open_context(Path(tempfile.gettempdir()) / "data_docs")  # which nobody builds
     found = {check.name: judge(context, check, Evidence(run, experiment))[0]["verdict"] for check in JUDGES}
     if found[PREDICTED] == Verdict.UNKNOWN:

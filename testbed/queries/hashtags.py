@@ -82,7 +82,9 @@ class Totals(Operator):
         for start in np.unique(starts).tolist():
             rows = batch.filter(pa.array(starts == start))
             grouped = (
-                pa.table({TAG: rows.column(TAG), COUNT: rows.column(COUNT)}).group_by(TAG).aggregate([(COUNT, "sum")])
+                pa.table({TAG: rows.column(TAG), COUNT: rows.column(COUNT)})
+                .group_by(TAG, use_threads=False)
+                .aggregate([(COUNT, "sum")])
             )
             tags, counts = grouped.column(TAG).to_pylist(), grouped.column(f"{COUNT}_sum").to_pylist()
             known = self._slides.get_all(start, tags)

@@ -11,9 +11,9 @@ import pytest
 from reproductions.judging import RULES, judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed, ReproductionCheck, holds
-from results.checks import judge as great_expectations
 from results.checks import rules
 from results.checks.rules import Rule, between, in_set, pairs_equal, present
+from tests.unit.results.judging import judged
 
 TABLE = pd.DataFrame(
     {
@@ -44,7 +44,7 @@ RULES_TRIED = [
 
 def by_great_expectations(rule: Rule, folder) -> tuple[object, object]:
     asked = rules.TableCheck("it", "it", lambda e: TABLE, lambda e: [rule], str, str)
-    row, _ = great_expectations.judge(great_expectations.open_context(folder), asked, Computed("it", TABLE))
+    row = judged(asked, Computed("it", TABLE), folder)
     return row["verdict"], row["detail"]
 
 

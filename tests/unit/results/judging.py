@@ -10,16 +10,22 @@ import pandas as pd
 from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.rules import Seen, TableCheck
 from results.runs.store import Run
 from tests.unit.results import synthetic
+
+
+def judged(check: TableCheck[Seen], evidence: Seen, folder: Path) -> dict[str, Any]:
+    """Judge by one check; only a test that judges waits for Great Expectations, which takes seconds to load."""
+    from results.checks.judge import judge, open_context
+
+    return judge(open_context(folder / "data_docs"), check, evidence)[0]
 
 
 def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | None = None) -> dict[str, Any]:
     """Judge a run by one check."""
     check = next(check for check in CHECKS if check.name == name)
-    context = open_context(tmp_path / "data_docs")
-    return judge(context, check, Evidence(run, experiment or synthetic.experiment()))[0]
+    return judged(check, Evidence(run, experiment or synthetic.experiment()), tmp_path)
 
 
 def put(column: str, row: int, value: object) -> synthetic.Change:

@@ -12,13 +12,12 @@ from experiments.spec import Experiment
 from results.checks import validate
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
-from results.checks.judge import ExpectationValidationResult, decide, judge, open_context
 from results.predictions.tables import write_predictions
 from results.runs.store import Run
 from results.tables.schema import TABLES
 from results.verdict import Verdict
 from tests.unit.results import synthetic
-from tests.unit.results.judging import every, move, null, put, verdict_of
+from tests.unit.results.judging import every, judged, move, null, put, verdict_of
 
 
 def test_of_an_own_job_only_an_oracle_allows_a_word_on_its_output() -> None:
@@ -220,7 +219,7 @@ def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     check = next(check for check in CHECKS if check.name == "hosts.values")
     broken = Check(**vars(check) | {"rules": lambda evidence: [between("cpu_s", 0, None), between("absent", 0, 1)]})
     evidence = Evidence(synthetic.make_run(tmp_path), synthetic.experiment())
-    row, _ = judge(open_context(tmp_path / "data_docs"), broken, evidence)
+    row = judged(broken, evidence, tmp_path)
     assert row["verdict"] == "unknown"
     assert "absent" in row["detail"]
 
@@ -322,5 +321,7 @@ def test_validating_again_replaces_the_verdicts(tmp_path: Path) -> None:
 
 
 def test_a_broken_expectation_without_a_configuration_still_fails() -> None:
+    from results.checks.judge import ExpectationValidationResult, decide
+
     verdict, detail = decide([ExpectationValidationResult(success=False)])
     assert (verdict, detail) == (Verdict.FAIL, "an expectation of which nothing is told")

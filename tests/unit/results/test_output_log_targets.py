@@ -7,9 +7,9 @@ from experiments import spec
 from models.log_extent import extent
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
 from results.tables.schema import TABLES
 from tests.unit.results import synthetic
+from tests.unit.results.judging import judged
 
 NONE = ["engine.log_extent=null", "engine.log_replay=null"]
 Q, U = 30_000, 200_000
@@ -45,17 +45,17 @@ def reports(**last):
     return rows
 
 
-def judged(root, name, rows, experiment=TARGETS):
+def verdict_on(root, name, rows, experiment=TARGETS):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
     named = next(each for each in CHECKS if each.name == f"output_logs.{name}")
-    return judge(open_context(root / "data_docs"), named, Evidence(run, experiment))[0]["verdict"]
+    return judged(named, Evidence(run, experiment), root)["verdict"]
 
 
 @pytest.mark.parametrize(("name", "target", "grown"), [("extent", Q, GROWN), ("replay", U, 2_500)])
 def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
-    assert judged(tmp_path / "a", name, reports(**{name: target + grown})) == "pass"
-    assert judged(tmp_path / "b", name, reports(**{name: target + grown + 1})) == "fail"
+    assert verdict_on(tmp_path / "a", name, reports(**{name: target + grown})) == "pass"
+    assert verdict_on(tmp_path / "b", name, reports(**{name: target + grown + 1})) == "fail"
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
     ids=["spent", "restored", "replaying", "unattainable"],
 )
 def test_who_had_no_time_is_not_blamed(tmp_path, excuse):
-    assert judged(tmp_path / "a", "extent", reports(extent=Q + 10_000, **excuse)) == "pass"
-    assert judged(tmp_path / "b", "extent", reports(extent=Q + 10_000)) == "fail"
+    assert verdict_on(tmp_path / "a", "extent", reports(extent=Q + 10_000, **excuse)) == "pass"
+    assert verdict_on(tmp_path / "b", "extent", reports(extent=Q + 10_000)) == "fail"
 
 
 def test_after_a_replay_one_more_report_is_left_out(tmp_path):
     rows = reports(extent=Q + 10_000)
     rows[-2]["records"] = rows[-3]["records"]
-    assert judged(tmp_path, "extent", rows) == "pass"
+    assert verdict_on(tmp_path, "extent", rows) == "pass"
 
 
 @pytest.mark.parametrize("name", ["extent", "replay"])
 def test_without_time_nothing_is_known(tmp_path, name):
     busy = [each | {"check_s": number * BUDGET_S} for number, each in enumerate(reports())]
-    assert judged(tmp_path / "a", name, busy) == "unknown"
-    assert judged(tmp_path / "b", name, []) == "unknown"
+    assert verdict_on(tmp_path / "a", name, busy) == "unknown"
+    assert verdict_on(tmp_path / "b", name, []) == "unknown"
 
 
 def test_the_extent_is_the_model_s(tmp_path):
@@ -98,7 +98,7 @@ def test_the_extent_is_the_model_s(tmp_path):
             for number in range(2)
             for each in reports()
         ]
-        return judged(tmp_path / name, "modelled_extent", rows, alone)
+        return verdict_on(tmp_path / name, "modelled_extent", rows, alone)
 
     assert verdict("a", usual) == "pass"
     assert verdict("b", 2 * usual) == "fail"

@@ -67,7 +67,7 @@ def test_a_shuffle_sends_a_message_to_every_receiver():
     assert rate(run) == pytest.approx(4 * 10 / (source_s + 2 * counts_s), rel=0.02)
 
 
-@pytest.mark.parametrize(("spec", "workers"), [(Q1, 2), (Q12, 12)])
+@pytest.mark.parametrize(("spec", "workers"), [(Q1, 2), (Q12, 4)])
 def test_grouped_messages_cost_what_they_cost_one_by_one(spec, workers):
     """Of one record each, so that after a shuffle too a group goes to one receiver."""
     one, many = (cluster("uncoordinated", spec, workers, records=1, group=group) for group in (1, 8))

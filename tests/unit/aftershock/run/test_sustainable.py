@@ -138,16 +138,16 @@ def test_the_last_batch_is_waited_for_if_it_is_full(tmp_path, clock):
 
 
 @pytest.mark.parametrize(
-    ("batch_records", "rate", "remedy"),
+    ("batch_records", "begin", "rate", "remedy"),
     [
-        (150, 500, "lower load.batch_records, to 133 for that rate"),  # at .8 of 500 records/s, on 3 partitions
-        (100, 250, "lower load.batch_records, to 66 for that rate"),
-        (1, 1.953125, "leave load.batch_records out"),
+        (150, 1000, 500, "lower load.batch_records, to 133 for that rate"),  # at .8 of 500 records/s, on 3 partitions
+        (100, 1000, 250, "lower load.batch_records, to 66 for that rate"),
+        (1, 32, 2, "leave load.batch_records out"),
     ],
 )
-def test_a_search_does_not_go_down_to_where_batches_do_not_fill(tmp_path, clock, batch_records, rate, remedy):
+def test_a_search_does_not_go_down_to_where_batches_do_not_fill(tmp_path, clock, batch_records, begin, rate, remedy):
     """There, lag is that of batches which wait for their last record, and not the query's."""
-    live = SimulatedRun(tmp_path, clock, 1, batch_records=batch_records)
+    live = SimulatedRun(tmp_path, clock, rate / 2, batch_records=batch_records, rate=begin)
     with pytest.raises(EnvironmentFailure, match="would not fill a batch") as failure:
         sustainable.find(live, live.schedule)
     assert f"the search would try {rate:g} records/s next, and 0.8 of that" in str(failure.value)

@@ -10,11 +10,11 @@ import pytest
 from benchmarks.check_power import EXPERIMENT, FORMULAS, SECONDS_PER_FAULT, TABLES_WITH, Machine, Simulated, fails
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
 from results.predictions import process
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from results.predictions.tables import write_predictions
+from tests.unit.results.judging import judged
 
 BURSTS, HOSTS, SPREAD_S = 12, 3, 6.0  # a recovery takes 10 s
 
@@ -69,7 +69,7 @@ def test_the_tables_of_such_a_run_pass_their_checks(tmp_path):
     write_predictions(run, EXPERIMENT)
     for check in CHECKS:
         if check.name in ("replayed_recoveries.values", "useful_time.values"):
-            row, _ = judge(open_context(tmp_path), check, Evidence(run, EXPERIMENT))
+            row = judged(check, Evidence(run, EXPERIMENT), tmp_path)
             assert row["verdict"] == "pass", row
 
 

@@ -16,7 +16,6 @@ from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from results.predictions.tables import write_predictions
@@ -25,6 +24,7 @@ from results.runs.store import Run, write_json
 from results.summary.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
+from tests.unit.results.judging import judged
 
 LONGER = "R + 10 % in the ledger"  # which makes measured and replayed utilization wrong nearly alike
 SEEDS = range(4)
@@ -71,7 +71,7 @@ def test_the_tables_of_runs_with_faults_amid_recoveries_pass_their_checks(seed, 
     write_predictions(run, EXPERIMENT)
     for check in CHECKS:
         if check.name in ("replayed_recoveries.values", "useful_time.values"):
-            row, _ = judge(open_context(tmp_path), check, Evidence(run, EXPERIMENT))
+            row = judged(check, Evidence(run, EXPERIMENT), tmp_path)
             assert row["verdict"] == "pass", row
     assert len(run.tables["replayed_recoveries"]) < len(run.tables["faults"])
 

@@ -14,7 +14,7 @@ from testbed.core.effects import Discard, Fetch, Spill
 from testbed.core.frames import Frame, FrameKind, decode_log
 from testbed.core.partition import PartitionLimits
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.campaigns import first_and_rest, parts
+from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.runs import oracle
 
@@ -22,6 +22,7 @@ SCHEMA = pa.schema([("key", pa.int64()), ("name", pa.string())])
 BOUND, ROWS = 100_000, 50
 LITTLE = PartitionLimits(retained_bytes=3000)
 SHUFFLED = [flow for flow in FLOWS if flow != "chain"]  # else a slot has all that a lost partition sends to
+SPILLING = [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")]
 AWAY = 0.005  # whoever is away comes late, so that much is sent meanwhile
 
 
@@ -123,9 +124,11 @@ def test_a_partition_waits_for_a_store_that_refuses_and_goes_on_once_it_takes():
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(4), 2))
-@pytest.mark.parametrize(("flow", "strategy"), [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")])
-def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(flow, strategy, seeds):
-    fetched = 0
+@pytest.mark.parametrize(
+    "of", quick(SPILLING, [("fused", "passive"), ("windowed", "passive"), ("joined", "blocking")]), ids="-".join
+)
+def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(of, seeds):
+    (flow, strategy), fetched = of, 0
     for seed in seeds:
         outcome = simulated(flow, strategy, seed, limits=LITTLE, refusals=0.2 * (seed % 2), returns=AWAY).run()
         assert outcome.published == oracle(flow), f"seed {seed}"

@@ -11,7 +11,7 @@ from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault
 from testbed.simulation.driver_deaths import DriverDeath, DriverMoment
 from testbed.stores.record_chain import RecordChain
-from tests.unit.testbed.campaigns import first_and_rest, parts
+from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.output_log.protocol_runs import wanted
 from tests.unit.testbed.recovery.dying_drivers import PRICES, logging, recovering_all, recovering_parts
 from tests.unit.testbed.runs import CASES, FAULT_TOLERANT, oracle
@@ -42,7 +42,7 @@ def test_a_second_driver_goes_on_exactly_with_every_kind_of_dataflow(flow, proto
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(24), 4))
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", quick(STRATEGIES, ["passive", "source-replay", "partially-active"]))
 def test_a_second_driver_goes_on_exactly_where_parts_go_back(strategy, seeds):
     died = resumed = 0
     for seed in seeds:

@@ -9,7 +9,7 @@ from testbed.core.partition import PartitionLimits
 from testbed.core.underway import RecoveriesUnderway
 from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken
-from tests.unit.testbed.campaigns import first_and_rest
+from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.hashtag_queries import FIFTEEN
 from tests.unit.testbed.recovery.bursts import BurstSimulation, Late, burst
 
@@ -60,7 +60,7 @@ STRATEGIES = {
 }
 
 
-@pytest.mark.parametrize("limits", [TIGHT, SMALL], ids=["two frames", "of one record, which spill"])
+@pytest.mark.parametrize("limits", quick([TIGHT, SMALL], [TIGHT]), ids=["two frames", "of one record, which spill"])
 @pytest.mark.parametrize("kind", [BurstSimulation, SlowRestores])
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("seeds", first_and_rest(range(12), 1))
