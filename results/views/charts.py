@@ -64,7 +64,7 @@ def utilization(run: Run) -> dict[str, Any] | None:
     if inputs is None:
         return None
     grid = intervals_s(inputs, None if best is None else best.optimal_interval_s)
-    optimum = None if best is None else {"interval_s": best.optimal_interval_s, "predicted": best.optimal_predicted}
+    optimum = None if best is None else {"interval_s": best.optimal_interval_s, "predicted": best.optimal_expected}
     return {
         "intervals_s": grid.tolist(),
         "predicted": _listed(np.asarray(inputs.at(grid))),

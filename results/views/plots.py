@@ -98,9 +98,9 @@ def utilization_over_interval(run: Run) -> Figure | None:
         label = f"measured: {significant(found.measured)} at T = {significant(here)} s"
         axes.plot([here], [found.measured], "D", color=RED, ms=8, mec=PAPER, label=label, zorder=4)
     if best is not None:
-        star = f"optimal: {significant(best.optimal_predicted)} at T* = {significant(best.optimal_interval_s)} s"
+        star = f"optimal: {significant(best.optimal_expected)} at T* = {significant(best.optimal_interval_s)} s"
         axes.axvline(best.optimal_interval_s, color=GREEN, ls="--", lw=1.2)
-        axes.plot([best.optimal_interval_s], [best.optimal_predicted], "*", color=GREEN, ms=13, mec=PAPER, label=star)
+        axes.plot([best.optimal_interval_s], [best.optimal_expected], "*", color=GREEN, ms=13, mec=PAPER, label=star)
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="checkpoint interval T [s]", ylabel="utilization U")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
