@@ -36,9 +36,9 @@ const utilizations = (data) => ({ colour, narrow }) => {
       tooltip: tooltip({ trigger: "item", formatter: ({ value }) => say(value[1]) }),
       xAxis: axis({ min: 0, max: 1, name: "utilization U", nameGap: 26 }), yAxis: names(data, narrow),
       series: [
-        { name: "measured", type: "scatter", data: points(data.measured), symbol: "diamond", symbolSize: 14, itemStyle: { color: colour("red") }, z: 4 },
-        { name: "predicted", type: "scatter", data: points(data.predicted), symbolSize: 9, itemStyle: { color: colour("blue") } },
-        ...arms.map((ends) => ({ name: "predicted", type: "line", data: ends, symbol: "rect", symbolSize: [2, 14], lineStyle: { width: 2 }, itemStyle: { color: colour("blue") } })),
+        { name: "measured", type: "scatter", data: points(data.measured), symbol: "diamond", symbolSize: 14, itemStyle: { color: colour("measured") }, z: 4 },
+        { name: "predicted", type: "scatter", data: points(data.predicted), symbolSize: 9, itemStyle: { color: colour("model") } },
+        ...arms.map((ends) => ({ name: "predicted", type: "line", data: ends, symbol: "rect", symbolSize: [2, 14], lineStyle: { width: 2 }, itemStyle: { color: colour("model") } })),
       ],
     },
   };

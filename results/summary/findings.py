@@ -47,17 +47,17 @@ class Utilization:
 
 @dataclass(frozen=True)
 class Advice:
-    """What the model advises: the checkpoint interval T that was run, the optimal one, and predicted U at both."""
+    """What eq. 10 advises: the checkpoint interval T that was run, the optimal one, and the expected U at both."""
 
     interval_s: float
-    predicted: float
+    expected: float
     optimal_interval_s: float
-    optimal_predicted: float
+    optimal_expected: float
 
     @property
     def gain(self) -> float:
-        """What predicted U gains from the optimal interval, as a difference of shares."""
-        return self.optimal_predicted - self.predicted
+        """What the expected U gains from the optimal interval, as a difference of shares."""
+        return self.optimal_expected - self.expected
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ModelInputs:
     depth: int
 
     def at(self, interval_s: Values) -> Values:
-        """Predicted utilization at another checkpoint interval [s], scalar or array."""
+        """Utilization that eq. 10 expects at another checkpoint interval [s], scalar or array."""
         return utilization(
             self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s, interval_s, self.hop_delay_s, self.depth
         )
@@ -167,7 +167,7 @@ def utilizations(run: Run) -> Utilization:
 
 
 def _expected(predictions: pd.DataFrame) -> float | None:
-    """What eq. 10 predicts at the rate of the law; without a law, the model without faults."""
+    """What eq. 10 expects at the rate of the law; without a law, the model without faults."""
     for model in (LAW_MODEL, NO_FAULTS_MODEL):
         rows = predictions[predictions["model"] == model]
         if len(rows):
@@ -285,12 +285,15 @@ def _answer(run: Run) -> str:
     text = f"Failures cost {cost} of the time: measured utilization {measured}"
     if found.predicted is not None:
         predicted, replayed = significant(found.predicted), found.model == REPLAY_MODEL
-        text += f" against {predicted} by a replay" if replayed else f" against a predicted {predicted}"
+        text += f" against a predicted {predicted}"
         if found.low is not None and found.high is not None:
             text += f" ({significant(found.low)} to {significant(found.high)})"
+        text += ", by a replay of its faults" if replayed else ""
     if best is not None:
         interval_s = significant(best.optimal_interval_s)
-        now, then = significant(best.predicted), significant(best.optimal_predicted)
-        text += f". The model predicts {now} at this interval, and {then} at the best one, {interval_s} s"
+        now, then = significant(best.expected), significant(best.optimal_expected)
+        text += (
+            f". At this fault rate, eq. 10 expects {now} at this interval, and {then} at the best one, {interval_s} s"
+        )
     searched = sustainable(run)
     return f"{text}." if searched is None else f"{searched.sentence} {text}."

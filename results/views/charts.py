@@ -31,10 +31,10 @@ from results.summary.findings import (
 )
 from results.tables.schema import LedgerClass
 from results.views.tentative import tentative_spans, tentative_windows
+from results.views.time_axis import MOMENTS, commit_rate, phase_spans
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
 CURVE_POINTS = 400
-MOMENTS = ("death", "notice", "ready", "restored")
 PERCENTILES = ("p50_s", "p99_s", "p999_s")
 
 
@@ -59,15 +59,15 @@ def _unless_damaged(draw: Callable[[Run], dict[str, Any] | None], run: Run) -> d
 
 
 def utilization(run: Run) -> dict[str, Any] | None:
-    """Predicted U over the checkpoint interval T, with the interval that was run, what was measured, and T*."""
+    """U by eq. 10 over the checkpoint interval T, T*, and what was measured and predicted at the T that was run."""
     inputs, found, best = model_inputs(run), utilizations(run), advice(run)
     if inputs is None:
         return None
     grid = intervals_s(inputs, None if best is None else best.optimal_interval_s)
-    optimum = None if best is None else {"interval_s": best.optimal_interval_s, "predicted": best.optimal_predicted}
+    optimum = None if best is None else {"interval_s": best.optimal_interval_s, "expected": best.optimal_expected}
     return {
         "intervals_s": grid.tolist(),
-        "predicted": _listed(np.asarray(inputs.at(grid))),
+        "expected": _listed(np.asarray(inputs.at(grid))),
         "run": {"interval_s": inputs.interval_s, "measured": found.measured, "predicted": found.predicted}
         | {"low": found.low, "high": found.high},
         "optimum": optimum,
@@ -81,18 +81,23 @@ def intervals_s(inputs: ModelInputs, optimal_interval_s: float | None) -> np.nda
 
 
 def timeline(run: Run) -> dict[str, Any] | None:
-    """Throughput, lag and latency by second, with faults, outages and checkpoints, and with tentative output if any."""
+    """Throughput, lag and latency by second, with faults, outages and checkpoints, and with tentative output if any.
+
+    `committed` is the mean since the commit before, `phases` are those of recoveries, without overlap.
+    """
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
-    rows, waits = thinned(throughput), thinned(latency, "max")
+    rows, waits = thinned(throughput.assign(committed_rate=commit_rate(throughput))), thinned(latency, "max")
     return {
         "window_s": float(facts["window_s"]),
         "second": _listed(rows["second"]),
-        **{name: _listed(rows[f"{name}_records"]) for name in ("due", "committed", "lag")},
+        "committed": _listed(rows["committed_rate"]),
+        **{name: _listed(rows[f"{name}_records"]) for name in ("due", "lag")},
         "latency": {"second": _listed(waits["second"]), **{name: _listed(waits[name]) for name in PERCENTILES}},
         "faults": _faults(run),
         "outages": _outages(run, int(facts["window_start_ns"])),
+        "phases": [span._asdict() for span in phase_spans(run)],
         "checkpoints": _checkpoints(run, int(facts["window_start_ns"])),
         "tentative": _tentative(run, float(facts["window_s"])),
     }

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 
 from experiments.wording import significant
 from results.runs.store import Run
@@ -31,31 +33,31 @@ from results.summary.findings import (
 )
 from results.tables.schema import LedgerClass
 from results.views.charts import available_queries, intervals_s, thinned
-from results.views.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PAPER,
-    PINK,
-    RED,
-    SKY,
-    WIDTH_IN,
-    YELLOW,
-    new_figure,
-    write_figure,
+from results.views.palette import (
+    ASKED,
+    CHECKPOINT,
+    CLASS_COLOURS,
+    FAULT,
+    MEASURED,
+    MODEL,
+    PHASE_COLOURS,
+    PHASE_NAMES,
+    SHADE,
+    TENTATIVE,
 )
+from results.views.style import GREY, INK, PAPER, WIDTH_IN, new_figure, write_figure
 from results.views.tentative import tentative_spans, tentative_windows
+from results.views.time_axis import commit_rate, phase_spans
 
-CLASS_COLOURS = dict(zip(LedgerClass, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
 AVAILABILITY = {
-    "normal": "on time again",
-    "available": "measured",
-    "planned": "told to go back",
-    "predicted": "planned by the model",
+    "predicted": ("planned by the model", MODEL, "--"),
+    "planned": ("told to go back", ASKED, "--"),
+    "normal": ("on time again", MEASURED, ":"),
+    "available": ("available", MEASURED, "-"),
 }
-PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
+NOT_MEASURED = "catch-up not measured"
+MOST_HOSTS = 2  # that are named beside a bar
+MANY_FAULTS, MANY_CHECKPOINTS, MANY_RECOVERIES = 40, 150, 30  # beyond which marks are small, and texts of bars few
 
 
 def ledger(run: Run) -> Figure | None:
@@ -80,27 +82,29 @@ def ledger(run: Run) -> Figure | None:
 
 
 def utilization_over_interval(run: Run) -> Figure | None:
-    """Predicted U over the checkpoint interval T, with T*, and with what was measured at the T that was run."""
+    """U by eq. 10 over the checkpoint interval T, T*, and what was measured and predicted at the T that was run."""
     inputs, found, best = model_inputs(run), utilizations(run), advice(run)
     if inputs is None:
         return None
     here = inputs.interval_s
     intervals = intervals_s(inputs, None if best is None else best.optimal_interval_s)
     figure, axes = new_figure(3.9)
-    axes.plot(intervals, inputs.at(intervals), color=BLUE, label="model, with the costs measured in this run")
+    curve = "expected by eq. 10, at the costs and the fault rate of this run"
+    axes.plot(intervals, inputs.at(intervals), color=MODEL, lw=1.4, label=curve)
     if found.predicted is not None and found.low is not None and found.high is not None:
         arms = [[found.predicted - found.low], [found.high - found.predicted]]
+        label = f"predicted: {significant(found.predicted)} ({significant(found.low)} to {significant(found.high)})"
         axes.errorbar(
-            [here], [found.predicted], yerr=arms, color=BLUE, fmt="o", ms=4, capsize=5,
-            label=f"predicted: {significant(found.predicted)} ({significant(found.low)} to {significant(found.high)})",
-        )  # fmt: skip
+            [here], [found.predicted], yerr=arms, color=MODEL, fmt="_", ms=16, capsize=8, zorder=5, label=label
+        )
+    if best is not None:
+        star = f"best: {significant(best.optimal_expected)} at T* = {significant(best.optimal_interval_s)} s"
+        axes.axvline(best.optimal_interval_s, color=MODEL, ls=":", lw=1.2)
+        at_best = ([best.optimal_interval_s], [best.optimal_expected])
+        axes.plot(*at_best, "*", color=MODEL, mfc=PAPER, ms=13, label=star)
     if found.measured is not None:
         label = f"measured: {significant(found.measured)} at T = {significant(here)} s"
-        axes.plot([here], [found.measured], "D", color=RED, ms=8, mec=PAPER, label=label, zorder=4)
-    if best is not None:
-        star = f"optimal: {significant(best.optimal_predicted)} at T* = {significant(best.optimal_interval_s)} s"
-        axes.axvline(best.optimal_interval_s, color=GREEN, ls="--", lw=1.2)
-        axes.plot([best.optimal_interval_s], [best.optimal_predicted], "*", color=GREEN, ms=13, mec=PAPER, label=star)
+        axes.plot([here], [found.measured], "D", color=MEASURED, ms=7, mec=PAPER, label=label, zorder=4)
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="checkpoint interval T [s]", ylabel="utilization U")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
@@ -115,58 +119,64 @@ def useful_time(run: Run) -> Figure | None:
     rows = thinned(rows)
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
     both, apart = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    both.plot(rows["second"], rows["measured_s"], color=RED, label="measured")
-    both.plot(rows["second"], rows["replayed_s"], color=BLUE, ls="--", label="replayed")
+    both.plot(rows["second"], rows["measured_s"], color=MEASURED, lw=2.6, label="measured")
+    both.plot(rows["second"], rows["replayed_s"], color=MODEL, ls="--", lw=1.3, label="replayed")
     apart.plot(rows["second"], rows["measured_s"] - rows["replayed_s"], color=INK)
     apart.axhline(0.0, color=GREY, lw=1)
     for axes in (both, apart):
-        _mark_kills(axes, run, None)
+        _mark_faults(axes, run)
     both.set(ylabel="useful time [s]", ylim=(0, None))
-    apart.set(ylabel="difference [s]", xlabel="time in the window [s]; red lines are faults")
+    apart.set(ylabel="difference [s]\n(measured - replayed)", xlabel="time in the window [s]")
+    figure.align_ylabels()
     apart.set_xlim(0, _window_s(run, rows))
-    both.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    _legend_above(both, 3)
     return figure
 
 
 def timeline(run: Run) -> Figure | None:
-    """Throughput and lag by second, with kills, recoveries and checkpoints; below, what tentative output was worth."""
-    throughput, tentative = thinned(table_or_empty(run, "throughput")), tentative_windows(run)
+    """Throughput and lag, with faults, recoveries and checkpoints; below, what tentative output was worth."""
+    throughput, tentative = table_or_empty(run, "throughput"), tentative_windows(run)
     if throughput.empty:
         return None
+    throughput = thinned(throughput.assign(committed_rate=commit_rate(throughput)))
     is_tentative = tentative["accuracy"].notna().any()
     heights = (3, 2, 2) if is_tentative else (3, 2)
-    figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.3), layout="constrained")
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     rate, lag, *_ = panels
     seconds, window_s = throughput["second"], _window_s(run, throughput)
-    rate.fill_between(seconds, throughput["committed_records"], step="post", color=BLUE, alpha=0.35, lw=0)
-    rate.step(seconds, throughput["committed_records"], where="post", color=BLUE, lw=1, label="committed")
-    rate.plot(seconds, throughput["due_records"], color=INK, ls="--", lw=1.2, label="due")
-    lag.plot(seconds, throughput["lag_records"], color=INK)
+    committed = "committed, mean since the last commit"
+    rate.step(seconds, throughput["committed_rate"], where="post", color=MEASURED, label=committed)
+    rate.plot(seconds, throughput["due_records"], color=ASKED, ls="--", label="due")
+    lag.plot(seconds, throughput["lag_records"], color=MEASURED)
     for axes in (rate, lag):
-        _mark_events(axes, run, legend=axes is rate)
+        _mark_events(axes, run)
         _scale_thousands(axes)
         axes.set_ylim(bottom=0)
-    rate.set_ylabel("records per second")
+    rate.set_ylabel("throughput [records/s]")
     lag.set(ylabel="lag [records]", xlim=(0, window_s))
     if is_tentative:
         _draw_tentative(panels[-1], run, tentative, window_s)
     panels[-1].set_xlabel("time in the window [s]")
-    rate.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
+    figure.align_ylabels()
+    _legend_above(rate, 4)
     return figure
 
 
 def _draw_tentative(axes: Axes, run: Run, windows: pd.DataFrame, window_s: float) -> None:
     """The accuracy of each window at its end, beside what is predicted for it, in the spans of tentative output."""
     for i, (begin_s, end_s) in enumerate(tentative_spans(windows, window_s)):
-        axes.axvspan(begin_s, end_s, color=PINK, alpha=0.25, lw=0, label=None if i else "tentative, not yet corrected")
-    axes.plot(windows["end_s"], windows["predicted"], "_", color=BLUE, ms=9, mew=2, label="output fidelity predicted")
-    for lacked, fill in ((windows["throughout"], RED), (~windows["throughout"], PAPER)):
-        label = "accuracy of a window" + ("" if fill is RED else " that lacked the same only in part")
-        axes.plot(windows["end_s"][lacked], windows["accuracy"][lacked], "D", color=RED, mfc=fill, ms=4, label=label)
-    _mark_kills(axes, run, None)
+        axes.axvspan(
+            begin_s, end_s, color=TENTATIVE, alpha=0.2, lw=0, label=None if i else "tentative, not yet corrected"
+        )
+    for lacked, fill in ((windows["throughout"], MEASURED), (~windows["throughout"], PAPER)):
+        label = "accuracy of a window" + ("" if fill is MEASURED else " that lacked the same only in part")
+        drawn: dict[str, Any] = {"color": MEASURED, "mfc": fill, "ms": 4.5, "label": label}
+        axes.plot(windows["end_s"][lacked], windows["accuracy"][lacked], "D", **drawn)
+    axes.plot(windows["end_s"], windows["predicted"], "_", color=MODEL, ms=9, mew=2, label="output fidelity predicted")
+    _mark_faults(axes, run, label=None)
     axes.set(ylabel="accuracy", ylim=(0, 1.02))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    _legend_above(axes, 2)
 
 
 def latency(run: Run) -> Figure | None:
@@ -175,40 +185,61 @@ def latency(run: Run) -> Figure | None:
     if rows.empty:
         return None
     rows = thinned(rows, "max")
-    figure, axes = new_figure(3.2)
-    for name, label, colour in (("p999_s", "p99.9", RED), ("p99_s", "p99", ORANGE), ("p50_s", "median", BLUE)):
-        axes.plot(rows["second"], rows[name], color=colour, label=label, marker=".", ms=4)
-    _mark_events(axes, run, legend=False)
+    figure, axes = new_figure(3.4)
+    lines = (("p50_s", "median", "-", 2.0), ("p99_s", "p99", "--", 1.4), ("p999_s", "p99.9", ":", 1.4))
+    for name, label, dashes, width in lines:
+        axes.plot(rows["second"], rows[name], color=MEASURED, ls=dashes, lw=width, label=label)
+    _mark_events(axes, run)
     axes.set(ylim=(0, None), xlim=(0, _window_s(run, rows)))
     axes.set(ylabel="latency from when due [s]", xlabel="time in the window [s]")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    _legend_above(axes, 4)
     return figure
 
 
 def recoveries(run: Run) -> Figure | None:
     """The phases of every recovery, stacked; of the restart Spark's part is hatched, where it is known."""
     kills = kills_with_recoveries(run)
-    kills = kills[kills["faults"].notna()]
+    kills = kills[kills["faults"].notna()].reset_index(drop=True)
     if kills.empty:
         return None
-    figure, axes = new_figure(min(1.5 + 0.34 * len(kills), 12.0))
-    left = np.zeros(len(kills))
-    rows = np.arange(len(kills))
+    many = len(kills) > MANY_RECOVERIES
+    figure, axes = new_figure(min(1.6 + (0.18 if many else 0.36) * len(kills), 12.0))
+    seconds = kills[[f"{phase}_s" for phase in PHASES]].astype("float64").set_axis(PHASES, axis="columns")
+    left, edge = np.zeros(len(kills)), 0.0 if many else 1.0
     for phase, colour in PHASE_COLOURS.items():
-        seconds = kills[f"{phase}_s"].astype("float64").fillna(0.0).to_numpy()
-        axes.barh(rows, seconds, left=left, color=colour, edgecolor=PAPER, label=phase.replace("_", "-"))
-        left += seconds
-    if kills[f"{EXECUTOR}_s"].notna().any():
-        seconds, noticed_s = (kills[f"{part}_s"].astype("float64").fillna(0.0) for part in (EXECUTOR, PHASES[0]))
-        label = "Spark's part of the restart"
-        axes.barh(rows, seconds, left=noticed_s, color="none", edgecolor=PAPER, hatch="////", label=label)
-    names = [f"{at:.0f} s  {host}" for at, host in zip(kills["actual_at_s"], kills["targets"], strict=True)]
-    axes.set_yticks(rows, names)
-    axes.invert_yaxis()
+        if seconds[phase].notna().any():
+            axes.barh(kills.index, seconds[phase], left=left, color=colour, ec=PAPER, lw=edge, label=PHASE_NAMES[phase])
+        left += seconds[phase].fillna(0.0).to_numpy()
+    _hatch_executor(axes, kills[f"{EXECUTOR}_s"].astype("float64"), seconds["detect"].fillna(0.0))
+    not_known = seconds["catch_up"].isna()
+    if not_known.any():
+        beside = offset_copy(axes.transData, figure, x=3 if many else 7, units="points")
+        look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": NOT_MEASURED}
+        axes.plot(left[not_known], kills.index[not_known], ">", **look)
+    if not many:
+        for row, total in enumerate(left):
+            place = (14 if not_known[row] else 5, 0)
+            axes.annotate(f"{significant(total)} s", (total, row), place, textcoords="offset points", va="center")
+    names = [f"{at:.0f} s  {_hosts(struck)}" for at, struck in zip(kills["actual_at_s"], kills["targets"], strict=True)]
+    step = -(-len(kills) // 60)
+    axes.set_yticks(kills.index[::step], names[::step], fontsize=8 if many else None)
+    axes.set_ylim(len(kills) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel="time since the fault [s]")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
+    axes.set(xlabel="time since the fault [s]", xlim=(0, 1.1 * left.max() or 1.0))
+    _legend_above(axes, 6, last=NOT_MEASURED)
     return figure
+
+
+def _hosts(targets: str) -> str:
+    count = targets.count(",") + 1
+    return targets if count <= MOST_HOSTS else f"{count} hosts"
+
+
+def _hatch_executor(axes: Axes, executor_s: pd.Series, noticed_s: pd.Series) -> None:
+    """Hatch the part of the restarts that Spark needed."""
+    if executor_s.notna().any():
+        look: dict[str, Any] = {"color": PHASE_COLOURS["restart"], "ec": PAPER, "lw": 0.0, "hatch": "////"}
+        axes.barh(executor_s.index, executor_s, left=noticed_s, label="of it Spark's executors", **look)
 
 
 def host_cpu(run: Run) -> Figure | None:
@@ -221,10 +252,13 @@ def host_cpu(run: Run) -> Figure | None:
     strips = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, name in zip(strips, names, strict=True):
         rows = thinned(hosts[hosts["host"] == name].drop(columns="host"))
-        axes.fill_between(rows["second"], rows["cpu_s"], step="post", color=GREEN, alpha=0.7, lw=0)
+        drawn: dict[str, Any] = {"label": "CPU seconds per second"} if axes is strips[0] else {}
+        axes.fill_between(rows["second"], rows["cpu_s"], step="post", **drawn, color=MEASURED, alpha=0.6, lw=0)
         axes.set_ylabel(name, rotation=0, ha="right", va="center")
-        _mark_kills(axes, run, name)
-    strips[-1].set(xlabel="time in the window [s], CPU seconds per second; | is a fault", ylim=(0, None))
+        _mark_faults(axes, run, host=name, label=None)
+    strips[0].plot([], [], color=FAULT, lw=1.3, label="fault of this host")
+    _legend_above(strips[0], 2)
+    strips[-1].set(xlabel="time in the window [s]", ylim=(0, None))
     strips[-1].set_xlim(0, _window_s(run, hosts))
     return figure
 
@@ -235,14 +269,13 @@ def availability_over_time(run: Run) -> Figure | None:
     if found is None:
         return None
     figure, axes = new_figure(3.2)
-    drawn = {"predicted": (GREY, ":"), "planned": (BLUE, "--"), "available": (GREEN, "-"), "normal": (ORANGE, "-")}
-    for name, (colour, dashes) in drawn.items():
+    for name, (label, colour, dashes) in AVAILABILITY.items():
         if name in found:
             shares = [100 * share for share in found[name]]
-            axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=AVAILABILITY[name])
-    _mark_kills(axes, run, None)
-    axes.set(xlabel="time in the window [s]; red lines are faults", ylabel="queries available [%]", ylim=(-2, 102))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+            axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=label)
+    _mark_faults(axes, run)
+    axes.set(xlabel="time in the window [s]", ylabel="queries available [%]", ylim=(-2, 102))
+    _legend_above(axes, 5)
     return figure
 
 
@@ -274,29 +307,54 @@ def _scale_thousands(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
-    """Shade recoveries (death until ready), draw kills as lines, and tick completed checkpoints along the bottom."""
+def _legend_above(axes: Axes, columns: int, last: str | None = None) -> None:
+    """A legend above the axes, in which one label comes last."""
+    found = zip(*axes.get_legend_handles_labels(), strict=True)
+    entries = sorted(found, key=lambda entry: entry[1] == last)
+    axes.legend(*zip(*entries, strict=True), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+
+
+def _mark_events(axes: Axes, run: Run) -> None:
+    """Shade the phases of recoveries, draw faults as lines, and tick completed checkpoints along the bottom."""
     facts = the_run(run)
     if facts is None:
         return
-    start_ns = int(facts["window_start_ns"])
-    spans = table_or_empty(run, "recoveries").dropna(subset=["ready_ns"])
-    moments = zip(seconds_from(start_ns, spans["death_ns"]), seconds_from(start_ns, spans["ready_ns"]), strict=True)
-    for i, (death, ready) in enumerate(moments):
-        axes.axvspan(death, ready, color=ORANGE, alpha=0.3, lw=0, label="recovery" if legend and not i else None)
-    _mark_kills(axes, run, None, label="fault" if legend else None)
-    completed = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
+    completed = seconds_from(int(facts["window_start_ns"]), table_or_empty(run, "checkpoints")["completed_ns"])
     done = completed[(completed >= 0) & (completed <= facts["window_s"])]
+    _mark_faults(axes, run)
     if len(done):  # an empty line, not clipped, has no extent, and the layout gives up on it
         axes.plot(
-            done, np.zeros(len(done)), "|", color=GREEN, ms=9, mew=1.4, clip_on=False,
-            transform=axes.get_xaxis_transform(), label="checkpoint" if legend else None,
+            done, np.zeros(len(done)), "|", color=CHECKPOINT, ms=9, mew=1.6 if len(done) <= MANY_CHECKPOINTS else 0.5,
+            clip_on=False, transform=axes.get_xaxis_transform(), label="checkpoint",
         )  # fmt: skip
+    spans = phase_spans(run)
+    for phase, colour in PHASE_COLOURS.items():
+        of_phase = [(begin_s, end_s - begin_s) for name, begin_s, end_s in spans if name == phase]
+        if of_phase:
+            look: dict[str, Any] = {
+                "color": colour,
+                "alpha": SHADE,
+                "lw": 0,
+                "zorder": 0.5,
+                "label": PHASE_NAMES[phase],
+            }
+            axes.broken_barh(of_phase, (0, 1), transform=axes.get_xaxis_transform(), **look)
 
 
-def _mark_kills(axes: Axes, run: Run, host: str | None, label: str | None = None) -> None:
-    kills = kills_with_recoveries(run)
-    kills = took_effect(kills)
-    for i, (at, targets) in enumerate(zip(kills["actual_at_s"], kills["targets"], strict=True)):
-        if host is None or host in targets.split(","):
-            axes.axvline(at, color=RED, lw=1.3, label=label if not i else None)
+def _mark_faults(axes: Axes, run: Run, *, host: str | None = None, label: str | None = "fault") -> None:
+    """Mark each fault that took effect, of a host or of all: by a line, or by a tick where lines hide the rest."""
+    faults = took_effect(kills_with_recoveries(run))
+    of_host = [host is None or host in targets.split(",") for targets in faults["targets"]]
+    at_s = faults["actual_at_s"][of_host]
+    if len(at_s) > MANY_FAULTS:
+        look: dict[str, Any] = {
+            "color": FAULT,
+            "ms": 9,
+            "mew": 0.8,
+            "clip_on": False,
+            "transform": axes.get_xaxis_transform(),
+        }
+        axes.plot(at_s, np.ones(len(at_s)), "|", **look, label=label)
+        return
+    for i, at in enumerate(at_s):
+        axes.axvline(at, color=FAULT, lw=1.4, zorder=1.8, label=None if i else label)

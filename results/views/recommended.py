@@ -96,7 +96,7 @@ def _of_interval(found: Recommendation) -> list[Row]:
     singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
     return [
         Row("checkpoint interval", _seconds(best.interval_s), _seconds(best.optimal_interval_s), reach),
-        Row("utilization", significant(best.predicted), significant(best.optimal_predicted), _one_run(found)),
+        Row("utilization", significant(best.expected), significant(best.optimal_expected), _one_run(found)),
         Row("recovery latency", _seconds(found.latency_now_s), _seconds(latency.value), singles),
     ]
 

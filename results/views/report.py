@@ -30,12 +30,17 @@ from results.summary.findings import (
 from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views.cells import ShownCell, ShownHead, cell, column_of, head
+from results.views.palette import FAULT, IDLE, MEASURED, PHASE_COLOURS, PHASE_NAMES
 from results.views.plots import PLOTS, write_plots
-from results.views.style import BLUE, INK, PAPER, RULE
+from results.views.style import INK, PAPER, RULE
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 MOST_ROWS = 200
-PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BLUE: "var(--blue)"}
+PAGE_COLOURS = {
+    **{INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)"},
+    **{MEASURED: "var(--measured)", FAULT: "var(--fault)", IDLE: "var(--idle)"},
+    **{colour: f"var(--{PHASE_NAMES[phase]})" for phase, colour in PHASE_COLOURS.items()},
+}  # which the page has in light and in dark
 
 
 @dataclass(frozen=True)

@@ -133,15 +133,16 @@ def _utilization(run: Run) -> list[str]:
     if found.predicted is not None:
         lines.append(f"  predicted  {significant(found.predicted)}")
         if found.low is not None and found.high is not None:
-            lines[-1] += f"   likely {significant(found.low)} to {significant(found.high)}"
-        lines[-1] += f" ({found.model})"
+            lines[-1] += f"   likely {significant(found.low)} to {significant(found.high)},"
+        by = "a replay of the faults that struck" if found.model == REPLAY_MODEL else "the model without faults"
+        lines[-1] += f" by {by}"
     elif reasons := [model for model in table_or_empty(run, "predictions")["model"] if model in REASONS]:
         lines.append(f"  predicted  {reasons[0]}")
     elif found.why is not None:
         lines.append(f"  predicted  unknown: {found.why}")
     if found.model == REPLAY_MODEL and found.expected is not None:
         expected = significant(found.expected)
-        lines.append(f"  expected   {expected}   by eq. 10: what another seed would give, on average")
+        lines.append(f"  expected   {expected}   by eq. 10 at the planned fault rate: the mean over other seeds")
     return lines
 
 
@@ -150,11 +151,11 @@ def _advice(run: Run) -> list[str]:
     if best is None:
         return []
     now_s, best_s = significant(best.interval_s), significant(best.optimal_interval_s)
-    now, then = significant(best.predicted), significant(best.optimal_predicted)
+    now, then = significant(best.expected), significant(best.optimal_expected)
     return [
-        f"{'Advice of the model':31}{'now':>9}{'optimal':>9}",
-        f"  {'checkpoint interval':29}{now_s:>7} s{best_s:>7} s",
-        f"  {'predicted utilization':29}{now:>9}{then:>9}   ({signed(best.gain)})",
+        f"{'Advice of eq. 10, at the fault rate of this run':48}{'now':>9}{'optimal':>9}",
+        f"  {'checkpoint interval':46}{now_s:>7} s{best_s:>7} s",
+        f"  {'expected utilization':46}{now:>9}{then:>9}   ({signed(best.gain)})",
     ]
 
 

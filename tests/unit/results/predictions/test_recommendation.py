@@ -42,8 +42,8 @@ def test_the_interval_is_the_optimum_at_the_measured_rate_and_cost(run):
     best_s = float(optimal_interval(*costs))
     assert found.advice.optimal_interval_s == pytest.approx(best_s)
     assert found.interval_s[0] < best_s < found.interval_s[1]
-    assert found.advice.optimal_predicted == pytest.approx(utilization(*costs, inputs.recovery_time_s, best_s))
-    assert found.advice.optimal_predicted >= found.advice.predicted
+    assert found.advice.optimal_expected == pytest.approx(utilization(*costs, inputs.recovery_time_s, best_s))
+    assert found.advice.optimal_expected >= found.advice.expected
 
 
 def test_more_evidence_narrows_the_interval(tmp_path):

@@ -35,7 +35,8 @@ def test_links_of_the_report_lead_somewhere(good_run: Run) -> None:
 def test_the_answer_is_on_top(good_run: Run) -> None:
     page = good_run.report.read_text()
     answer = re.search(
-        r"Failures cost [\d.]+ % of the time: measured utilization [\d.]+ against [\d.]+ by a replay", page
+        r"Failures cost [\d.]+ % of the time: measured utilization [\d.]+ against a predicted [\d.]+ \([^)]+\), by",
+        page,
     )
     assert answer
     assert answer.start() < page.index("<h2>")

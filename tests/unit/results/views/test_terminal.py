@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from experiments.wording import significant
 from results.checks import validate
 from results.runs.store import Run, write_json
-from results.summary.findings import LAW_MODEL, REPLAY_MODEL, the_run
+from results.summary.findings import LAW_MODEL, REPLAY_MODEL, advice, the_run
 from results.tables.schema import RUN_TABLES, TABLES, LedgerClass
 from results.views.document import document
 from results.views.report import write_report
@@ -93,6 +94,28 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     ):
         assert words in text
     assert "✓ utilization.predicted" in text
+
+
+def test_the_replay_predicts_and_eq_10_expects(tmp_path: Path) -> None:
+    """One word for each: what the summary says is predicted is of the replay, and all that eq. 10 says is expected."""
+    run = synthetic.make_run(
+        tmp_path, changes={"predictions": lambda frame: frame.assign(interval_s=3 * synthetic.INTERVAL_S)}
+    )
+    told = " ".join(summary(run).split("Checks:")[0].split())
+    used, best = document(run)["utilization"], advice(run)
+    predicted, expected, now, then = map(
+        significant, (used["predicted"], used["expected"], best.expected, best.optimal_expected)
+    )
+    assert re.findall(r"predicted ([\d.]+)", told) == [predicted, predicted]
+    assert told.count("predict") == 2
+    assert "by a replay of the faults that struck" in told
+    assert f"eq. 10 expects {now} at this interval, and {then} at the best one" in told
+    assert f"expected {expected} by eq. 10 at the planned fault rate" in told
+    assert f"expected utilization {now} {then}" in told
+
+
+def test_without_faults_the_prediction_is_that_of_the_model_without_faults(tmp_path: Path) -> None:
+    assert "by the model without faults" in summary(synthetic.make_run(tmp_path, kills=()))
 
 
 def test_a_run_of_the_testbed_names_its_protocol_and_no_mode_of_spark(tmp_path: Path) -> None:
