@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
-from models.recovery.pair_bounds import MARGIN, Start, reach, unknown
+from models.recovery.neighbours import MARGIN
+from models.recovery.pair_bounds import Start, reach, unknown
 from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem, require_at_most
 
 BATCH = 512  # plans extended at once

@@ -28,7 +28,7 @@ def profit_density(priorities: Floats, weights: Floats, queries: Indices) -> Flo
     The last bits, which are rounding errors, give way to the number of the query: of equals the first one is denser.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        density = np.minimum(np.nan_to_num(priorities / weights, nan=DENSEST), DENSEST)
+        density = np.fmin(priorities / weights, DENSEST)  # of NaN and DENSEST, fmin takes DENSEST
     rounded = (density.view(np.int64) + (1 << (TIE_BITS - 1))) >> TIE_BITS << TIE_BITS
     return (rounded | ((1 << TIE_BITS) - 1 - queries)).view(np.float64)
 
@@ -114,6 +114,12 @@ def distinct(recovered: Mask) -> tuple[Indices, Indices]:
     return np.unique(np.array(places), return_inverse=True)
 
 
+def places(mask: Mask) -> tuple[Indices, Indices]:
+    """Where a mask is true, as `np.nonzero` finds it; faster."""
+    row, column = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    return row, column
+
+
 class Candidates:
     """Candidate plans, one a row, and what is left to do under each of them.
 
@@ -144,15 +150,15 @@ class Candidates:
         value = np.array([of.priorities[free].sum()])
         return cls(of, recovered, of.row_costs.sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
 
-    def at(self, plans: Indices | Mask | Sequence[int]) -> Candidates:
+    def at(self, plans: Indices | Sequence[int]) -> Candidates:
         """Copies of some of the plans, in any order and number."""
         amounts = (self.cost, self.density, self.room, self.value)
-        return Candidates(self.of, self.recovered[plans], *(amount[plans] for amount in amounts))
+        return Candidates(self.of, self.recovered.take(plans, axis=0), *(each.take(plans, axis=0) for each in amounts))
 
     def take(self, plans: Indices, queries: Indices) -> None:
         """Recover one query in each of the given plans, each of them given once."""
         needed = self.of.needs[queries]
-        which, place = np.nonzero(self._missing(plans, needed))
+        which, place = places(self._missing(plans, needed))
         self.add(plans[which], needed[which, place])
 
     def add(self, plans: Indices, added: Indices) -> None:
@@ -164,7 +170,7 @@ class Candidates:
     def _missing(self, plans: Indices, needed: Indices) -> Mask:
         """(plans, needed): which of some blocks each of the plans does not recover."""
         width = self.recovered.shape[1]
-        return ~self.recovered.ravel()[plans[:, None] * width + needed]
+        return ~self.recovered.ravel().take(plans[:, None] * width + needed)
 
     def _update(self, plans: Indices, added: Indices) -> None:
         """Compute anew the cost and the density of every query that shares a block just added."""
@@ -172,16 +178,27 @@ class Candidates:
         plans = np.repeat(plans, sizes)
         place = np.arange(plans.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         queries = of.users[np.repeat(of.begins[added], sizes) + place]
-        missing = self._missing(plans, of.needs[queries])
-        closed = ~missing.any(axis=1)
-        left = missing.astype(float)
-        weights = np.einsum("ij,ij->i", left, of.row_weights[queries])
-        self.cost[plans, queries] = np.einsum("ij,ij->i", left, of.row_costs[queries])
+        plans, queries = self._each_once(plans, queries)
+        left = self._missing(plans, of.needs.take(queries, axis=0)).astype(float)
+        weights = np.einsum("ij,ij->i", left, of.row_weights.take(queries, axis=0))
+        cost = np.einsum("ij,ij->i", left, of.row_costs.take(queries, axis=0))
         density = profit_density(of.priorities[queries], weights, queries)
-        self.density[plans, queries] = np.where(closed, CLOSED, density)
-        done = np.unique(plans[closed] * of.priorities.size + queries[closed])
+        closed = np.flatnonzero(cost == 0)  # every block costs something
+        density[closed] = CLOSED
+        here = plans * of.priorities.size + queries
+        self.cost.put(here, cost)
+        self.density.put(here, density)
+        done = np.sort(here[closed])
         done_plans, done_queries = np.divmod(done, of.priorities.size)
         self.value += np.bincount(done_plans, of.priorities[done_queries], self.value.size)
+
+    def _each_once(self, plans: Indices, queries: Indices) -> tuple[Indices, Indices]:
+        """Pairs of a plan and a query, of equal ones only the last, whose number replaces those of the others."""
+        here, order = plans * self.of.priorities.size + queries, np.arange(plans.size)
+        last = np.empty(self.density.size, dtype=np.intp)
+        last.put(here, order)
+        once = np.flatnonzero(last.take(here) == order)
+        return plans[once], queries[once]
 
     def step(self, floor: float = -np.inf) -> Mask:
         """Extend every plan by its densest query where that fits; False for the plans that cannot get above `floor`.
@@ -222,4 +239,4 @@ class Candidates:
                 plans = plans.at(np.flatnonzero(going))
                 plans = plans.at(distinct(plans.recovered)[0])
             elif going.mean() < 0.7:
-                plans = plans.at(going)
+                plans = plans.at(np.flatnonzero(going))

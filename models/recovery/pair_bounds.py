@@ -18,16 +18,18 @@ holds for the extensions of a single query and of a pair, in which that query is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices, distinct
+from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices, distinct, places
+from models.recovery.neighbours import MARGIN, Patterns, patterns, ranges
 from models.recovery.problem import Floats, Mask
 
-MARGIN = 1e-7  # relative: bounds are above, and thresholds below, what rounding may hide
+Known = TypeVar("Known", np.bool_, np.float64)
+
 COSTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # quantiles: room for a pair of queries of such a cost
 ROOMS = np.array([1.3, 2.0, 4.0, 12.0])  # more room, in the costs of a pair of the dearest queries
 LONGEST_CHAIN = 40
@@ -45,7 +47,7 @@ class Start(NamedTuple):
         """What pairs of queries have become."""
         plans = self.plan.at(np.zeros(one.size, dtype=int))
         recovered = self.recovered[self.kinds[one]] | self.recovered[self.kinds[other]]
-        plans.add(*np.nonzero(recovered & ~self.plan.recovered[:, :-1]))
+        plans.add(*places(recovered & ~self.plan.recovered[:, :-1]))
         return plans
 
     def distinct(self, one: Indices, other: Indices) -> tuple[Indices, Indices]:
@@ -92,6 +94,8 @@ class _Moment(NamedTuple):
 
     density  no query left is denser
     joint    (queries, queries): the extension of the pair is not known to be the union of those of its two
+    added    (rows, blocks), 1 for the blocks that a row recovers and the plan does not
+    shared   which rows have which blocks of the queries that they do not recover
     """
 
     plan: Candidates
@@ -99,6 +103,8 @@ class _Moment(NamedTuple):
     rows: Candidates
     kinds: Indices
     joint: Mask
+    added: sparse.csr_array
+    shared: Patterns
 
     @property
     def start(self) -> Start:
@@ -125,7 +131,7 @@ def reach(of: Blocks, empty: Candidates, initial: Mask) -> PairBounds:
 
 def _learn(of: Blocks, moment: _Moment, found: PairBounds, moved: Mask) -> None:
     bound = _bound(of, moment)
-    found.number[moved & (bound < np.inf)] = len(found.starts)
+    np.copyto(found.number, len(found.starts), where=moved & (bound < np.inf))
     np.minimum(found.bound, bound, out=found.bound)
     found.starts.append(moment.start)
 
@@ -196,95 +202,86 @@ def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: 
     rows, kinds = Start(plan, before.recovered, before.kinds).pairs(firsts, firsts), before.kinds
     while True:
         kept, merged = distinct(rows.recovered)
-        rows, kinds = rows.at(kept), merged[kinds]
+        if kept.size < rows.room.size:
+            rows, kinds = rows.at(kept), merged[kinds]
         densest = rows.density.argmax(axis=1)
         above = np.flatnonzero(rows.density[np.arange(kept.size), densest] > density)
         if not above.size:
             core = rows.recovered.all(axis=0) & ~plan.recovered[0]
             plan.add(np.zeros(np.count_nonzero(core), dtype=int), np.flatnonzero(core))
-            both = joint | _joint(of, plan, rows, density)[kinds[:, None], kinds]
-            return _Moment(plan, density, rows, kinds, both)
+            added = _marked(rows.recovered[:, :-1] & ~plan.recovered[:, :-1])
+            shared = patterns(of, plan, rows, added)
+            both = joint | _of_kinds(_joint(of, plan, rows, density, shared), kinds)
+            return _Moment(plan, density, rows, kinds, both, added, shared)
         rows.take(above, densest[above])
 
 
 def _bound(of: Blocks, moment: _Moment) -> Floats:
     """What every pair can reach, seen from one moment; inf for pairs that are not known to get there."""
     base, rows = moment.plan, moment.rows
-    added, done = _beyond(base, rows)
+    added, done = moment.added, _marked((rows.density == CLOSED) & (base.density != CLOSED))
     room = base.room - _union(base.room - rows.room, added, of.costs[:-1])
     value = base.value + _union(rows.value - base.value, done, of.priorities)
-    some_fit = _cheapest(of, base, rows) <= room + base.room * MARGIN
-    bound = (value + moment.density * np.where(some_fit, room, 0.0)) * (1 + MARGIN)
-    unknown = room < 0
-    sizes = added.sum(axis=1)
-    same = (_union(sizes, added, np.ones(of.count)) == sizes[:, None]) & ~unknown.diagonal()[:, None]
-    np.fill_diagonal(same, sizes == 0)
-    bound[same | same.T] = -np.inf
-    bound[unknown] = np.inf
-    return np.where(moment.joint, np.inf, bound[moment.kinds[:, None], moment.kinds])
+    bound = (value + moment.density * np.where(_some_fit(of, moment, room), room, 0.0)) * (1 + MARGIN)
+    more, less = _containing(added)
+    known = room[more, more] >= 0
+    more, less = more[known], less[known]
+    bound[more, less] = bound[less, more] = -np.inf
+    bound[room < 0] = np.inf
+    bound = _of_kinds(bound, moment.kinds)
+    bound[moment.joint] = np.inf
+    return bound
 
 
-def _beyond(base: Candidates, rows: Candidates) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """The blocks and the queries that each row recovers and the base does not."""
-    added = sparse.csr_array((rows.recovered & ~base.recovered)[:, :-1].astype(float))
-    return added, sparse.csr_array(((rows.density == CLOSED) & (base.density != CLOSED)).astype(float))
+def _containing(added: sparse.csr_array) -> tuple[Indices, Indices]:
+    """Pairs of rows of which the first contains the second; a row that adds nothing is in every one and in itself."""
+    sizes = np.diff(added.indptr)
+    more, less = (common := (added @ added.T).tocoo()).coords
+    contained = (common.data == sizes[less]) & (more != less)
+    nothing = np.flatnonzero(sizes == 0)
+    every = np.tile(np.arange(sizes.size), nothing.size)
+    return np.r_[more[contained], every], np.r_[less[contained], np.repeat(nothing, sizes.size)]
+
+
+def _of_kinds(amounts: npt.NDArray[Known], kinds: Indices) -> npt.NDArray[Known]:
+    """(queries, queries), from what is known of every two kinds of queries."""
+    return amounts[kinds][:, kinds]
+
+
+def _marked(mask: Mask) -> sparse.csr_array:
+    """1 where a mask, (rows, columns), is true."""
+    row, column = places(mask)
+    return sparse.csr_array((np.ones(row.size), column, np.searchsorted(row, np.arange(len(mask) + 1))), mask.shape)
 
 
 def _union(amounts: Floats, members: sparse.csr_array, weights: Floats) -> Floats:
     """The weight of the union of the members of every two rows, given the weight of each row's."""
-    return amounts[:, None] + amounts - ((members * weights) @ members.T).toarray()
+    union = (amounts[:, None] + amounts).ravel()
+    common = (members * weights) @ members.T
+    row, _ = ranges(np.diff(common.indptr))
+    union[row * amounts.size + common.indices] -= common.data
+    return union.reshape(amounts.size, amounts.size)
 
 
-def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float) -> Mask:
+def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float, shared: Patterns) -> Mask:
     """Pairs whose two closures together may raise a further query above the density."""
     weights = (~base.recovered[0][of.needs] * of.row_weights).sum(axis=1)
     most = of.priorities / density * (1 + MARGIN)
     found = np.zeros((rows.room.size,) * 2, dtype=bool)
-    for query, which, left in _left(of, base, rows, of.weights, weights, most):
-        found[np.ix_(which, which)] |= left <= most[query]
+    for one, other, _ in shared.together(of.row_weights, weights, most):
+        found[one, other] = found[other, one] = True
     return found
 
 
-def _cheapest(of: Blocks, base: Candidates, rows: Candidates) -> Floats:
-    """The least that any query left may cost under the union of two rows, where there is room for it."""
+def _some_fit(of: Blocks, moment: _Moment, room: Floats) -> Mask:
+    """Where any query that is left may fit into the room that the union of two rows leaves."""
+    base, rows = moment.plan, moment.rows
+    room = room + base.room * MARGIN
     each = np.where(rows.density == CLOSED, np.inf, rows.cost).min(axis=1)
-    found = np.minimum(each[:, None], each)
-    room = np.broadcast_to(base.room, base.cost[0].shape)
-    for _, which, left in _left(of, base, rows, of.costs, base.cost[0], room):
-        ends = np.ix_(which, which)
-        found[ends] = np.minimum(found[ends], left)
+    found = np.minimum(each[:, None], each) <= room
+    if not np.all(found | (room < 0)):
+        most = np.broadcast_to(base.room, base.cost[0].shape)
+        for one, other, left in moment.shared.together(of.row_costs, base.cost[0], most):
+            fits = left <= room[one, other]
+            found[one[fits], other[fits]] = found[other[fits], one[fits]] = True
     return found
-
-
-def _left(
-    of: Blocks, base: Candidates, rows: Candidates, amounts: Floats, before: Floats, most: Floats
-) -> Iterator[tuple[int, Indices, Floats]]:
-    """What the union of two rows leaves of the amount that a query lacks in the base, where less than either.
-
-    For each query: the rows that lower it, if it may get down to `most`, and what is left for any two of them, or inf.
-    """
-    added, _ = _beyond(base, rows)
-    lowered = ((added * amounts[:-1]) @ of.incidence().T).tocsc()
-    for query in np.flatnonzero(np.diff(lowered.indptr) > 1).tolist():
-        column = slice(lowered.indptr[query], lowered.indptr[query + 1])
-        which, by = lowered.indices[column], lowered.data[column]
-        near = before[query] - by - by.max() <= most[query] + before[query] * MARGIN
-        near &= rows.density[which, query] != CLOSED
-        which = which[near]
-        if which.size < 2:
-            continue
-        needed = of.needs[query][~base.recovered[0][of.needs[query]]]
-        held, kinds = _patterns(rows.recovered[which[:, None], needed])
-        common = held @ held.T
-        more = (common < held.sum(axis=1)[:, None]) & (common < held.sum(axis=1))
-        if more.any():
-            alone = held @ amounts[needed]
-            left = before[query] * (1 - MARGIN) - alone[:, None] - alone + (held * amounts[needed]) @ held.T
-            yield query, which, np.where(more, left, np.inf)[kinds[:, None], kinds]
-
-
-def _patterns(held: Mask) -> tuple[Floats, Indices]:
-    """The rows that differ, and which of them each row is."""
-    packed = np.packbits(held, axis=1)
-    _, firsts, kinds = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
-    return held[firsts].astype(float), kinds
