@@ -282,7 +282,12 @@ def test_the_command_itself_exits_with_the_code(home):
     command = [sys.executable, "-m", "aftershock.cli.program", "results", "no-such-run", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    listed = subprocess.run([*command[:4], "--json"], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.extended
+def test_the_command_itself_writes_nothing_but_the_document(home):
+    command = [sys.executable, "-m", "aftershock.cli.program", "results", "--json"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
 
 

@@ -75,9 +75,8 @@ def test_plots_are_reproducible(good_run: Run, tmp_path: Path) -> None:
         assert svg.read_text() == (good_run.plots / f"{name}.svg").read_text()
 
 
-def test_a_control_run_has_no_recoveries_to_plot(tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path, kills=())
-    page = write_report(run, synthetic.experiment(faults={})).read_text()
+def test_a_control_run_has_no_recoveries_to_plot(control_run: Run) -> None:
+    page = control_run.report.read_text()
     assert 'id="plot-recoveries"' not in page
     assert 'id="plot-utilization"' in page
     assert "Failures cost 0 %" in page

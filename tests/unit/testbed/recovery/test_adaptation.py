@@ -114,8 +114,9 @@ def test_plans_that_change_in_other_dataflows(flow):
     assert compared > 40
 
 
-def test_without_faults_nobody_is_restored_for_a_new_plan():
-    for seed in range(6):
+@pytest.mark.parametrize("seeds", first_and_rest(range(6), 2))
+def test_without_faults_nobody_is_restored_for_a_new_plan(seeds):
+    for seed in seeds:
         run = adapted("tiny", seed, faults=[], slots=2, standby=2)
         assert run.run().restored == 0
         assert run.changes
