@@ -85,7 +85,7 @@ def test_every_kind_of_event_comes_back_as_it_was_written(tmp_path, vocabulary, 
             REPORT,
             '{"event": "progress", "at_ns": 9, "epoch": 2, "phase": "restoring", "tallies": {"out.0": {"forced": 1}},'
             ' "positions": {"bids.0": 4}, "slots": 2, "sent_bytes": 8, "cpu_s": 1.5, "idle_s": 0.5,'
-            ' "checkpoint_s": 0.25, "logs": {}}',
+            ' "checkpoint_s": 0.25, "logs": {}, "reached": {}}',
         ),
     ],
     ids=lambda value: getattr(value, "name", ""),
