@@ -16,7 +16,8 @@ from journal.event import Event
 from journal.events.common import DriverStarted, ExecutorsLost
 from journal.events.injector import Injected
 from journal.events.query import QueryReady
-from journal.events.testbed import EpochReady, Recovering, WorkerJoined, WorkerLost
+from journal.events.services import ProgramEnded
+from journal.events.testbed import EpochReady, Finished, Recovering, WorkerJoined, WorkerLost
 from results.runs.json_files import read_json
 
 # A slot is given up after 5 s of silence; what it dies of later than this after a fault is no effect of that fault.
@@ -27,7 +28,7 @@ EFFECT_NS = 30 * 10**9
 class Loss:
     """A slot was lost that had partitions, or the driver, with all of them; `fault` is None if it was lost by itself.
 
-    Of a driver the next one notices it.
+    That a driver ended its supervisor notices.
     """
 
     fault: int | None
@@ -45,13 +46,19 @@ def host_names(raw: Path) -> dict[str, str]:
     return {host.address: name for name, host in handle.hosts.items()}
 
 
-def losses(journal: Iterable[Event], injector: Iterable[Event], hosts: Mapping[str, str]) -> list[Loss]:
+def losses(
+    journal: Iterable[Event],
+    injector: Iterable[Event],
+    hosts: Mapping[str, str],
+    supervisor: Iterable[Event] = (),
+) -> list[Loss]:
     """The losses in the order in which they were noticed; `hosts` has the names of hosts by their addresses.
 
     The loss of a slot is due to the last fault on its host before it. Of a host without a name any fault counts. The
-    loss of a driver is due to a fault that struck it while it was the driver.
+    loss of a driver is due to the first fault that struck it: another may have struck before the next driver began.
     """
     strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)
+    ends_ns = [event.at_ns for event in supervisor if isinstance(event, ProgramEnded)]
     host_of: dict[str, str | None] = {}
     everything: tuple[str, ...] = ()
     found, last_ns, driver_since_ns = [], 0, 0
@@ -64,19 +71,22 @@ def losses(journal: Iterable[Event], injector: Iterable[Event], hosts: Mapping[s
             case WorkerLost() if event.partitions:
                 host = host_of.get(event.worker)
                 able = [e for e in strikes if host in (None, e.host) and 0 <= event.at_ns - e.fired_ns <= EFFECT_NS]
-                found.append(_loss(able, event.at_ns, event.at_ns, event.partitions))
+                found.append(_loss(able[-1:], event.at_ns, event.at_ns, event.partitions))
+            case Finished():
+                everything = ()  # a driver that dies now has nothing left to lose
             case DriverStarted():
                 if everything:
                     able = [e for e in strikes if _is_of_driver(e) and driver_since_ns <= e.fired_ns <= event.at_ns]
-                    found.append(_loss(able, last_ns, event.at_ns, everything))
+                    ended_ns = [at_ns for at_ns in ends_ns if driver_since_ns < at_ns <= event.at_ns]
+                    found.append(_loss(able[:1], last_ns, min(ended_ns, default=event.at_ns), everything))
                 driver_since_ns = event.at_ns
         last_ns = event.at_ns
     return found
 
 
-def _loss(able: Sequence[Injected], death_ns: int, notice_ns: int, partitions: tuple[str, ...]) -> Loss:
-    """A loss that is due to the last of these faults; without any, something else ended its slot at `death_ns`."""
-    fault, at_ns = (able[-1].fault, able[-1].fired_ns) if able else (None, death_ns)
+def _loss(due_to: Sequence[Injected], death_ns: int, notice_ns: int, partitions: tuple[str, ...]) -> Loss:
+    """A loss that is due to this fault; without any, something else ended its slot at `death_ns`."""
+    fault, at_ns = (due_to[0].fault, due_to[0].fired_ns) if due_to else (None, death_ns)
     return Loss(fault, at_ns, notice_ns, partitions)
 
 
@@ -90,7 +100,7 @@ def with_losses(journal: Iterable[Event], lost: Iterable[Loss]) -> Iterator[Even
     for event in journal:
         yield event
         tells = isinstance(event, DriverStarted) or (isinstance(event, WorkerLost) and bool(event.partitions))
-        if tells and coming and coming[0].notice_ns == event.at_ns:
+        if tells and coming and coming[0].notice_ns <= event.at_ns:
             yield coming.popleft()
 
 
@@ -104,6 +114,8 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
         match event:
             case DriverStarted():  # that the one before ended its supervisor tells
                 down, coming = set(everything), {}
+            case Finished():
+                everything = set()
             case WorkerLost() if event.partitions is None or event.partitions:
                 lost = set(event.partitions or ())
                 down |= lost

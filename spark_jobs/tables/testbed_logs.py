@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from journal.event import Event
 from journal.events.injector import INJECTOR
+from journal.events.services import SUPERVISOR
 from journal.events.testbed import TESTBED
 from results.tables.columns import Row
 from spark_jobs.tables import partial_ledger, testbed_tables
@@ -49,8 +50,9 @@ class TestbedLogs(Logs):
 
     @cached_property
     def losses(self) -> list[Loss]:
-        """The slots that were lost with their partitions."""
-        return losses(self.query, self.files.journal("injector", INJECTOR), host_names(self.files.raw))
+        """The slots that were lost with their partitions, and the drivers."""
+        injector, supervisor = self.files.journal("injector", INJECTOR), self.files.journal("supervisor", SUPERVISOR)
+        return losses(self.query, injector, host_names(self.files.raw), supervisor)
 
     @cached_property
     def partition_recoveries(self) -> list[PartitionRecovery]:

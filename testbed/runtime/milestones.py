@@ -6,7 +6,14 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from journal.events.testbed import TESTBED, CheckpointStored, PartitionLoaded, PartitionReached, Report
+from journal.events.testbed import (
+    TESTBED,
+    CheckpointStored,
+    PartitionLoaded,
+    PartitionReached,
+    Recovering,
+    Report,
+)
 from journal.reader import events
 from journal.writer import Journal
 from testbed.core.layout import Layout
@@ -25,12 +32,13 @@ class Milestones:
         self._reached: dict[int, dict[int, int]] = {}
 
     def take_over(self) -> None:
-        """Know what the driver before has told the journal."""
-        told: Report | None = None
+        """Know what the drivers before have told the journal."""
+        told: dict[str, Mapping[str, int]] = {}
         for event in events(self._journal.path, TESTBED):
-            told = event if isinstance(event, Report) else told
-        for name, by_channel in (told.reached if told else {}).items():
-            self._reached[self._names.index(name)] = {int(channel): at for channel, at in by_channel.items()}
+            if isinstance(event, Report | Recovering):
+                told |= event.reached
+        for number, name in enumerate(self._names):
+            self._reached[number] = {int(channel): at for channel, at in told.get(name, {}).items()}
 
     def note(self, status: SlotStatus) -> None:
         """A slot has reported."""

@@ -123,7 +123,7 @@ class Server:
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
-        if found is not None:
+        if found is not None and strategy.partial:
             self._milestones.take_over()
         self._costs = MeasuredCosts({} if found is None else found.costs)
         self._cost_reports = CostReports(self._layout, self._guests, journal)

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.fault_kinds import FaultKind
 from journal.events.services import ProgramEnded
-from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something
+from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something, with_losses
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.partition_recoveries import partition_recoveries
 from tests.unit.spark_jobs.recovering_in_parts import (
@@ -111,3 +111,23 @@ def test_what_a_driver_loses_that_was_lost_before_belongs_to_the_first_loss():
     assert [(each.fault, each.partitions) for each in lost] == [(0, FIRST), (2, SECOND), (3, EVERYTHING)]
     found = {each.partition: each.loss.fault for each in partition_recoveries(journal, lost) if each.epoch in (4, 5)}
     assert found == {**dict.fromkeys(FIRST, 3), **dict.fromkeys(SECOND, 2)}
+
+
+def test_the_supervisor_notices_that_the_driver_ended():
+    ended = [ProgramEnded(1, -9, at_ns=at(second)) for second in (61.1, 62.1)]
+    lost = losses(WITH_A_SECOND_DRIVER, [*INJECTED, DRIVER_STRUCK], HOSTS, ended)
+    assert lost[-1] == Loss(3, at(61), at(61.1), EVERYTHING)
+    assert [each for each in with_losses(WITH_A_SECOND_DRIVER, lost) if isinstance(each, Loss)] == lost
+
+
+def test_a_driver_that_is_struck_before_it_has_begun_loses_nothing_more():
+    again = replace(DRIVER_STRUCK, fault=4, fired_ns=at(62))
+    assert losses(WITH_A_SECOND_DRIVER, [*INJECTED, DRIVER_STRUCK, again], HOSTS)[-1].fault == 3
+
+
+def test_a_driver_that_dies_after_the_end_loses_nothing():
+    journal = [each for each in WITH_A_SECOND_DRIVER if each.at_ns <= at(60)]
+    over = [*journal, told("finished", 60.5, positions={}), told("driver-started", 63)]
+    assert losses(over, [*INJECTED, DRIVER_STRUCK], HOSTS) == LOST
+    ready = [each.at_ns for each in as_query_journal([*over, told("ready", 64, epoch=9)]) if each.name == "ready"]
+    assert ready[-1] == at(64)

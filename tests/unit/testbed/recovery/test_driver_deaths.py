@@ -42,7 +42,7 @@ def test_a_second_driver_goes_on_exactly_with_every_kind_of_dataflow(flow, proto
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(24), 4))
-@pytest.mark.parametrize("strategy", quick(STRATEGIES, ["passive", "source-replay", "partially-active"]))
+@pytest.mark.parametrize("strategy", quick(STRATEGIES, ["query-centric", "blocking", "partially-active"]))
 def test_a_second_driver_goes_on_exactly_where_parts_go_back(strategy, seeds):
     died = resumed = 0
     for seed in seeds:

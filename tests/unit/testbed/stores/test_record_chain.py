@@ -97,7 +97,7 @@ def test_two_that_begin_at_once_are_one_after_the_other(store):
     second.add(b"two")
 
 
-@pytest.mark.parametrize("added", quick([1, 2, 5], [1]))
+@pytest.mark.parametrize("added", quick([1, 2, 5], [2]))
 def test_a_writer_that_goes_on_while_it_is_followed_is_shut_out_all_the_same(store, monkeypatch, added):
     """It adds records after the other one has read its newest, and deletes those before them."""
     first, second = RecordChain(store), RecordChain(store)
