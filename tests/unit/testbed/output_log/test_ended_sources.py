@@ -93,7 +93,7 @@ def test_the_line_goes_on_as_long_as_any_source_does(protocol, goes_on):
 
 @pytest.mark.parametrize("policy", quick(["opens", "eager"], ["opens"]))
 @pytest.mark.parametrize("strategy", quick(["global", "blocking", "passive"], ["passive"]))
-@pytest.mark.parametrize("seeds", first_and_rest(range(SEEDS), 2))
+@pytest.mark.parametrize("seeds", first_and_rest(range(SEEDS), 4))
 def test_whoever_has_ended_is_restored_and_nothing_is_lost_or_doubled(strategy, policy, seeds):
     resumed = replayed = ended = 0
     for seed in seeds:

@@ -53,7 +53,7 @@ def test_one_record_a_message_and_one_frame_of_credit(strategy, flows):
         assert simulated(flow, strategy, 3, limits=limits).run().published == oracle(flow), flow
 
 
-@pytest.mark.parametrize("seeds", first_and_rest(range(60), 10))
+@pytest.mark.parametrize("seeds", first_and_rest(range(60), 20))
 @pytest.mark.parametrize("strategy", quick(FROM_CHECKPOINTS, ["passive"]))
 def test_a_spoilt_checkpoint_costs_a_line_and_no_record(strategy, seeds):
     fallbacks = 0
