@@ -38,8 +38,9 @@ LINES = 3  # before each death, and before the end
 SERVICE = "query"  # the one that `driver-kill` strikes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    """Each run has topics of its own."""
     with provisioned(driver, TWO_WORKERS, tmp_path_factory.mktemp("cluster")) as made:
         yield made
 
