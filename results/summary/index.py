@@ -280,6 +280,7 @@ def _fits(run_id: str, entry: dict[str, Any]) -> bool:
 def _save(entries: dict[str, Any]) -> None:
     """Keep these entries, and those that others have kept meanwhile of runs that there are."""
     try:
+        store.home().mkdir(parents=True, exist_ok=True)  # a fresh checkout has published runs and no home
         with locked(store.home() / "runs-index.saving", "the writing of the index of runs", limit_s=SAVING_S):
             for torn in store.home().glob(f".{_path().name}.*"):
                 torn.unlink()  # only who holds the lock writes one: whoever began this has died

@@ -20,6 +20,7 @@ from results.verdict import Verdict
 from results.views.selection import Selection, choices, select
 from tests.e2e.example_run import START_NS, write_failed_run, write_run, write_table
 
+ROOT = Path(__file__).parents[4]
 DAY_NS = 86_400 * 10**9
 
 
@@ -169,6 +170,16 @@ def test_what_another_has_read_meanwhile_is_not_lost(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(index, "row_of", another_reads_meanwhile)
     index.rows()
     assert set(json.loads(_index_file().read_text())["runs"]) == {"one", "two", "three"}
+
+
+def test_the_index_makes_the_home_of_a_fresh_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "new"))
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(ROOT / "published"))
+    shown = {row.run_id for row in index.rows(with_published=True)}
+    assert set(json.loads(_index_file().read_text())["runs"]) == shown != set()
+    assert not caplog.records
 
 
 def test_two_do_not_complete_the_index_at_once(monkeypatch: pytest.MonkeyPatch):
