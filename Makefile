@@ -26,7 +26,7 @@ help:  ## list the targets
 setup:  ## Python packages, a JVM and jars, wherever they are missing
 	@sh infra/setup.sh
 
-benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experiments/)
+benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experiments/examples/)
 	@$(BIN)/aftershock benchmark $(EXPERIMENT)
 
 reproduce: setup  ## rebuild the papers' tables and figures that can be computed (ID=utilization/fig-04; default all)

@@ -33,7 +33,7 @@ from experiments.workload_base import LONGEST_S
 from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
 __all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "ProtocolName", "TriggerMode"]
-EXAMPLES = Path(__file__).parent
+EXAMPLES = Path(__file__).parent / "examples"
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session

@@ -9,7 +9,7 @@ from aftershock.reference.markdown import code, page, table
 from experiments.spec import Experiment
 
 Schema = dict[str, Any]
-TEXT = """An experiment is a YAML file. `experiments/` has examples, and `aftershock benchmark --set FIELD=VALUE`
+TEXT = """An experiment is a YAML file. `experiments/examples/` has some, and `aftershock benchmark --set FIELD=VALUE`
 sets a single field. Every field can be left out unless its default is "required". Where no default is shown, it depends
 on the engine, and the meaning ends with it. Times are in seconds, rates per second. An unknown field is refused. Some
 combinations of fields are refused as well; the message names the field, its value and what is allowed.

@@ -39,7 +39,7 @@ class Kind:
 
 def kinds(folder: Path) -> dict[str, Kind]:
     """Every kind of document; `folder` gets the private key that inventories name, and is where they have to be."""
-    experiments = tuple(path.read_bytes() for path in sorted((ROOT / "experiments").glob("*.yaml")))
+    experiments = tuple(path.read_bytes() for path in sorted((ROOT / "experiments" / "examples").glob("*.yaml")))
     own_job = ROOT / "docs/examples/own-job/experiment.yaml"
     matrices = (*sorted((ROOT / "experiments/matrices").glob("*.yaml")), ROOT / "docs/examples/matrix.yaml")
     faults = tuple((ROOT / "docs/examples" / name).read_bytes() for name in FAULT_SPECS)

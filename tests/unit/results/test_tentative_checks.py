@@ -17,7 +17,7 @@ from tests.unit.results import judging
 
 S = 1_000_000_000
 TENTATIVE = ["engine.recovery=passive", "engine.tentative=true"]
-TOP_100 = spec.load("experiments/ppa-top100.yaml", TENTATIVE)
+TOP_100 = spec.load("ppa-top100", TENTATIVE)
 
 
 def window(start_s: int, **changed: object) -> Row:
@@ -107,7 +107,7 @@ def test_windows_that_are_left_out_are_counted(tmp_path):
 
 def test_whose_accuracy_output_fidelity_predicts():
     def asked(*overrides: str) -> set[str]:
-        experiment = spec.load("experiments/ppa-top100.yaml", [*TENTATIVE, *overrides])
+        experiment = spec.load("ppa-top100", [*TENTATIVE, *overrides])
         return {check.name for check in checks_for(experiment) if check.name.startswith("tentative.")}
 
     every = {f"tentative.{name}" for name in ("schema", "values", "apart", "corrected", "accuracy")}

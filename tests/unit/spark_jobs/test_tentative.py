@@ -12,7 +12,7 @@ from tests.unit.example_events import report
 
 S = 1_000_000_000
 SETTINGS = ["engine.recovery=passive", "engine.tentative=true", "workload.parallelism=[4, 2, 2]", "engine.partitions=4"]
-TOP_100 = spec.load("experiments/ppa-top100.yaml", SETTINGS)
+TOP_100 = spec.load("ppa-top100", SETTINGS)
 
 
 def results(window_s, keys, arrived_s=None, value="1", length_s=10):
@@ -81,7 +81,7 @@ def test_a_window_without_exact_results_has_no_accuracy():
 
 def test_results_of_single_records_are_judged_by_the_second():
     q1 = spec.load(
-        "experiments/dataflow-q12.yaml", ["workload.query=q1", *SETTINGS[:2], "engine.protocol=batch-aligned"]
+        "dataflow-q12", ["workload.query=q1", *SETTINGS[:2], "engine.protocol=batch-aligned"]
     )
     found = pd.concat([results(at, [f"0:{at}"], at + 1, length_s=0) for at in (10.1, 10.2, 11.1)])
     oracle = pd.concat([results(at, [f"0:{at}"], length_s=0) for at in (10.1, 10.2, 10.3, 11.1)])
