@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.test_dataflow_core_speed import counted
+from benchmarks.speed.test_dataflow_core_speed import counted
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
 from testbed.core.effects import Store

@@ -16,7 +16,9 @@ from results.runs.state import RunState
 def add(commands: Any) -> None:
     """Declare `aftershock benchmark`."""
     declared = command(commands, "benchmark", "run an experiment through the benchmark DAG", benchmark)
-    declared.add_argument("experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/examples/")
+    declared.add_argument(
+        "experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/examples/"
+    )
     declared.add_argument(
         "--set",
         action="append",

@@ -80,9 +80,7 @@ def test_a_window_without_exact_results_has_no_accuracy():
 
 
 def test_results_of_single_records_are_judged_by_the_second():
-    q1 = spec.load(
-        "dataflow-q12", ["workload.query=q1", *SETTINGS[:2], "engine.protocol=batch-aligned"]
-    )
+    q1 = spec.load("dataflow-q12", ["workload.query=q1", *SETTINGS[:2], "engine.protocol=batch-aligned"])
     found = pd.concat([results(at, [f"0:{at}"], at + 1, length_s=0) for at in (10.1, 10.2, 11.1)])
     oracle = pd.concat([results(at, [f"0:{at}"], length_s=0) for at in (10.1, 10.2, 10.3, 11.1)])
     told = [PartitionsAbsent(("bids.1",), at_ns=9 * S)]

@@ -4,7 +4,7 @@ A real API server of Airflow, a login, headless Chromium, whose own clock is rea
 Airflow's own frame takes around a page is not in it. Lists while the runs are read for the first time share the
 server with their reading; they are told, and held to nothing.
 
-python -m pytest benchmarks/test_pages_speed.py -s
+python -m pytest benchmarks/speed/test_pages_speed.py -s
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 At an arrival that leaves nine tenths of 1,000 failed queries as they are, the beam plans anew in under 1 s, and
 BestDensity in about 1 s to 2 s.
 
-.venv/bin/pytest benchmarks/test_recovery_speed.py
+.venv/bin/pytest benchmarks/speed/test_recovery_speed.py
 
 In CPU time, which other programs disturb less: `--benchmark-timer=time.process_time`.
 """

@@ -1,6 +1,6 @@
 """How fast the best replication plan is proved, on the paper's random topologies; trying every plan beside it.
 
-.venv/bin/pytest benchmarks/test_exact_replication_speed.py
+.venv/bin/pytest benchmarks/speed/test_exact_replication_speed.py
 """
 
 from itertools import combinations
@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from benchmarks.test_fidelity_speed import plain_output_fidelity
+from benchmarks.speed.test_fidelity_speed import plain_output_fidelity
 from models.fidelity import Scorer, worst_case
 from models.replication import dynamic_programming, exact
 from models.replication.parts import PartKind

@@ -1,7 +1,7 @@
 """What the testbed's core costs by itself: events a second of CPU time, frames made bytes of and back on every hop.
 
 No network, no store, no other process: an upper bound for what workers can do, and each protocol's share of it.
-Run by hand: .venv/bin/pytest -s benchmarks/test_dataflow_core_speed.py
+Run by hand: .venv/bin/pytest -s benchmarks/speed/test_dataflow_core_speed.py
 """
 
 import time

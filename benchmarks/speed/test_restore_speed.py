@@ -4,7 +4,7 @@ decoded and in place.
 The states are those of `ppa` figure 6's dataflow at 1,000 tuples/s a source, all partitions one after the other, and of
 NexMark's Q3, which remembers persons and auctions. The bound is on CPU time, since other work on the machine is no part
 of it; the wall clock is printed, too.
-Run by hand: .venv/bin/pytest -s benchmarks/test_restore_speed.py
+Run by hand: .venv/bin/pytest -s benchmarks/speed/test_restore_speed.py
 """
 
 import os

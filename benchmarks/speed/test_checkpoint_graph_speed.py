@@ -1,6 +1,6 @@
 """Recovery line and invalid checkpoints of a long execution: 100 operators, 100,000 checkpoints, 1,000,000 messages.
 
-Run by hand: .venv/bin/pytest benchmarks/test_checkpoint_graph_speed.py
+Run by hand: .venv/bin/pytest benchmarks/speed/test_checkpoint_graph_speed.py
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """How fast a topology of 1,000 tasks is scored, with what is built for it: under 5 ms. Plain Python beside it.
 
-.venv/bin/pytest benchmarks/test_fidelity_speed.py
+.venv/bin/pytest benchmarks/speed/test_fidelity_speed.py
 """
 
 import numpy as np
