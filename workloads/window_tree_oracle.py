@@ -18,14 +18,13 @@ from workloads.window_tree import FACTOR, MARKS, VALUES, limit
 FIELDS = "mark LONG, value LONG"
 # A tuple is in the window that ends with the slide in which it is due, and in the earlier ones of later results.
 LEVEL = Template("""
-    WITH given AS (SELECT task * $here DIV $before AS task, slide, key, mark, value FROM {tuples}),
-    slides AS (SELECT task, slide, sum(value) AS total FROM given GROUP BY task, slide),
-    windows AS (
-        SELECT task, slide, sum(total) OVER (
-            PARTITION BY task ORDER BY slide RANGE BETWEEN $earlier PRECEDING AND CURRENT ROW) AS total FROM slides
-    )
     SELECT task, slide, key, mark * $factor % $marks AS mark, (value + total) % $values AS value
-    FROM given JOIN windows USING (task, slide) WHERE mark < $limit""")
+    FROM (
+        SELECT *, sum(value) OVER (
+            PARTITION BY task ORDER BY slide RANGE BETWEEN $earlier PRECEDING AND CURRENT ROW) AS total
+        FROM (SELECT task * $here DIV $before AS task, slide, key, mark, value FROM {tuples})
+    )
+    WHERE mark < $limit""")
 
 
 def oracle(records: DataFrame, spec: WindowTreeSpec) -> DataFrame:
