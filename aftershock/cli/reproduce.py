@@ -1,8 +1,9 @@
-"""`aftershock reproduce`: rebuild a table or figure of a paper; without an id, list them."""
+"""`aftershock reproduce`: rebuild tables or figures of a paper; without an id, list them."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
     from reproductions.reproduce import Reproduced
     from reproductions.reproduction import Reproduction
 
+ALL = "all"
 MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 
 def add(commands: Any) -> None:
     """Declare `aftershock reproduce`."""
-    declared = command(commands, "reproduce", "rebuild a table or figure of a paper, or list them", reproduce)
-    declared.add_argument("id", nargs="?", help="such as utilization/fig-04, or all; without it they are listed")
+    declared = command(commands, "reproduce", "rebuild tables or figures of a paper, or list them", reproduce)
+    declared.add_argument(
+        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or all; without one they are listed"
+    )
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="size of the computation; the list says what it counts")
     declared.add_argument(
@@ -29,8 +33,8 @@ def add(commands: Any) -> None:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """List the reproductions, or rebuild one or all; raises `BadInput` for an option that needs an id."""
-    if arguments.id is None:
+    """List the reproductions, or rebuild some or all; raises `BadInput` for an id or option that is not usable."""
+    if not arguments.ids:
         for option, given in (("out", arguments.out), ("size", arguments.size), ("no-run", arguments.no_run or None)):
             if given is not None:
                 raise BadInput(f"--{option}", given, "an id, or all, with it")
@@ -39,33 +43,57 @@ def reproduce(arguments: argparse.Namespace) -> int:
         listed = [_entry(found) for found in CATALOGUE.values()]
         show(arguments, {"reproductions": listed}, "\n".join(_line(entry) for entry in listed))
         return PASSED
-    if arguments.id == "all":
+    if arguments.ids == [ALL]:
         return _reproduce_all(arguments)
-    from reproductions.reproduce import find, measure_missing, reproduce
+    return _reproduce_some(arguments)
 
-    if find(arguments.id).needs and not arguments.no_run:
+
+def _reproduce_some(arguments: argparse.Namespace) -> int:
+    """Rebuild those that are named, one after the other, with the runs that they lack."""
+    from reproductions.reproduce import find, reproduce
+
+    for id in arguments.ids:  # all of them before the first is run, which may take an hour
+        find(id)
+
+    def rebuilt(id: str) -> Reproduced:
+        if not arguments.no_run:
+            _measure(id, arguments)
+        return reproduce(id, arguments.out, arguments.size)
+
+    if len(arguments.ids) == 1:
+        found = rebuilt(arguments.ids[0])
+        show(arguments, found.document(), _text(found))
+        return verdict_code([found.verdict])
+    return _each(arguments, map(rebuilt, arguments.ids))
+
+
+def _measure(id: str, arguments: argparse.Namespace) -> None:
+    from reproductions.reproduce import find, measure_missing
+
+    if find(id).needs:
         from aftershock.airflow.missing_runs import run_missing  # brings Airflow, which what is computed does without
 
-        run_missing(arguments.id, arguments.size, arguments.out)
-    if not arguments.no_run:
-        measure_missing(arguments.id, arguments.size, arguments.out)
-    found = reproduce(arguments.id, arguments.out, arguments.size)
-    show(arguments, found.document(), _text(found))
-    return verdict_code([found.verdict])
+        run_missing(id, arguments.size, arguments.out)
+    measure_missing(id, arguments.size, arguments.out)
 
 
 def _reproduce_all(arguments: argparse.Namespace) -> int:
-    """Rebuild everything at its default size, each one's result shown as soon as it is there; nothing is run for it."""
+    """Rebuild everything at its default size; nothing is run for it."""
     from reproductions.catalogue import CATALOGUE
     from reproductions.reproduce import reproduce
 
     if arguments.size is not None:
         raise BadInput("--size", arguments.size, "none with all: each has a size of its own")
+    return _each(arguments, (reproduce(id, arguments.out) for id in CATALOGUE))
+
+
+def _each(arguments: argparse.Namespace, rebuilt: Iterable[Reproduced]) -> int:
+    """Show each result as soon as it is there, and how many there are of each verdict."""
     results = []
-    for id in CATALOGUE:
-        results.append(reproduce(id, arguments.out))
+    for found in rebuilt:
+        results.append(found)
         if not arguments.json:
-            print(_text(results[-1]), end="\n\n", flush=True)
+            print(_text(found), end="\n\n", flush=True)
     verdicts = [found.verdict for found in results]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
     show(arguments, {"reproductions": [found.document() for found in results]}, f"{len(results)} in all: {counts}")

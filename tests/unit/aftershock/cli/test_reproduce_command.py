@@ -92,6 +92,22 @@ def test_all_of_them(as_json, call, tmp_path, monkeypatch):
     assert call(f"reproduce all --out {tmp_path} --size 5")[0] == 2
 
 
+def test_several_are_rebuilt_one_after_the_other(as_json, call, tmp_path):
+    ids = ["utilization/fig-14", "utilization/fig-04"]
+    found = as_json(f"reproduce {' '.join(ids)} --out {tmp_path}")["reproductions"]
+    assert [(each["id"], each["verdict"]) for each in found] == [(id, "pass") for id in ids]
+    text = call(f"reproduce {' '.join(ids)} --out {tmp_path}")[1]
+    assert text.index(ids[0]) < text.index(ids[1])
+    assert text.endswith("2 in all: 2 pass, 0 fail, 0 unknown\n")
+
+
+@pytest.mark.parametrize("unknown", ["utilization/fig-99", "all"])
+def test_none_is_rebuilt_if_one_of_several_is_unknown(call, tmp_path, unknown):
+    code, _, err = call(f"reproduce utilization/fig-13 {unknown} --out {tmp_path}")
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert unknown in err
+
+
 @pytest.fixture
 def runs(monkeypatch):
     """Runs in place of those on a cluster, which cannot be had here: made up, but for what is in `broken`."""
