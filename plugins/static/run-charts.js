@@ -117,7 +117,7 @@ const timeline = (data) => ({ colour, narrow }) => {
     const near = Object.values(events).flat().filter(([moment]) => moment >= second && moment < second + step);
     return [
       `${number(second, "s")}`,
-      `committed ${number(data.committed[i], "/s")} since the last commit, due ${number(data.due[i], "/s")}`,
+      `committed ${data.committed[i] == null ? "unknown: no later commit" : number(data.committed[i], "/s")}, due ${number(data.due[i], "/s")}`,
       `lag ${number(data.lag[i], "records")}`,
       ...(wait === undefined ? [] : [`latency p50 ${number(latency.p50_s[wait], "s")}, p99 ${number(latency.p99_s[wait], "s")}, p99.9 ${number(latency.p999_s[wait], "s")}`]),
       ...near.slice(0, 6).map(([, text]) => text),

@@ -83,12 +83,12 @@ def intervals_s(inputs: ModelInputs, optimal_interval_s: float | None) -> np.nda
 def timeline(run: Run) -> dict[str, Any] | None:
     """Throughput, lag and latency by second, with faults, outages and checkpoints, and with tentative output if any.
 
-    `committed` is the mean since the commit before, `phases` are those of recoveries, without overlap.
+    `committed` is that of `commit_rate`, `phases` are those of recoveries, without overlap.
     """
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
-    rows, waits = thinned(throughput.assign(committed_rate=commit_rate(throughput))), thinned(latency, "max")
+    rows, waits = thinned(throughput.assign(committed_rate=commit_rate(run, throughput))), thinned(latency, "max")
     return {
         "window_s": float(facts["window_s"]),
         "second": _listed(rows["second"]),

@@ -138,15 +138,14 @@ def timeline(run: Run) -> Figure | None:
     throughput, tentative = table_or_empty(run, "throughput"), tentative_windows(run)
     if throughput.empty:
         return None
-    throughput = thinned(throughput.assign(committed_rate=commit_rate(throughput)))
+    throughput = thinned(throughput.assign(committed_rate=commit_rate(run, throughput)))
     is_tentative = tentative["accuracy"].notna().any()
     heights = (3, 2, 2) if is_tentative else (3, 2)
     figure = Figure(figsize=(WIDTH_IN, sum(heights) + 0.3), layout="constrained")
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     rate, lag, *_ = panels
     seconds, window_s = throughput["second"], _window_s(run, throughput)
-    committed = "committed, mean since the last commit"
-    rate.step(seconds, throughput["committed_rate"], where="post", color=MEASURED, label=committed)
+    _draw_committed(rate, seconds, throughput["committed_rate"])
     rate.plot(seconds, throughput["due_records"], color=ASKED, ls="--", label="due")
     lag.plot(seconds, throughput["lag_records"], color=MEASURED)
     for axes in (rate, lag):
@@ -161,6 +160,15 @@ def timeline(run: Run) -> Figure | None:
     figure.align_ylabels()
     _legend_above(rate, 4)
     return figure
+
+
+def _draw_committed(axes: Axes, seconds: pd.Series, rate: pd.Series) -> None:
+    """The rate at which records were committed, with a mark where nothing tells how it goes on."""
+    look: dict[str, Any] = {"color": MEASURED, "clip_on": False}  # half of a line at 0 is below the axis
+    axes.step(seconds, rate, where="post", label="committed (0: down, or work that was lost)", **look)
+    known = rate.last_valid_index()
+    if known is not None and known != rate.index[-1]:
+        axes.plot([seconds[known]], [rate[known]], "o", ms=5, label="last commit, then unknown", **look)
 
 
 def _draw_tentative(axes: Axes, run: Run, windows: pd.DataFrame, window_s: float) -> None:

@@ -8,11 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from experiments.engines import EngineName
+from experiments.recovery_modes import PARTIAL
 from results.runs.store import Run
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
+from results.tables.schema import LedgerClass
 
 MOMENTS = ("death", "notice", "ready", "restored", "normal")  # a phase of a recovery lies between two of them
 PHASES_DOWN = 2  # so many phases end only when the query works again
+EARLIEST_S, LATEST_S = -1e7, 1e7  # a run is shorter than four months
 
 
 class Span(NamedTuple):
@@ -32,8 +36,7 @@ def phase_spans(run: Run) -> list[Span]:
     facts, table = the_run(run), table_or_empty(run, "recoveries")
     if facts is None or table.empty:
         return []
-    start_ns, window_s = int(facts["window_start_ns"]), float(facts["window_s"])
-    moments = np.stack([seconds_from(start_ns, table[f"{name}_ns"]).to_numpy() for name in MOMENTS])
+    window_s, moments = float(facts["window_s"]), _seconds(facts, table, *(f"{name}_ns" for name in MOMENTS))
     moments[1:2] = np.where(np.isnan(moments[1]), moments[2], moments[1])  # a phase that was not seen takes no time
     moments[1 : PHASES_DOWN + 1] = np.nan_to_num(moments[1 : PHASES_DOWN + 1], nan=window_s)
     return _merged(np.clip(moments, 0.0, window_s))
@@ -54,15 +57,59 @@ def _merged(moments: np.ndarray) -> list[Span]:
     return spans
 
 
-def commit_rate(throughput: pd.DataFrame) -> pd.Series:
-    """Records committed per second, on average since the commit before; null up to the first commit and after the last.
+def commit_rate(run: Run, throughput: pd.DataFrame) -> np.ndarray:
+    """Committed records per second, for each second of the table `throughput`, when the work for them was done.
 
-    A batch commits all of its records at one moment. Per second they are spikes, as high as the batch is long, which
-    hide how fast the query works; spread over the time since the commit before they are as many records. The batch of
-    the first commit began before the window.
+    What a commit adds is spread evenly over the time since the commit before, without the time that `_away` tells:
+    there the rate is 0. After the last commit it is NaN, because nothing tells how fast the query worked then. If an
+    outage came later, the rate is 0 up to its end: what was done before it was lost.
     """
-    committed = throughput["committed_records"].astype("float64")
-    is_commit = committed > 0
-    commits_before = is_commit.cumsum().shift(fill_value=0)
-    rate = committed.groupby(commits_before).transform("mean")
-    return rate.where((commits_before > 0) & (commits_before < is_commit.sum()))
+    facts, commits = the_run(run), table_or_empty(run, "checkpoints").sort_values("completed_ns")
+    from_s = throughput["second"].to_numpy(dtype=float)
+    if facts is None or commits.empty:
+        return np.full(len(from_s), np.nan)
+    begun_s, committed_s = _seconds(facts, commits, "started_ns", "completed_ns")
+    moments_s = np.r_[begun_s[0], committed_s]
+    away = _away(run, facts, moments_s)
+    committed = np.r_[0.0, commits["records"].to_numpy(dtype=float).cumsum()]
+
+    def committed_by(at_s: np.ndarray) -> np.ndarray:
+        """What was committed within an outage was processed before it."""
+        return np.interp(_worked_s(at_s, away), _worked_s(moments_s, away), committed)
+
+    rate = committed_by(from_s + 1.0) - committed_by(from_s)
+    return np.where(from_s + 1.0 <= np.max(away[1], initial=moments_s[-1]), rate, np.nan)
+
+
+def _away(run: Run, facts: pd.Series, moments_s: np.ndarray) -> np.ndarray:
+    """Spans in which nothing was done that lasted [s], one row of beginnings and one of ends; they may overlap.
+
+    The query was down, or a fault undid its work. Lost time that belongs to a batch is not among them: the batch
+    outlived the fault. The ledger of the testbed has shares of time, not moments, so there an outage counts from the
+    commit before it, of `moments_s`. It counts from the fault if survivors go on, whose work lasts, or if something is
+    committed during the outage, because that was done before.
+    """
+    if facts["engine"] == EngineName.DATAFLOW:
+        spans = _seconds(facts, table_or_empty(run, "recoveries"), "death_ns", "ready_ns")
+        if facts["recovery"] not in PARTIAL:
+            by_death, by_ready = np.searchsorted(moments_s, spans, "right")
+            spans[0] = np.where(by_death == by_ready, np.r_[EARLIEST_S, moments_s][by_death], spans[0])
+    else:
+        ledger = table_or_empty(run, "ledger")
+        is_lost = (ledger["class"] == LedgerClass.LOST) & ledger["batch"].isna()
+        is_down = ledger["class"].isin([LedgerClass.DETECT, LedgerClass.RESTART])
+        spans = _seconds(facts, ledger[is_lost | is_down], "start_ns", "end_ns")
+    return np.nan_to_num(spans, nan=max(float(facts["window_s"]), moments_s[-1]))
+
+
+def _seconds(facts: pd.Series, table: pd.DataFrame, *columns: str) -> np.ndarray:
+    """Columns of moments as rows of seconds from the start of the window, NaN if unknown."""
+    return np.stack([seconds_from(int(facts["window_start_ns"]), table[name]).to_numpy() for name in columns])
+
+
+def _worked_s(at_s: np.ndarray, away: np.ndarray) -> np.ndarray:
+    """How much time outside these spans passed up to each moment [s], from a common zero."""
+    begins, ends = np.sort(away)
+    edges = np.r_[EARLIEST_S, np.sort(away, axis=None), LATEST_S]
+    is_at_work = np.searchsorted(begins, edges[:-1], "right") == np.searchsorted(ends, edges[:-1], "right")
+    return np.interp(at_s, edges, np.r_[0.0, np.cumsum(np.diff(edges) * is_at_work)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
@@ -11,6 +12,8 @@ from matplotlib.container import BarContainer
 from results.views.palette import FAULT, MEASURED, MODEL, PHASE_COLOURS, PHASE_NAMES
 from results.views.plots import MANY_FAULTS, latency, recoveries, timeline, useful_time
 from tests.unit.results import synthetic
+
+COMMITTED, LAST_COMMIT = "committed (0: down, or work that was lost)", "last commit, then unknown"
 
 
 def legend_of(figure) -> list[str]:
@@ -32,7 +35,7 @@ def _colour(handle):
 def test_the_legends_name_all_that_is_drawn_on_the_time_axis(tmp_path):
     run = synthetic.make_run(tmp_path)
     events = ["fault", "checkpoint", *PHASE_NAMES.values()]
-    assert legend_of(timeline(run)) == ["committed, mean since the last commit", "due", *events]
+    assert legend_of(timeline(run)) == [COMMITTED, LAST_COMMIT, "due", *events]
     assert legend_of(latency(run)) == ["median", "p99", "p99.9", *events]
     assert legend_of(useful_time(run)) == ["measured", "replayed", "fault"]
 
@@ -44,10 +47,31 @@ def test_a_meaning_has_the_same_colour_in_every_plot(tmp_path):
         phases = {phase: colours[name] for phase, name in PHASE_NAMES.items() if name in colours}
         assert phases in ({}, PHASE_COLOURS)
         assert colours.get("fault", FAULT) == FAULT
-    assert [
-        drawn[i][name] for i, name in enumerate(("committed, mean since the last commit", "median", "measured"))
-    ] == [MEASURED] * 3
+    assert [drawn[i][name] for i, name in enumerate((COMMITTED, "median", "measured"))] == [MEASURED] * 3
     assert drawn[2]["replayed"] == MODEL
+
+
+def lines_of(axes) -> dict[str, tuple]:
+    return {line.get_label(): line.get_data() for line in axes.get_lines()}
+
+
+def test_throughput_falls_to_zero_in_every_outage_and_ends_at_a_mark(tmp_path):
+    run = synthetic.make_run(tmp_path)
+    lines, recoveries = lines_of(timeline(run).axes[0]), run.table("recoveries")
+    seconds, rate = (np.asarray(each) for each in lines[COMMITTED])
+    for death_ns, ready_ns in zip(recoveries["death_ns"], recoveries["ready_ns"], strict=True):
+        death_s, ready_s = ((at_ns - synthetic.START_NS) / 1e9 for at_ns in (death_ns, ready_ns))
+        assert set(rate[(seconds >= death_s) & (seconds + 1 <= ready_s)]) == {0.0}
+    last = np.flatnonzero(~np.isnan(rate))[-1]
+    assert np.ravel(lines[LAST_COMMIT]).tolist() == [seconds[last], rate[last]]
+
+
+def test_a_line_that_reaches_the_end_of_the_window_has_no_mark(tmp_path):
+    def to_the_end(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(completed_ns=table["completed_ns"].where(table.index < table.index[-1], synthetic.ns(250)))
+
+    run = synthetic.make_run(tmp_path, changes={"checkpoints": to_the_end})
+    assert LAST_COMMIT not in legend_of(timeline(run))
 
 
 def bars_of(axes) -> dict[str, list[float]]:
