@@ -14,7 +14,9 @@ from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import ReadOnce, Run
 from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
+from results.verdict import Verdict
 
+SATURATED = "load.saturated"  # the check of a run that tells
 USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen
 
 
@@ -33,8 +35,9 @@ def cells(experiments: Iterable[Experiment]) -> list[Cell]:
     """Each experiment with its newest run that is done, under its seed, on a machine such as this one.
 
     A run whose tables are of another version cannot be used; `aftershock results recompute` makes them anew. Nor can
-    one in which what the experiment asks for did not happen: a search that ended before anything had failed, a fault
-    that was not injected, or one after which nothing recovered.
+    one in which what the experiment asks for did not happen: a search that ended before anything had failed, a load
+    that should have saturated the query and did not, a fault that was not injected, or one after which nothing
+    recovered.
     """
     found: dict[tuple[str | None, object], list[index.IndexRow]] = {}
     for row in _usable():
@@ -47,13 +50,21 @@ def _newest_as_asked(experiment: Experiment, rows: Iterable[index.IndexRow]) -> 
     """The first of these runs of an experiment in which what it asks for has happened."""
     closed = (row for row in rows if _bracket_is_closed(experiment, row))
     runs = (ReadOnce.of(store.finished(row.run_id)) for row in closed)
-    return next((run for run in runs if _faults_were_felt(run)), None)
+    return next((run for run in runs if _was_saturated(experiment, run) and _faults_were_felt(run)), None)
 
 
 def _bracket_is_closed(experiment: Experiment, row: index.IndexRow) -> bool:
     """Whether a search has found a rate that is sustained and one that is not; true of what is no search."""
     found = (row.facts.get("sustainable_rate"), row.facts.get("unsustainable_rate"))
     return experiment.load.mode is not LoadMode.SUSTAINABLE or None not in found
+
+
+def _was_saturated(experiment: Experiment, run: Run) -> bool:
+    """Whether the query was always busy; true where the load is not to saturate it."""
+    if experiment.load.mode is not LoadMode.SATURATING or not run.has("verdicts"):
+        return True
+    verdicts = run.table("verdicts")
+    return not (verdicts.loc[verdicts["check"] == SATURATED, "verdict"] == Verdict.FAIL).any()
 
 
 def _faults_were_felt(run: Run) -> bool:

@@ -24,7 +24,7 @@ from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_EVENTS, WARM_RATE = 30_000, 10_000.0
 FULL_S = 10.0  # as many events as the part before would take so long for
-LEAST_S = 2.0  # so long a part must be watched while it reads
+LEAST_S = 3.0  # so long a part must be watched while it reads at its pace
 MORE, MOST_EVENTS = 10, 2_000_000  # so many times as many events after a part that was over too soon to be watched
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the dataflow
 FEWEST_STEPS = 2
@@ -50,7 +50,7 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
         told = list(events(own, TESTBED))
-        steps = list(_steps(told))
+        steps = _at_its_pace(list(_steps(told)))
         found = _figures(part, events_in, told, steps)
         journal.record(PartMeasured(topic, events_in, found.service_rate, found.overhead_s, found.load_rate))
         if topic != WARM and (_watched_s(steps) >= LEAST_S or count == MOST_EVENTS):
@@ -91,7 +91,7 @@ def _fill(broker: Broker, job: Job, count: int) -> None:
 
 
 def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:
-    """From the middle of the run: after the first events were read, and before the last. The overhead is a slot's."""
+    """Of these steps, or if too few were seen, of the whole part. The overhead is a slot's."""
     if not _is_seen(steps):
         ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))
         end_ns = next(event.at_ns for event in journal if isinstance(event, Finished))
@@ -103,12 +103,18 @@ def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Ste
     return Calibration(rate, share * job.checkpoint_interval_s, LOAD_FACTOR * rate)
 
 
+def _at_its_pace(steps: Sequence[Step]) -> Sequence[Step]:
+    """The second half, if that is seen: a fast job takes some seconds until it is as fast as it will be."""
+    later = steps[len(steps) // 2 :]
+    return later if _is_seen(later) else steps
+
+
 def _is_seen(steps: Sequence[Step]) -> bool:
     return len(steps) >= FEWEST_STEPS
 
 
 def _watched_s(steps: Sequence[Step]) -> float:
-    """From the first to the last report while there were events to read."""
+    """From the first to the last of these reports [s]."""
     return (steps[-1][0] - steps[0][0]) / 1e9 if steps else 0.0
 
 

@@ -6,6 +6,7 @@ from aftershock.airflow import trigger_form
 from experiments import spec
 from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
+from reproductions.recovery.experiments import throughputs
 from results.runs.machine import experiment_digest
 from results.runs.store import ReadOnce
 from results.tables.schema import SCHEMA_VERSION
@@ -60,6 +61,15 @@ def test_a_run_in_which_the_fault_was_not_felt_is_none(outcomes, faults, counts)
         },
     )
     assert measured.missing([FIRST]) == ([] if counts else [FIRST])
+
+
+@pytest.mark.parametrize(("verdict", "counts"), [("pass", True), ("unknown", True), ("fail", False)])
+def test_a_run_whose_load_was_to_saturate_it_and_did_not_is_none(verdict, counts):
+    (full,) = (each for each in throughputs(1) if each.engine.checkpoint_interval_s == 1.0)
+    about = {"table": "ledger"}
+    others = {"check": "faults.on_time", "verdict": "fail"}
+    put_run(full, {"verdicts": [about | others, about | {"check": "load.saturated", "verdict": verdict}]})
+    assert measured.missing([full]) == ([] if counts else [full])
 
 
 def test_a_search_in_which_nothing_failed_is_none_and_nothing_is_run_at_shares_of_it():

@@ -145,6 +145,24 @@ def test_a_job_that_reads_the_first_events_at_once_is_given_more_until_it_lasts(
     assert max(counts) <= calibration.MOST_EVENTS
 
 
+def test_a_job_that_begins_slowly_is_calibrated_at_its_pace(fed: list[tuple[Broker, str, int]], tmp_path: Path) -> None:
+    """In its first two seconds it reads half as fast, so that its mean is too low for a load that saturates it."""
+
+    def slow_at_first(part: Job, journal: Journal) -> None:
+        journal.record(EpochReady(1, (0, 1), at_ns=0))
+        count, fast, at_s, read = part.input.events, 140_000, 0.0, 0
+        while read < count:
+            at_s += STEP_S
+            read = min(count, round(fast * (at_s / 2 if at_s <= 2 else at_s - 1)))
+            journal.record(
+                Report(1, RunPhase.RUNNING, {}, {"bids.0": read}, SLOTS, 0, 0.0, 0.0, 0.0, at_ns=round(at_s * 1e9))
+            )
+        journal.record(Finished({"bids.0": count}, at_ns=round(at_s * 1e9)))
+
+    assert calibrated(tmp_path, slow_at_first).service_rate == pytest.approx(140_000)
+    assert [count for _, _, count in fed] == [30_000, 300_000, 1_400_000]
+
+
 def test_the_events_of_a_job_that_is_never_seen_to_read_have_a_limit(
     fed: list[tuple[Broker, str, int]], tmp_path: Path
 ) -> None:
