@@ -87,6 +87,11 @@ class BatchedPartition(Partition):
         return self.sending.muted
 
     @property
+    def promoted(self) -> bool:
+        """Whether its present life began when it took the place of its primary."""
+        return self._promoted_in == self.epoch
+
+    @property
     def wants_input(self) -> bool:
         if not super().wants_input:
             return False
@@ -148,7 +153,7 @@ class BatchedPartition(Partition):
             elif isinstance(message, Go):
                 self._reached = message.reached
                 self.sending.go_on(message.epoch, dict(message.arrived))
-                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and self._promoted_in != self.epoch:
+                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and not self.promoted:
                     self._publications.ask()
 
     def _promote(self, epoch: int) -> None:
@@ -235,8 +240,8 @@ class BatchedPartition(Partition):
     def _end_tentative_batch(self, batch: int) -> None:
         """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use."""
         output = self.processing.end_tentative_batch(batch, self._batching.end_ns(batch))
-        if output is not None and not self._publications.has(batch):
-            self._effects.append(output)
+        if output is not None:
+            self._publications.put_out(output)
         self.sending.end_batch(batch)
 
     def _assemble(self, limits: PartitionLimits) -> None:
