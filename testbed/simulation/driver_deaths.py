@@ -165,7 +165,7 @@ class DriverDeaths(Simulation):
                 return any(self._is_promoted_now(worker, each) for worker, each in self._batched())
 
     def _is_promoted_now(self, worker: SimulatedWorker, partition: BatchedPartition) -> bool:
-        if partition.promoted:
+        if partition.promoted_in == partition.epoch:
             return self.coordinator.phase is Phase.RESTORING
         return partition.muted and self.coordinator.placement.worker_of(partition.number) == worker.name
 
