@@ -60,20 +60,15 @@ def losses(
     strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)
     ends_ns = [event.at_ns for event in supervisor if isinstance(event, ProgramEnded)]
     host_of: dict[str, str | None] = {}
-    everything: tuple[str, ...] = ()
     found, last_ns, driver_since_ns = [], 0, 0
-    for event in journal:
+    for event, everything in _with_everything(journal):
         match event:
             case WorkerJoined():
                 host_of[event.worker] = hosts.get(event.host)
-            case Recovering():
-                everything = tuple(event.line)
             case WorkerLost() if event.partitions:
                 host = host_of.get(event.worker)
                 able = [e for e in strikes if host in (None, e.host) and 0 <= event.at_ns - e.fired_ns <= EFFECT_NS]
                 found.append(_loss(able[-1:], event.at_ns, event.at_ns, event.partitions))
-            case Finished():
-                everything = ()  # a driver that dies now has nothing left to lose
             case DriverStarted():
                 if everything:
                     able = [e for e in strikes if _is_of_driver(e) and driver_since_ns <= e.fired_ns <= event.at_ns]
@@ -82,6 +77,18 @@ def losses(
                 driver_since_ns = event.at_ns
         last_ns = event.at_ns
     return found
+
+
+def _with_everything(journal: Iterable[Event]) -> Iterator[tuple[Event, tuple[str, ...]]]:
+    """Each event, with the partitions that the death of the driver would take then: all, from the first recovery to
+    the end of the dataflow."""
+    everything: tuple[str, ...] = ()
+    for event in journal:
+        if isinstance(event, Recovering):
+            everything = tuple(event.line)
+        elif isinstance(event, Finished):
+            everything = ()
+        yield event, everything
 
 
 def _loss(due_to: Sequence[Injected], death_ns: int, notice_ns: int, partitions: tuple[str, ...]) -> Loss:
@@ -109,21 +116,17 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
     it notices, and it is ready once nothing is lost any more."""
     down: set[str] = set()
     coming: dict[int, set[str]] = {}
-    everything: set[str] = set()
-    for event in journal:
+    for event, everything in _with_everything(journal):
         match event:
             case DriverStarted():  # that the one before ended its supervisor tells
                 down, coming = set(everything), {}
-            case Finished():
-                everything = set()
             case WorkerLost() if event.partitions is None or event.partitions:
                 lost = set(event.partitions or ())
                 down |= lost
                 coming = {epoch: partitions - lost for epoch, partitions in coming.items()}
                 yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
             case Recovering():
-                everything = set(event.line)
-                coming[event.epoch] = {*event.restored, *event.promoted} or everything
+                coming[event.epoch] = {*event.restored, *event.promoted} or set(everything)
             case EpochReady():
                 down -= coming.pop(event.epoch, set())
                 if not down:

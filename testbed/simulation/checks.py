@@ -52,6 +52,12 @@ class Checks:
         self.logged = LoggedChecks()
         self.untold = False
 
+    def follow(self, coordinator: Coordinator) -> None:
+        """Another driver has taken over, with this coordinator. What was put out and stored before still counts."""
+        self.batches.follow(coordinator)
+        self.copies.follow(coordinator)
+        self.untold = False
+
     def after_step(self) -> None:
         """One event has happened."""
         if self.untold:
@@ -62,10 +68,18 @@ class Checks:
         if self._has_copies:
             self.copies.check()
 
+    def begins(self, number: int, epoch: int) -> None:
+        """A partition goes back to the line, or is promoted: a life of it begins."""
+        self.batches.tentative.begins(number, epoch, self._storage.published(number))
+
     def after_event(self, partition: Partition) -> None:
         """Something has happened to a partition."""
-        if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
+        if not isinstance(partition, BatchedPartition) or partition.epoch < 0:
+            return
+        if self._has_copies:
             self.copies.check_state(partition)
+        if not partition.tentative and not partition.muted:
+            self.batches.tentative.on_exact(partition)
 
     def of_effect(self, worker: SimulatedWorker, partition: Partition, effect: PartitionEffect) -> None:
         """A partition wants this, and it has not been done yet."""

@@ -39,6 +39,10 @@ class CopyInvariants:
         self._compared_at = WeakKeyDictionary[BatchedPartition, tuple[int, int]]()
         self.compared = 0
 
+    def follow(self, coordinator: Coordinator) -> None:
+        """From now on this coordinator counts."""
+        self._coordinator = coordinator
+
     def check(self) -> None:
         """After every step: credit of links to copies, and what the coordinator takes for a copy is one."""
         named = {worker.name: worker for worker in self._workers}

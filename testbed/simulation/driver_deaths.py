@@ -7,12 +7,13 @@ its time is over.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
@@ -29,11 +30,21 @@ ZOMBIE_ROUNDS = 0.1  # share of steps at which a driver that was taken for dead 
 
 
 class DriverMoment(Enum):
-    """When a driver dies: at any step, while a record is being written, or while partitions are restored."""
+    """When a driver dies: at any step, or while
+
+    WRITING     a record is being written
+    RESTORING   partitions are restored
+    TENTATIVE   partitions are down, and others go on without their input
+    CORRECTING  nothing is down, and there is tentative output that no exact output has passed yet
+    PROMOTING   a copy takes the place of its primary: it has not heard of that, or its neighbours have yet to rejoin it
+    """
 
     ANY = "any"
     WRITING = "writing"
     RESTORING = "restoring"
+    TENTATIVE = "tentative"
+    CORRECTING = "correcting"
+    PROMOTING = "promoting"
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class SimulatedDriver:
 class DriverDeaths(Simulation):
     """One run in which drivers die.
 
-    deaths   how many have died, or were taken for dead
+    deaths   how many have died, or were taken for dead, by moment
     resumed  how many of their successors went on from a line with a checkpoint
     fenced   how many found that another had taken over
     """
@@ -80,7 +91,8 @@ class DriverDeaths(Simulation):
     def __init__(self, *given: Any, deaths: Sequence[DriverDeath], **options: Any) -> None:
         """`given` and `options` are those of `Simulation`."""
         self._to_come, self._passed = deque(deaths), 0
-        self.deaths = self.resumed = self.fenced = 0
+        self.deaths = Counter[DriverMoment]()
+        self.resumed = self.fenced = 0
         self.records = MemoryStore()
         self._driver: SimulatedDriver | None = None
         self._zombies: list[tuple[SimulatedDriver, list[SimulatedWorker]]] = []
@@ -142,11 +154,32 @@ class DriverDeaths(Simulation):
                 return self.driver.writing is not None
             case DriverMoment.RESTORING:
                 return self.coordinator.phase is Phase.RESTORING
+            case DriverMoment.TENTATIVE:
+                return bool(self.coordinator.down) and any(each.tentative for _, each in self._batched())
+            case DriverMoment.CORRECTING:
+                is_uncorrected = self.checks.batches.tentative.is_uncorrected
+                return not self.coordinator.down and any(
+                    is_uncorrected(each) for _, each in self._batched() if not each.muted
+                )
+            case DriverMoment.PROMOTING:
+                return any(self._is_promoted_now(worker, each) for worker, each in self._batched())
+
+    def _is_promoted_now(self, worker: SimulatedWorker, partition: BatchedPartition) -> bool:
+        if partition.promoted_in == partition.epoch:
+            return self.coordinator.phase is Phase.RESTORING
+        return partition.muted and self.coordinator.placement.worker_of(partition.number) == worker.name
+
+    def _batched(self) -> Iterator[tuple[SimulatedWorker, BatchedPartition]]:
+        """The partitions that work by batch, and who has them."""
+        for worker in self.workers:
+            for partition in worker.partitions.values():
+                if isinstance(partition, BatchedPartition):
+                    yield worker, partition
 
     # The death of a driver, and its successor.
 
     def _die(self, death: DriverDeath) -> None:
-        self.deaths += 1
+        self.deaths[death.moment] += 1
         before = self.driver
         if self._random.random() < HEARD:
             before.write()
@@ -170,7 +203,7 @@ class DriverDeaths(Simulation):
         self.coordinator = self._new_coordinator(record=decode_record(found) if found else None)
         self._driver = self._begun(chain)
         self.resumed += any(each.number for each in self.coordinator.history.line)
-        self.checks = self._new_checks(self.coordinator)
+        self.checks.follow(self.coordinator)
         for number in range(workers):
             if number and self._random.random() < LATE:
                 self._away += 1

@@ -47,6 +47,11 @@ class Invariants:
         self._placed: dict[int, tuple[SimulatedWorker, BatchedPartition]] = {}
         self._channels = [{channel.id for channel in (*p.inputs, *p.outputs)} for p in layout.partitions]
 
+    def follow(self, coordinator: Coordinator) -> None:
+        """From now on this coordinator counts."""
+        self._coordinator, self._feeding = coordinator, frozenset()
+        self.all_changed()
+
     def changed(self, number: int) -> None:
         """This step changes a partition, or what is under way to it or from it."""
         self._changed.add(number)

@@ -123,8 +123,7 @@ class Simulation:
         self.workers: list[SimulatedWorker] = []
         self._isolated: list[SimulatedWorker] = []
         rest = self.network, self.workers, self._storage, self._limits, self._batching, expected
-        self._new_checks = partial(Checks, layout, protocol, *rest)
-        self.checks = self._new_checks(self.coordinator)
+        self.checks = Checks(layout, protocol, *rest, self.coordinator)
         for _ in range(slots + standby):
             self._join()
 
@@ -222,6 +221,8 @@ class Simulation:
         if isinstance(message, Dismiss):
             worker.dismiss(number, message.epoch)
             return
+        if isinstance(message, Restore | Promote):
+            self.checks.begins(number, message.epoch)
         if not isinstance(message, Restore):
             self._at(worker, number, Partition.on_order, message)
             return

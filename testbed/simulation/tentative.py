@@ -9,6 +9,7 @@ from testbed.core.control import TurnedTentative
 from testbed.core.effects import PublishTentative
 from testbed.core.frames import FrameKind
 from testbed.core.layout import Layout
+from testbed.operators import Sink
 
 
 class TentativeBroken(AftershockError):
@@ -28,6 +29,9 @@ class TentativeChecks:
         self._seen: set[tuple[int, int]] = set()
         self._exact_to: dict[tuple[int, int], int] = {}
         self._checkpoints: dict[tuple[int, int], tuple[dict[int, int], dict[int, int]]] = {}
+        self._out: dict[tuple[int, int], int] = {}
+        self._sinks = {each.number for each in layout.partitions if isinstance(each.element, Sink)}
+        self._exact = set[tuple[int, int]]()
         self.turned = 0
         self.batches: set[tuple[int, int]] = set()
 
@@ -64,16 +68,35 @@ class TentativeChecks:
                 f"{name} had received or sent something else at checkpoint {checkpoint.number} before"
             )
 
+    def begins(self, number: int, epoch: int, out: int) -> None:
+        """A life of a partition begins, when its exact output is out up to this number."""
+        self._out[number, epoch] = out
+
     def check_output(self, partition: BatchedPartition, effect: PublishTentative) -> None:
-        """Tentative output comes from partitions that are tentative."""
+        """Tentative output comes from partitions that are tentative, and is of no batch that was out before this life.
+
+        A sink need not know what another one puts out that was taken for dead and goes on.
+        """
+        name, batch = partition.layout.name, effect.batch
         if not partition.tentative:
-            raise TentativeBroken(f"{partition.layout.name} is exact and puts out tentative records")
-        self.batches.add((partition.number, effect.batch))
+            raise TentativeBroken(f"{name} is exact and puts out tentative records")
+        if batch < self._out[partition.number, partition.epoch]:
+            raise TentativeBroken(f"{name} puts out tentative records of batch {batch}, which is out")
+        self.batches.add((partition.number, batch))
+
+    def on_exact(self, partition: BatchedPartition) -> None:
+        """Something has happened to a partition that is exact: note which batches sinks have finished."""
+        if partition.number in self._sinks and partition.intake.at_border:
+            self._exact.add((partition.number, partition.batch))
+
+    def is_uncorrected(self, partition: BatchedPartition) -> bool:
+        """Whether exact output has yet to pass some batch of which this partition has put out tentative records."""
+        own = {each for each in self.batches if each[0] == partition.number}
+        return partition.tentative or not own <= self._exact
 
     def check_corrected(self, partition: BatchedPartition) -> None:
         """At the end: the exact output has passed every batch with tentative output."""
-        last = max((batch for number, batch in self.batches if number == partition.number), default=None)
-        if partition.tentative or (last is not None and partition.batch < last):
+        if self.is_uncorrected(partition):
             raise TentativeBroken(f"tentative output of {partition.layout.name} was not corrected")
 
     def _upstream(self, number: int) -> set[int]:

@@ -57,6 +57,8 @@ class BatchedPartition(Partition):
     A copy of a partition is one, too, but muted: it takes in and processes what its primary does, and lets nothing out
     until it is promoted. It takes no checkpoints. It tells when it passes the border of one, since it can replace its
     primary only if it is not behind the recovery line. It gets nothing that is tentative, so it is always exact.
+
+    promoted_in   the epoch in which it last took the place of its primary; -1 if it never did
     """
 
     intake: TentativeIntake
@@ -74,7 +76,7 @@ class BatchedPartition(Partition):
         batching: Batching,
     ) -> None:
         self._batching = batching
-        self._reached, self._promoted_in, self.withheld = NO_BATCH, -1, WithheldOutput()
+        self._reached, self.promoted_in, self.withheld = NO_BATCH, -1, WithheldOutput()
         super().__init__(layout, partitions, schemas, protocol, limits)
 
     def take_effects(self) -> list[PartitionEffect]:
@@ -148,7 +150,7 @@ class BatchedPartition(Partition):
             elif isinstance(message, Go):
                 self._reached = message.reached
                 self.sending.go_on(message.epoch, dict(message.arrived))
-                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and self._promoted_in != self.epoch:
+                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and self.promoted_in != self.epoch:
                     self._publications.ask()
 
     def _promote(self, epoch: int) -> None:
@@ -156,7 +158,7 @@ class BatchedPartition(Partition):
 
         A sink asks at once what is out, and not when all go on, since numbers are published in order.
         """
-        self.epoch = self._promoted_in = epoch
+        self.epoch = self.promoted_in = epoch
         channels = [channel.id for channel in self.inputs]
         self.intake.rejoin(epoch, channels)
         self.sending.promote(epoch)
@@ -235,8 +237,8 @@ class BatchedPartition(Partition):
     def _end_tentative_batch(self, batch: int) -> None:
         """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use."""
         output = self.processing.end_tentative_batch(batch, self._batching.end_ns(batch))
-        if output is not None and not self._publications.has(batch):
-            self._effects.append(output)
+        if output is not None:
+            self._publications.put_out(output)
         self.sending.end_batch(batch)
 
     def _assemble(self, limits: PartitionLimits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from testbed.core.checkpoints import NO_BATCH
-from testbed.core.effects import PartitionEffect, Publish
+from testbed.core.effects import PartitionEffect, Publish, PublishTentative
 
 
 class Publications:
@@ -23,6 +23,7 @@ class Publications:
         self.out = NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
+        self._tentative: list[PublishTentative] = []
 
     @property
     def pending(self) -> bool:
@@ -33,6 +34,13 @@ class Publications:
         """Give this out after all that came before it."""
         self._effects.append(effect)
         self._unpublished.append(effect.number)
+
+    def put_out(self, effect: PublishTentative) -> None:
+        """Give tentative output out if the exact output of its batch is not. While that is not known yet, it waits."""
+        if self._asks:
+            self._tentative.append(effect)
+        elif not self.has(effect.batch):
+            self._effects.append(effect)
 
     def ask(self) -> None:
         """Ask what is out."""
@@ -54,11 +62,18 @@ class Publications:
             self._unpublished.popleft()
         while self._kept_back and (not self._unpublished or self._kept_back[0][0] < self._unpublished[0]):
             self._effects.append(self._kept_back.popleft()[1])
+        waiting, self._tentative = self._tentative, []
+        for each in waiting:
+            self.put_out(each)
 
     def is_ahead_of(self, batch: int) -> bool:
         """Whether more is out than up to this batch, or it is not known yet."""
-        return 0 in self._unpublished or self.has(batch + 1)
+        return self._asks or self.has(batch + 1)
 
     def has(self, batch: int) -> bool:
         """Whether this batch is out."""
         return batch + 1 <= self.out
+
+    @property
+    def _asks(self) -> bool:
+        return 0 in self._unpublished

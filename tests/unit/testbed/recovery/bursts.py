@@ -11,9 +11,10 @@ from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
 from testbed.recovery.query_partitions import available
 from testbed.simulation import CrashMoment, Fault, Simulation
-from tests.unit.testbed.hashtag_queries import exact, inputs, laid_out
+from tests.unit.testbed.hashtag_queries import FIFTEEN, exact, inputs, laid_out
 
 SECOND = 10**9
+TEN, FOUR = 10, 4  # workers, and partitions that each may have: the 31 partitions of `FIFTEEN` on 40 places
 
 
 class Overloaded(Exception):
@@ -77,6 +78,16 @@ def burst(seed, most, within):
     spread = random.choice((1, 20))
     others = random.randrange(1, most)
     return [first, *(Fault(CrashMoment.ANY, random.randrange(spread), late=True) for _ in range(others))]
+
+
+def fifteen_in_bursts(seed, planner=None, kind=BurstSimulation, faults=None, **options):
+    """A run of fifteen queries on ten workers, with the burst of its seed unless other faults are given."""
+    return kind(FIFTEEN, seed, TEN, FOUR, planner, faults or burst_of_fifteen(seed), **options)
+
+
+def burst_of_fifteen(seed):
+    """Up to nine of the ten workers are lost."""
+    return burst(seed, TEN - 1, 1200)
 
 
 def topology_of(layout, priorities=None):

@@ -28,7 +28,7 @@ def test_a_second_driver_goes_on_exactly_where_everybody_goes_back(protocol, see
     for seed in seeds:
         run = recovering_all("tiny", protocol, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3)
         assert run.run().published == oracle("tiny"), f"seed {seed}"
-        died, resumed, fenced = died + run.deaths, resumed + run.resumed, fenced + run.fenced
+        died, resumed, fenced = died + run.deaths.total(), resumed + run.resumed, fenced + run.fenced
     assert died > len(seeds)
     assert resumed > len(seeds) / 4
     assert fenced
@@ -48,7 +48,7 @@ def test_a_second_driver_goes_on_exactly_where_parts_go_back(strategy, seeds):
     for seed in seeds:
         run = recovering_parts("tiny", strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3)
         assert run.run().published == oracle("tiny"), f"seed {seed}"
-        died, resumed = died + run.deaths, resumed + run.resumed
+        died, resumed = died + run.deaths.total(), resumed + run.resumed
     assert died >= len(seeds)
     assert bool(resumed) is (strategy in FROM_CHECKPOINTS)
 
@@ -77,7 +77,7 @@ def test_a_driver_may_die_at_every_single_step(protocol):
     for after in range(steps):
         run = recovering_all("tiny", protocol, 1, faults=[], deaths=[DriverDeath(DriverMoment.ANY, after)])
         assert run.run().published == oracle("tiny"), f"step {after}"
-        assert run.deaths == 1
+        assert run.deaths.total() == 1
 
 
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)

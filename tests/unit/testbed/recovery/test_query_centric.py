@@ -17,16 +17,18 @@ from testbed.recovery.query_partitions import problem_of, queries_of
 from tests.unit.testbed.campaigns import parts, quick
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
+    FOUR,
+    TEN,
     BurstSimulation,
     Late,
     Overloaded,
     arrivals_after,
     burst,
+    fifteen_in_bursts,
     planned,
     topology_of,
 )
 
-TEN, FOUR = 10, 4  # workers, and partitions that each may have: 31 partitions on 40 places
 FAVOURED = {"q14": 10, "q8": 5}  # whole numbers, as experiments have them
 SHARE = 125
 
@@ -127,7 +129,7 @@ def test_at_no_arrival_are_more_queries_back_by_blocking_than_query_by_query(see
 def simulated(spec, seed, planner="best-density"):
     if spec is TWO:
         return BurstSimulation(spec, seed, 5, 1, planner, burst(seed, 5, 80))
-    return BurstSimulation(spec, seed, TEN, FOUR, planner, burst(seed, 9, 1200))
+    return fifteen_in_bursts(seed, planner)
 
 
 @pytest.mark.parametrize(

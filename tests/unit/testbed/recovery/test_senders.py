@@ -10,10 +10,8 @@ from testbed.core.underway import RecoveriesUnderway
 from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken
 from tests.unit.testbed.campaigns import first_and_rest, quick
-from tests.unit.testbed.hashtag_queries import FIFTEEN
-from tests.unit.testbed.recovery.bursts import BurstSimulation, Late, burst
+from tests.unit.testbed.recovery.bursts import FOUR, TEN, BurstSimulation, Late, burst_of_fifteen, fifteen_in_bursts
 
-TEN, FOUR = 10, 4  # workers, and partitions that each may have
 # So that a sender soon waits for a receiver that takes nothing.
 TIGHT = PartitionLimits(frames_in_flight=2)
 SMALL = PartitionLimits(frames_in_flight=2, records_per_message=1, retained_bytes=2000)
@@ -48,10 +46,10 @@ class SlowRestores(BurstSimulation):
 
 
 def simulated(recovery, seed, kind=BurstSimulation, limits=TIGHT):
-    faults = burst(seed, 9, 1200)
+    faults = burst_of_fifteen(seed)
     if kind is SlowRestores:
         faults = [replace(each, late=False) for each in faults[:1]]
-    return kind(FIFTEEN, seed, TEN, FOUR, None, faults, recovery=recovery, limits=limits)
+    return fifteen_in_bursts(seed, kind=kind, faults=faults, recovery=recovery, limits=limits)
 
 
 STRATEGIES = {
