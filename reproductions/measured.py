@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.spec import Experiment, LoadMode
+from results.checks.check import is_to_be_busy
+from results.checks.subjects.ledger import SATURATED
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import ReadOnce, Run
@@ -16,7 +18,6 @@ from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
 from results.verdict import Verdict
 
-SATURATED = "load.saturated"  # the check of a run that tells
 USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen
 
 
@@ -61,10 +62,10 @@ def _bracket_is_closed(experiment: Experiment, row: index.IndexRow) -> bool:
 
 def _was_saturated(experiment: Experiment, run: Run) -> bool:
     """Whether the query was always busy; true where the load is not to saturate it."""
-    if experiment.load.mode is not LoadMode.SATURATING or not run.has("verdicts"):
+    if not is_to_be_busy(experiment):
         return True
-    verdicts = run.table("verdicts")
-    return not (verdicts.loc[verdicts["check"] == SATURATED, "verdict"] == Verdict.FAIL).any()
+    verdicts = run.table("verdicts") if run.has("verdicts") else pd.DataFrame(columns=["check", "verdict"])
+    return bool((verdicts.loc[verdicts["check"] == SATURATED, "verdict"] == Verdict.PASS).any())
 
 
 def _faults_were_felt(run: Run) -> bool:

@@ -28,12 +28,19 @@ def run_missing(id: str, size: int | None, out: Path | None) -> None:
         folder_of(id, out)
         minutes = measured.expected_s(lacking) / 60
         _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
-        run_each(id, lacking, (BadInput,))
+        for unusable in measured.missing(run_each(id, lacking, (BadInput,))):
+            _say(f"{id}: the run of {unusable.name} does not count: what the experiment asks for did not happen in it")
         tried |= {(each.name, each.seed) for each in lacking}
 
 
-def run_each(told: str, experiments: Sequence[Experiment], passed_over: tuple[type[Exception], ...]) -> None:
-    """Run experiments one after the other, with lines that begin with `told`; those that raise such errors are told."""
+def run_each(
+    told: str, experiments: Sequence[Experiment], passed_over: tuple[type[Exception], ...]
+) -> list[Experiment]:
+    """Run experiments one after the other, with lines that begin with `told`; those that raise such errors are told.
+
+    Returns those whose run is done.
+    """
+    done = []
     for number, experiment in enumerate(experiments, 1):
         _say(f"{told}: run {number} of {len(experiments)}, {experiment.name}")
         try:
@@ -41,8 +48,11 @@ def run_each(told: str, experiments: Sequence[Experiment], passed_over: tuple[ty
         except passed_over as error:
             _say(f"{told}: no run of {experiment.name}: {error}")
         else:
-            if status.state != RunState.DONE:
+            if status.state == RunState.DONE:
+                done.append(experiment)
+            else:
                 _say(f"{told}: run {status.run_id} failed: {status.error}")
+    return done
 
 
 def run_examples() -> None:

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     """Declare `aftershock reproduce`."""
     declared = command(commands, "reproduce", "rebuild tables or figures of a paper, or list them", reproduce)
     declared.add_argument(
-        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or all; without one they are listed"
+        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or only all; without one they are listed"
     )
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="size of the computation; the list says what it counts")
@@ -52,19 +52,22 @@ def _reproduce_some(arguments: argparse.Namespace) -> int:
     """Rebuild those that are named, one after the other, with the runs that they lack."""
     from reproductions.reproduce import find, reproduce
 
-    for id in arguments.ids:  # all of them before the first is run, which may take an hour
+    ids = list(dict.fromkeys(arguments.ids))
+    for id in ids:  # all of them before the first is run, which may take an hour
         find(id)
+    if arguments.size is not None and len(ids) > 1:
+        raise BadInput("--size", arguments.size, "none with several ids: each has a size of its own")
 
     def rebuilt(id: str) -> Reproduced:
         if not arguments.no_run:
             _measure(id, arguments)
         return reproduce(id, arguments.out, arguments.size)
 
-    if len(arguments.ids) == 1:
-        found = rebuilt(arguments.ids[0])
+    if len(ids) == 1:
+        found = rebuilt(ids[0])
         show(arguments, found.document(), _text(found))
         return verdict_code([found.verdict])
-    return _each(arguments, map(rebuilt, arguments.ids))
+    return _each(arguments, map(rebuilt, ids))
 
 
 def _measure(id: str, arguments: argparse.Namespace) -> None:

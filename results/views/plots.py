@@ -165,10 +165,10 @@ def timeline(run: Run) -> Figure | None:
 def _draw_committed(axes: Axes, seconds: pd.Series, rate: pd.Series) -> None:
     """The rate at which records were committed, with a mark where nothing tells how it goes on."""
     look: dict[str, Any] = {"color": MEASURED, "clip_on": False}  # half of a line at 0 is below the axis
-    axes.step(seconds, rate, where="post", label="committed (0: down, or work that was lost)", **look)
+    axes.step(seconds, rate, where="post", label="committed", **look)
     known = rate.last_valid_index()
     if known is not None and known != rate.index[-1]:
-        axes.plot([seconds[known]], [rate[known]], "o", ms=5, label="last commit, then unknown", **look)
+        axes.plot([seconds[known]], [rate[known]], "o", ms=5, label="unknown from here", **look)
 
 
 def _draw_tentative(axes: Axes, run: Run, windows: pd.DataFrame, window_s: float) -> None:

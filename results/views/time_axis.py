@@ -60,9 +60,9 @@ def _merged(moments: np.ndarray) -> list[Span]:
 def commit_rate(run: Run, throughput: pd.DataFrame) -> np.ndarray:
     """Committed records per second, for each second of the table `throughput`, when the work for them was done.
 
-    What a commit adds is spread evenly over the time since the commit before, without the time that `_away` tells:
-    there the rate is 0. After the last commit it is NaN, because nothing tells how fast the query worked then. If an
-    outage came later, the rate is 0 up to its end: what was done before it was lost.
+    What a commit adds is spread evenly over the time since the commit before, without downtime and lost work: there
+    the rate is 0. After the last commit it is NaN, because nothing tells how fast the query worked then. If an outage
+    came later that undid all work, the rate is 0 up to its end.
     """
     facts, commits = the_run(run), table_or_empty(run, "checkpoints").sort_values("completed_ns")
     from_s = throughput["second"].to_numpy(dtype=float)
@@ -70,7 +70,7 @@ def commit_rate(run: Run, throughput: pd.DataFrame) -> np.ndarray:
         return np.full(len(from_s), np.nan)
     begun_s, committed_s = _seconds(facts, commits, "started_ns", "completed_ns")
     moments_s = np.r_[begun_s[0], committed_s]
-    away = _away(run, facts, moments_s)
+    away = _down_or_undone(run, facts, moments_s)
     committed = np.r_[0.0, commits["records"].to_numpy(dtype=float).cumsum()]
 
     def committed_by(at_s: np.ndarray) -> np.ndarray:
@@ -81,19 +81,19 @@ def commit_rate(run: Run, throughput: pd.DataFrame) -> np.ndarray:
     return np.where(from_s + 1.0 <= np.max(away[1], initial=moments_s[-1]), rate, np.nan)
 
 
-def _away(run: Run, facts: pd.Series, moments_s: np.ndarray) -> np.ndarray:
+def _down_or_undone(run: Run, facts: pd.Series, moments_s: np.ndarray) -> np.ndarray:
     """Spans in which nothing was done that lasted [s], one row of beginnings and one of ends; they may overlap.
 
-    The query was down, or a fault undid its work. Lost time that belongs to a batch is not among them: the batch
-    outlived the fault. The ledger of the testbed has shares of time, not moments, so there an outage counts from the
-    commit before it, of `moments_s`. It counts from the fault if survivors go on, whose work lasts, or if something is
-    committed during the outage, because that was done before.
+    Lost time that belongs to a batch is not among them: the batch outlived the fault. The ledger of the testbed has
+    shares of time, not moments, so there an outage counts from the commit before it, of `moments_s`, or from the fault
+    if something is committed during the outage, because that was done before. There are none if survivors work on.
     """
+    if facts["recovery"] in PARTIAL:
+        return np.empty((2, 0))
     if facts["engine"] == EngineName.DATAFLOW:
         spans = _seconds(facts, table_or_empty(run, "recoveries"), "death_ns", "ready_ns")
-        if facts["recovery"] not in PARTIAL:
-            by_death, by_ready = np.searchsorted(moments_s, spans, "right")
-            spans[0] = np.where(by_death == by_ready, np.r_[EARLIEST_S, moments_s][by_death], spans[0])
+        by_death, by_ready = np.searchsorted(moments_s, spans, "right")
+        spans[0] = np.where(by_death == by_ready, np.r_[EARLIEST_S, moments_s][by_death], spans[0])
     else:
         ledger = table_or_empty(run, "ledger")
         is_lost = (ledger["class"] == LedgerClass.LOST) & ledger["batch"].isna()
@@ -108,7 +108,7 @@ def _seconds(facts: pd.Series, table: pd.DataFrame, *columns: str) -> np.ndarray
 
 
 def _worked_s(at_s: np.ndarray, away: np.ndarray) -> np.ndarray:
-    """How much time outside these spans passed up to each moment [s], from a common zero."""
+    """How much time outside the spans `away` passed up to each moment [s], from a common zero."""
     begins, ends = np.sort(away)
     edges = np.r_[EARLIEST_S, np.sort(away, axis=None), LATEST_S]
     is_at_work = np.searchsorted(begins, edges[:-1], "right") == np.searchsorted(ends, edges[:-1], "right")

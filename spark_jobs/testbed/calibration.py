@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
@@ -30,7 +31,14 @@ LOAD_FACTOR = 1.25  # a saturating source is this much faster than the dataflow
 FEWEST_STEPS = 2
 
 RunJob = Callable[[Job, Journal], None]
-Step = tuple[int, int, float]
+
+
+class Step(NamedTuple):
+    """Events read and time spent on checkpoints [s, of all slots] by a moment [ns]."""
+
+    at_ns: int
+    read: int
+    checkpoint_s: float
 
 
 def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
@@ -50,10 +58,10 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
         told = list(events(own, TESTBED))
-        steps = _at_its_pace(list(_steps(told)))
+        steps = list(_steps(told))
         found = _figures(part, events_in, told, steps)
         journal.record(PartMeasured(topic, events_in, found.service_rate, found.overhead_s, found.load_rate))
-        if topic != WARM and (_watched_s(steps) >= LEAST_S or count == MOST_EVENTS):
+        if topic != WARM and (_watched_s(_at_its_pace(steps)) >= LEAST_S or count == MOST_EVENTS):
             break
         rate = found.service_rate
         count = min(MOST_EVENTS, max(WARM_EVENTS, round(rate * FULL_S)) if _is_seen(steps) else MORE * count)
@@ -91,15 +99,18 @@ def _fill(broker: Broker, job: Job, count: int) -> None:
 
 
 def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:
-    """Of these steps, or if too few were seen, of the whole part. The overhead is a slot's."""
+    """The rate once the job is at its pace, and what checkpoints took of a slot's time in all these steps.
+
+    If too few of them were seen, the rate of the whole part.
+    """
     if not _is_seen(steps):
         ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))
         end_ns = next(event.at_ns for event in journal if isinstance(event, Finished))
         rate, share = count / (end_ns - ready_ns) * 1e9, 0.0
     else:
-        (first_ns, first, spent_s), (last_ns, last, then_s) = steps[0], steps[-1]
-        seconds = (last_ns - first_ns) / 1e9
-        rate, share = (last - first) / seconds, (then_s - spent_s) / job.slots / seconds
+        at_pace = _at_its_pace(steps)
+        rate = (at_pace[-1].read - at_pace[0].read) / _watched_s(at_pace)
+        share = (steps[-1].checkpoint_s - steps[0].checkpoint_s) / job.slots / _watched_s(steps)
     return Calibration(rate, share * job.checkpoint_interval_s, LOAD_FACTOR * rate)
 
 
@@ -115,13 +126,13 @@ def _is_seen(steps: Sequence[Step]) -> bool:
 
 def _watched_s(steps: Sequence[Step]) -> float:
     """From the first to the last of these reports [s]."""
-    return (steps[-1][0] - steps[0][0]) / 1e9 if steps else 0.0
+    return (steps[-1].at_ns - steps[0].at_ns) / 1e9 if steps else 0.0
 
 
 def _steps(journal: Iterable[Event]) -> Iterator[Step]:
-    """Moment, events read and time spent on checkpoints, of every report while there were events to read."""
+    """Every report while there were events to read."""
     reports = [event for event in journal if isinstance(event, Report) and event.positions]
     for report, following in pairwise(reports):
         read = events_read(report.positions)
         if 0 < read < events_read(following.positions):
-            yield report.at_ns, read, report.checkpoint_s
+            yield Step(report.at_ns, read, report.checkpoint_s)

@@ -11,6 +11,7 @@ from results.checks.rules import NotEnough, between, in_set
 from results.predictions.replays import MOST_IDLE
 from results.tables.schema import LedgerClass
 
+SATURATED = "load.saturated"
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
 
 
@@ -71,7 +72,7 @@ CHECKS: tuple[Check, ...] = (
         asks="the stretches of the ledger have no gaps and no overlaps",
     ),
     Check(
-        name="load.saturated",
+        name=SATURATED,
         table="ledger",
         subject=idle_share,
         rules=lambda evidence: [between("idle", 0, MOST_IDLE)],

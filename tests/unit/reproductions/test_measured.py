@@ -7,6 +7,7 @@ from experiments import spec
 from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
 from reproductions.recovery.experiments import throughputs
+from results.checks.subjects.ledger import SATURATED
 from results.runs.machine import experiment_digest
 from results.runs.store import ReadOnce
 from results.tables.schema import SCHEMA_VERSION
@@ -63,12 +64,15 @@ def test_a_run_in_which_the_fault_was_not_felt_is_none(outcomes, faults, counts)
     assert measured.missing([FIRST]) == ([] if counts else [FIRST])
 
 
-@pytest.mark.parametrize(("verdict", "counts"), [("pass", True), ("unknown", True), ("fail", False)])
-def test_a_run_whose_load_was_to_saturate_it_and_did_not_is_none(verdict, counts):
+@pytest.mark.parametrize(
+    ("verdicts", "counts"), [(["pass"], True), (["unknown"], False), (["fail"], False), ([], False)]
+)
+def test_a_run_whose_load_was_to_saturate_it_counts_if_it_was_busy(verdicts, counts):
     (full,) = (each for each in throughputs(1) if each.engine.checkpoint_interval_s == 1.0)
-    about = {"table": "ledger"}
-    others = {"check": "faults.on_time", "verdict": "fail"}
-    put_run(full, {"verdicts": [about | others, about | {"check": "load.saturated", "verdict": verdict}]})
+    other = {"check": "faults.on_time", "table": "faults", "verdict": "pass"}
+    put_run(
+        full, {"verdicts": [other, *({"check": SATURATED, "table": "ledger", "verdict": each} for each in verdicts)]}
+    )
     assert measured.missing([full]) == ([] if counts else [full])
 
 

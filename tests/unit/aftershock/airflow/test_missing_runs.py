@@ -9,6 +9,7 @@ from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
 from reproductions.measured import expected_s
 from results import publication
+from results.checks.subjects.ledger import SATURATED
 from results.publication import examples_to_run, publish_results
 from tests.unit.reproductions.runs import put_run
 
@@ -68,3 +69,19 @@ def test_a_run_that_fails_is_told_and_tried_again_by_the_next_call(asked, capsys
     missing_runs.run_examples()
     assert "failed: it broke" in capsys.readouterr().err
     assert examples_to_run() == KNOWN
+
+
+def test_a_run_that_cannot_be_used_for_a_figure_is_told_and_not_tried_again_in_the_same_call(monkeypatch, capsys):
+    """The load was to saturate the query, which was idle for a part of the time."""
+    names = []
+    idle = {"check": SATURATED, "table": "ledger", "verdict": "fail"}
+
+    def run(experiment):
+        names.append(experiment.name)
+        return put_run(experiment, {"verdicts": [idle]})
+
+    monkeypatch.setattr(missing_runs.orchestrate, "run", run)
+    missing_runs.run_missing("incremental/fig-19", None, None)
+    assert len(names) == len(set(names)) == 4
+    told = capsys.readouterr().err
+    assert all(f"incremental/fig-19: the run of {name} does not count" in told for name in names)

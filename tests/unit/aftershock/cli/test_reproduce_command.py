@@ -96,16 +96,16 @@ def test_several_are_rebuilt_one_after_the_other(as_json, call, tmp_path):
     ids = ["utilization/fig-14", "utilization/fig-04"]
     found = as_json(f"reproduce {' '.join(ids)} --out {tmp_path}")["reproductions"]
     assert [(each["id"], each["verdict"]) for each in found] == [(id, "pass") for id in ids]
-    text = call(f"reproduce {' '.join(ids)} --out {tmp_path}")[1]
+    text = call(f"reproduce {' '.join([*ids, *ids])} --out {tmp_path}")[1]
     assert text.index(ids[0]) < text.index(ids[1])
     assert text.endswith("2 in all: 2 pass, 0 fail, 0 unknown\n")
 
 
-@pytest.mark.parametrize("unknown", ["utilization/fig-99", "all"])
-def test_none_is_rebuilt_if_one_of_several_is_unknown(call, tmp_path, unknown):
-    code, _, err = call(f"reproduce utilization/fig-13 {unknown} --out {tmp_path}")
+@pytest.mark.parametrize("words", ["utilization/fig-99", "all", "ppa/fig-14c --size 2"])
+def test_none_is_rebuilt_if_one_of_several_is_unknown_or_a_size_is_given(call, tmp_path, words):
+    code, _, err = call(f"reproduce utilization/fig-14 {words} --out {tmp_path}")
     assert (code, list(tmp_path.iterdir())) == (2, [])
-    assert unknown in err
+    assert words.split()[-1] in err
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from results.views.palette import FAULT, MEASURED, MODEL, PHASE_COLOURS, PHASE_N
 from results.views.plots import MANY_FAULTS, latency, recoveries, timeline, useful_time
 from tests.unit.results import synthetic
 
-COMMITTED, LAST_COMMIT = "committed (0: down, or work that was lost)", "last commit, then unknown"
+COMMITTED, UNKNOWN = "committed", "unknown from here"
 
 
 def legend_of(figure) -> list[str]:
@@ -35,7 +35,7 @@ def _colour(handle):
 def test_the_legends_name_all_that_is_drawn_on_the_time_axis(tmp_path):
     run = synthetic.make_run(tmp_path)
     events = ["fault", "checkpoint", *PHASE_NAMES.values()]
-    assert legend_of(timeline(run)) == [COMMITTED, LAST_COMMIT, "due", *events]
+    assert legend_of(timeline(run)) == [COMMITTED, UNKNOWN, "due", *events]
     assert legend_of(latency(run)) == ["median", "p99", "p99.9", *events]
     assert legend_of(useful_time(run)) == ["measured", "replayed", "fault"]
 
@@ -63,7 +63,7 @@ def test_throughput_falls_to_zero_in_every_outage_and_ends_at_a_mark(tmp_path):
         death_s, ready_s = ((at_ns - synthetic.START_NS) / 1e9 for at_ns in (death_ns, ready_ns))
         assert set(rate[(seconds >= death_s) & (seconds + 1 <= ready_s)]) == {0.0}
     last = np.flatnonzero(~np.isnan(rate))[-1]
-    assert np.ravel(lines[LAST_COMMIT]).tolist() == [seconds[last], rate[last]]
+    assert np.ravel(lines[UNKNOWN]).tolist() == [seconds[last], rate[last]]
 
 
 def test_a_line_that_reaches_the_end_of_the_window_has_no_mark(tmp_path):
@@ -71,7 +71,7 @@ def test_a_line_that_reaches_the_end_of_the_window_has_no_mark(tmp_path):
         return table.assign(completed_ns=table["completed_ns"].where(table.index < table.index[-1], synthetic.ns(250)))
 
     run = synthetic.make_run(tmp_path, changes={"checkpoints": to_the_end})
-    assert LAST_COMMIT not in legend_of(timeline(run))
+    assert UNKNOWN not in legend_of(timeline(run))
 
 
 def bars_of(axes) -> dict[str, list[float]]:

@@ -122,14 +122,13 @@ def test_a_dataflow_that_goes_back_keeps_nothing_that_was_done_since_its_last_co
     assert found == [10] * 8 + [0] * 8 + [10] * 8
 
 
-def test_a_dataflow_whose_survivors_go_on_keeps_what_was_done_before_the_fault(tmp_path):
-    found = rates(tmp_path, (0, 8, 80), (8, 24, 120), ledger=DOWN, outages=((12, 16),), **PASSIVE)
-    assert found == [10] * 12 + [0] * 4 + [10] * 8
+def test_where_survivors_work_on_the_line_is_never_above_the_rate_at_which_they_work(tmp_path):
+    steady = [(second, second + 4, 40) for second in range(0, 24, 4)]
+    assert rates(tmp_path, *steady, ledger=DOWN, outages=((8.5, 18),), **PASSIVE) == [10] * 24
 
 
-@pytest.mark.parametrize("facts", [GLOBAL, PASSIVE])
-def test_what_is_committed_during_an_outage_was_done_before_the_fault(tmp_path, facts):
-    found = rates(tmp_path, (0, 8, 80), (8, 13, 40), (13, 24, 80), outages=((12, 16),), **facts)
+def test_what_is_committed_during_an_outage_was_done_before_the_fault(tmp_path):
+    found = rates(tmp_path, (0, 8, 80), (8, 13, 40), (13, 24, 80), outages=((12, 16),), **GLOBAL)
     assert found == [10] * 12 + [0] * 4 + [10] * 8
 
 
@@ -146,6 +145,7 @@ def test_after_the_last_commit_the_line_ends(tmp_path):
 def test_up_to_the_end_of_an_outage_after_the_last_commit_it_is_0(tmp_path):
     assert rates(tmp_path, (0, 8, 80), ledger=DOWN) == [10] * 8 + [0] * 8 + [None] * 8
     assert rates(tmp_path / "never-back", (0, 8, 80), outages=((12, None),), **GLOBAL) == [10] * 8 + [0] * 16
+    assert rates(tmp_path / "survivors", (0, 8, 80), outages=((12, 16),), **PASSIVE) == [10] * 8 + [None] * 16
 
 
 def test_without_a_commit_there_is_no_line(tmp_path):
