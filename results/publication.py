@@ -32,6 +32,7 @@ from results.views import gallery
 from results.views.gallery import StoredReproduction
 
 MOST_BYTES = 2**24  # of one file
+MOST_LISTED_BYTES = 2**19  # of a table as text: longer ones nobody reads, and Parquet has them in a tenth of the size
 OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
 OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
 MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too
@@ -166,9 +167,13 @@ def _reproduction(id: str) -> _Result:
 
 
 def _drawn_and_listed(found: StoredReproduction) -> dict[str, bytes]:
-    """The table for programs and for people, and the plot; a PNG would show the same as the SVG."""
+    """The table for programs, and unless it is long for people, and the plot; a PNG would show the same as the SVG."""
     paths = (path for kind in ("parquet", "csv", "svg") if (path := found.file(kind)) is not None)
-    return {path.name: _bytes(path) for path in paths}
+    return {path.name: _bytes(path) for path in paths if not _is_too_long(path)}
+
+
+def _is_too_long(path: Path) -> bool:
+    return path.suffix == ".csv" and path.stat().st_size > MOST_LISTED_BYTES
 
 
 def _bytes(path: Path) -> bytes:

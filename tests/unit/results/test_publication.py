@@ -106,6 +106,16 @@ def test_a_run_and_a_figure_are_published_without_raw_logs_and_what_is_of_this_i
         assert about["versions"]
 
 
+def test_a_long_table_is_published_without_its_text(monkeypatch):
+    monkeypatch.setattr(publication, "MOST_LISTED_BYTES", 100)
+    write_figure(interval_s=list(range(100)))
+    publish_results([FIGURE])
+    assert {name.rpartition(".")[2] for name in contents()} == {"json", "parquet", "svg"}
+    write_figure()
+    publish_results([FIGURE])
+    assert {name.rpartition(".")[2] for name in contents()} == {"json", "parquet", "svg", "csv"}
+
+
 def test_the_same_results_published_again_change_no_file():
     write_run()
     write_figure()

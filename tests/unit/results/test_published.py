@@ -74,9 +74,9 @@ def test_a_figure_can_be_read(id):
     assert figure is not None
     assert figure.lack is None, REMAKE
     assert figure.verdicts
-    assert figure.kinds == ["svg", "csv", "parquet"]
+    assert figure.kinds in (["svg", "csv", "parquet"], ["svg", "parquet"])
     assert len(read_table(figure.file("parquet"))) > 0
-    texts = [figure.file("csv").read_text(), figure.verdicts_path.read_text()]
+    texts = [path.read_text() for path in figure.verdicts_path.parent.iterdir() if path.suffix in (".csv", ".json")]
     assert {publication.trace_of_machine(text) for text in texts} == {None}
 
 
