@@ -1,13 +1,13 @@
 """Throughput of queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
 
 `.venv/bin/python -m benchmarks.dataflow_throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
-[--records 1024] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number of workers, and runs
-one driver program after another on it, the protocols by turns. Events are made inside the sources and results are
-forgotten, so that the figure is the runtime's own; the generator's cost is in it. Prints the channels between
-partitions, events per second of wall clock and of CPU time of the slots over the window, the latter also as time for
-one event, each as a share of that of the first protocol, and the bytes of protocols per byte of data, as if each
-message travelled by itself: of each run, and the medians of several. Wall clock means little where there is other
-work: the load is printed, too.
+[--records 1024] [--intervals S ...] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number
+of workers, and runs one driver program after another on it, the protocols and checkpoint intervals by turns. Events are
+made inside the sources and results are forgotten, so that the figure is the runtime's own; the generator's cost is in
+it. Prints the channels between partitions, events per second of wall clock and of CPU time of the slots over the
+window, the latter also as time for one event, each as a share of that of the first setting, and the bytes of protocols
+per byte of data, as if each message travelled by itself: of each run, and the medians of several. Wall clock means
+little where there is other work: the load is printed, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -50,7 +51,10 @@ WORKLOADS |= {  # those of figure 5 of `cec`
     "two-windows": HashtagsSpec(topology=HashtagTopology.TWO_WINDOWS),  # that of figures 17 to 20 of `incremental`
 }
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
-HEAD = "workers query       protocol             channels   events/s  share  events/CPU s  share us/event protocol load"
+HEAD = (
+    "workers query       protocol             interval channels   events/s  share  events/CPU s  share us/event"
+    " protocol load"
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def times(journal: Path, event: str) -> list[int]:
 
 
 def main() -> None:
-    """Measure every protocol by turns, and print a line for each query, protocol and number of workers."""
+    """Measure by turns, and print a line for each query, protocol, checkpoint interval and number of workers."""
     given = _arguments()
     print(HEAD, flush=True)
     for workers in given.workers:
@@ -152,22 +156,23 @@ def main() -> None:
 
 
 def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argparse.Namespace) -> None:
-    """A query with each protocol, by turns."""
-    found: dict[str, list[Figures]] = {protocol: [] for protocol in given.protocols}
-    jobs: dict[str, Job] = {}
+    """A query with each protocol and checkpoint interval, by turns."""
+    found: dict[tuple[str, float], list[Figures]] = {each: [] for each in product(given.protocols, given.intervals)}
+    first = next(iter(found))
+    jobs: dict[tuple[str, float], Job] = {}
     for repeat in range(given.repeats):
-        for protocol, figures in found.items():
-            name = f"{query}-{protocol}-{repeat}"
-            jobs[protocol] = job_of(
-                name, query, protocol, workers, cluster.root, given.records, chaining=given.chaining
-            )
-            figures.append(measured(cluster, jobs[protocol], given.window))
-            print(_line(query, jobs[protocol], figures[-1], found[given.protocols[0]][repeat]), flush=True)
+        for setting, figures in found.items():
+            protocol, interval_s = setting
+            name = f"{query}-{protocol}-{interval_s:g}-{repeat}"
+            job = job_of(name, query, protocol, workers, cluster.root, given.records, chaining=given.chaining)
+            jobs[setting] = replace(job, checkpoint_interval_s=interval_s)
+            figures.append(measured(cluster, jobs[setting], given.window))
+            print(_line(query, jobs[setting], figures[-1], found[first][repeat]), flush=True)
     if given.repeats > 1:
         print(f"medians of {given.repeats}:")
-        medians = {protocol: Figures(*map(median, zip(*figures, strict=True))) for protocol, figures in found.items()}
-        for protocol, figures in medians.items():
-            print(_line(query, jobs[protocol], figures, medians[given.protocols[0]]), flush=True)
+        medians = {setting: Figures(*map(median, zip(*figures, strict=True))) for setting, figures in found.items()}
+        for setting, figures in medians.items():
+            print(_line(query, jobs[setting], figures, medians[first]), flush=True)
 
 
 def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
@@ -186,6 +191,7 @@ def comparison(description: str, queries: list[str], repeats: int) -> argparse.A
 def _arguments() -> argparse.Namespace:
     parser = comparison(__doc__, ["q1", "q12"], repeats=1)
     parser.add_argument("--workers", nargs="+", type=int, default=[2])
+    parser.add_argument("--intervals", nargs="+", type=float, default=[5.0], help="seconds between checkpoints")
     parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
     return parser.parse_args()
 
@@ -193,9 +199,9 @@ def _arguments() -> argparse.Namespace:
 def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
     channels = len(job.layout().channels)
     return (
-        f"{job.slots:7} {query:11} {job.protocol:21} {channels:7} {found.wall:10,.0f} {found.wall / base.wall:6.0%}"
-        f" {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:8.3f} {found.overhead:+8.3%}"
-        f" {os.getloadavg()[0]:4.0f}"
+        f"{job.slots:7} {query:11} {job.protocol:21} {job.checkpoint_interval_s:7g} {channels:8} {found.wall:10,.0f}"
+        f" {found.wall / base.wall:6.0%} {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:8.3f}"
+        f" {found.overhead:+8.3%} {os.getloadavg()[0]:4.0f}"
     )
 
 
