@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
-from testbed.core.control import TurnedTentative
+from testbed.core.control import Promote, Restore, TurnedTentative
 from testbed.core.coordinator import Coordinator
 from testbed.core.effects import PartitionEffect, PublishTentative, Store, Tell
 from testbed.core.layout import Layout
@@ -68,17 +68,20 @@ class Checks:
         if self._has_copies:
             self.copies.check()
 
-    def begins(self, number: int, epoch: int) -> None:
-        """A partition goes back to the line, or is promoted: a life of it begins."""
-        self.batches.tentative.begins(number, epoch, self._storage.published(number))
+    def begins(self, worker: SimulatedWorker, number: int, order: Restore | Promote) -> None:
+        """A partition goes back to the line, or is promoted: a life of it begins once it hears this order."""
+        self.batches.tentative.begins(number, order.epoch, self._storage.published(number))
+        copy = worker.partitions.get(number)
+        if isinstance(order, Promote) and isinstance(copy, BatchedPartition) and worker in self._workers:
+            self.batches.tentative.promoted(copy)
 
-    def after_event(self, partition: Partition) -> None:
+    def after_event(self, worker: SimulatedWorker, partition: Partition) -> None:
         """Something has happened to a partition."""
         if not isinstance(partition, BatchedPartition) or partition.epoch < 0:
             return
         if self._has_copies:
             self.copies.check_state(partition)
-        if not partition.tentative and not partition.muted:
+        if not partition.tentative and not partition.muted and worker in self._workers:
             self.batches.tentative.on_exact(partition)
 
     def of_effect(self, worker: SimulatedWorker, partition: Partition, effect: PartitionEffect) -> None:
@@ -94,7 +97,7 @@ class Checks:
                 if isinstance(partition, LoggedPartition):
                     self.logged.check_checkpoint(partition, checkpoint)
             case PublishTentative():
-                self.batches.tentative.check_output(partition, effect)
+                self.batches.tentative.check_output(partition, effect, worker in self._workers)
             case Tell(TurnedTentative() as message):
                 self.batches.tentative.on_turned(message)
 

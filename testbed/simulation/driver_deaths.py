@@ -30,13 +30,15 @@ ZOMBIE_ROUNDS = 0.1  # share of steps at which a driver that was taken for dead 
 
 
 class DriverMoment(Enum):
-    """When a driver dies: at any step, or while
+    """When a driver dies.
 
-    WRITING     a record is being written
-    RESTORING   partitions are restored
-    TENTATIVE   partitions are down, and others go on without their input
-    CORRECTING  nothing is down, and there is tentative output that no exact output has passed yet
-    PROMOTING   a copy takes the place of its primary: it has not heard of that, or its neighbours have yet to rejoin it
+    ANY         at any step
+    WRITING     while a record is being written
+    RESTORING   while partitions are restored
+    TENTATIVE   while partitions are down, and others go on without their input
+    CORRECTING  while nothing is down, and there is tentative output that no exact output has passed yet
+    PROMOTING   while a copy takes the place of its primary: it has not heard of that, or its neighbours have yet to
+                rejoin it
     """
 
     ANY = "any"
@@ -165,7 +167,7 @@ class DriverDeaths(Simulation):
                 return any(self._is_promoted_now(worker, each) for worker, each in self._batched())
 
     def _is_promoted_now(self, worker: SimulatedWorker, partition: BatchedPartition) -> bool:
-        if partition.promoted_in == partition.epoch:
+        if 0 <= partition.promoted_in == partition.epoch:
             return self.coordinator.phase is Phase.RESTORING
         return partition.muted and self.coordinator.placement.worker_of(partition.number) == worker.name
 

@@ -222,7 +222,7 @@ class Simulation:
             worker.dismiss(number, message.epoch)
             return
         if isinstance(message, Restore | Promote):
-            self.checks.begins(number, message.epoch)
+            self.checks.begins(worker, number, message)
         if not isinstance(message, Restore):
             self._at(worker, number, Partition.on_order, message)
             return
@@ -306,7 +306,7 @@ class Simulation:
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
-            self.checks.after_event(partition)
+            self.checks.after_event(worker, partition)
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: SimulatedWorker, partition: Partition) -> None:

@@ -72,10 +72,17 @@ class TentativeChecks:
         """A life of a partition begins, when its exact output is out up to this number."""
         self._out[number, epoch] = out
 
-    def check_output(self, partition: BatchedPartition, effect: PublishTentative) -> None:
+    def promoted(self, copy: BatchedPartition) -> None:
+        """A copy takes the place of its primary: the exact output of all that it has finished may be put out."""
+        finished = copy.intake.finished
+        self._exact |= {each for each in self.batches if each[0] == copy.number and each[1] <= finished}
+
+    def check_output(self, partition: BatchedPartition, effect: PublishTentative, heard: bool) -> None:
         """Tentative output comes from partitions that are tentative, and is of no batch that was out before this life.
 
-        A sink need not know what another one puts out that was taken for dead and goes on.
+        A sink need not know what another one puts out that was taken for dead and goes on. `heard`: whether it is not
+        itself one that was taken for dead. Then some later life has to finish the batch, even if an earlier one did:
+        that one need not have put its output out.
         """
         name, batch = partition.layout.name, effect.batch
         if not partition.tentative:
@@ -83,9 +90,11 @@ class TentativeChecks:
         if batch < self._out[partition.number, partition.epoch]:
             raise TentativeBroken(f"{name} puts out tentative records of batch {batch}, which is out")
         self.batches.add((partition.number, batch))
+        if heard:
+            self._exact.discard((partition.number, batch))
 
     def on_exact(self, partition: BatchedPartition) -> None:
-        """Something has happened to a partition that is exact: note which batches sinks have finished."""
+        """Something has happened to an exact partition that was not taken for dead: note which batches sinks finish."""
         if partition.number in self._sinks and partition.intake.at_border:
             self._exact.add((partition.number, partition.batch))
 

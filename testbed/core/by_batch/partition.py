@@ -175,6 +175,7 @@ class BatchedPartition(Partition):
     def on_published(self, number: int) -> None:
         super().on_published(number)
         self._publications.on_published(number)
+        self.intake.held = self._publications.holds_tentative
 
     def on_progress(self) -> None:
         super().on_progress()
@@ -235,10 +236,14 @@ class BatchedPartition(Partition):
         self._effects.append(Tell(TurnedTentative(self.number, self.epoch, self.intake.batch)))
 
     def _end_tentative_batch(self, batch: int) -> None:
-        """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use."""
+        """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use.
+
+        While it is not known what is out, the sink takes in no further batch: what waits would grow without bound.
+        """
         output = self.processing.end_tentative_batch(batch, self._batching.end_ns(batch))
         if output is not None:
             self._publications.put_out(output)
+            self.intake.held = self._publications.holds_tentative
         self.sending.end_batch(batch)
 
     def _assemble(self, limits: PartitionLimits) -> None:

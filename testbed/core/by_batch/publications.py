@@ -30,6 +30,12 @@ class Publications:
         """Whether something is not known to be out."""
         return bool(self._unpublished)
 
+    @property
+    def holds_tentative(self) -> bool:
+        """Whether tentative output waits until it is known what is out. The sink should make no more of it until then,
+        so that no more than one batch waits."""
+        return bool(self._tentative)
+
     def publish(self, effect: Publish) -> None:
         """Give this out after all that came before it."""
         self._effects.append(effect)

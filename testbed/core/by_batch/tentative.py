@@ -21,9 +21,11 @@ class TentativeIntake(BatchIntake):
     anyway, so whatever comes too late for the batch that it belongs to is dropped.
 
     tentative   whether a batch was begun that was not complete
+    held        whether no channel has its turn: what the last batch gave has not got out yet. The owner sets it
     """
 
     tentative: bool
+    held: bool
     _absent: frozenset[int]
     _behind: set[int]
     _tentative_from: dict[int, int]  # by channel: the first batch of which a tentative border is queued
@@ -60,6 +62,8 @@ class TentativeIntake(BatchIntake):
         self._absent -= set(channels)
 
     def next(self) -> int | None:
+        if self.held:
+            return None
         self._reconsider()
         return super().next()
 
@@ -73,7 +77,7 @@ class TentativeIntake(BatchIntake):
                 self._drop_leading_data(channel)
 
     def _clear(self) -> None:
-        self.tentative, self._before = False, None
+        self.tentative, self.held, self._before = False, False, None
         self._absent, self._behind, self._tentative_from = frozenset(), set(), {}
 
     def _begin_batch(self) -> None:

@@ -1,9 +1,18 @@
 """A sink puts out nothing tentative of a batch whose exact output is out, and waits until it knows that."""
 
+import pyarrow as pa
 import pytest
 
+from testbed.core.by_batch.cutting import BORDER, Batching
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.publications import Publications
-from testbed.core.effects import PublishTentative
+from testbed.core.checkpoints import initial_line
+from testbed.core.control import Absent, Go, Restore
+from testbed.core.effects import Publish, PublishTentative
+from testbed.core.frames import Frame, FrameKind
+from testbed.core.partition import PartitionLimits
+from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.small_flows import laid_out
 
 
 @pytest.fixture
@@ -50,3 +59,56 @@ def test_what_waits_belongs_to_a_life(publications, effects):
     publications.ask()
     publications.on_published(0)
     assert tentative(3)[0] not in effects
+
+
+LAYOUT = laid_out("tiny")[0]
+
+
+def go(sink, epoch):
+    """Go from the beginning, with one of two inputs absent, and ask what is out."""
+    sink.restore(Restore(epoch, initial_line(LAYOUT)[sink.number], (), 0), {})
+    sink.on_order(Go(epoch, -1))
+    sink.on_order(Absent(epoch, (sink.inputs[1].sender,)))
+    assert Publish(0, ()) in sink.take_effects()
+
+
+@pytest.fixture
+def sink():
+    (of,) = (each for each in LAYOUT.partitions if each.name == "out.0")
+    schemas, protocol = [channel.schema for channel in LAYOUT.channels], PROTOCOLS["batch-aligned"]
+    found = BatchedPartition(of, len(LAYOUT.partitions), schemas, protocol, PartitionLimits(), Batching(10, 2))
+    go(found, 1)
+    return found
+
+
+def fed(sink):
+    """Four batches come on the other input; returns the batches of the tentative output that it puts out."""
+    channel, epoch = sink.inputs[0], sink.epoch
+    rows = pa.RecordBatch.from_pylist([dict.fromkeys(channel.schema.names, 1)], schema=channel.schema)
+    for batch in range(4):
+        sink.on_frame(Frame(FrameKind.DATA, epoch, channel.id, batch + 1, 0, b"", rows))
+        sink.on_frame(Frame(FrameKind.BORDER, epoch, channel.id, batch + 1, 0, BORDER.pack(batch)))
+    return taken(sink)
+
+
+def taken(sink):
+    """Let it take what it can; returns the batches of the tentative output that it puts out."""
+    while (ready := sink.next_channel()) is not None:
+        sink.step(ready)
+    return [each.batch for each in sink.take_effects() if isinstance(each, PublishTentative)]
+
+
+def test_a_sink_takes_no_further_batch_while_tentative_output_waits(sink):
+    """What waits here is in no queue that could be full, so it would grow without bound."""
+    assert fed(sink) == []
+    assert (sink.batch, sink.ready_channels()) == (0, [])
+    sink.on_published(2)
+    assert taken(sink) == [2, 3]
+
+
+def test_a_sink_that_is_restored_meanwhile_takes_input_again(sink):
+    assert fed(sink) == []
+    go(sink, 2)
+    assert (fed(sink), sink.batch) == ([], 0)
+    sink.on_published(0)
+    assert taken(sink) == [0, 1, 2, 3]

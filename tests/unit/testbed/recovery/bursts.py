@@ -14,7 +14,7 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.hashtag_queries import FIFTEEN, exact, inputs, laid_out
 
 SECOND = 10**9
-TEN, FOUR = 10, 4  # workers, and partitions that each may have: the 31 partitions of `FIFTEEN` on 40 places
+WORKERS, PARTITIONS_EACH = 10, 4  # room for 40 partitions, of which `FIFTEEN` has 31
 
 
 class Overloaded(Exception):
@@ -82,12 +82,12 @@ def burst(seed, most, within):
 
 def fifteen_in_bursts(seed, planner=None, kind=BurstSimulation, faults=None, **options):
     """A run of fifteen queries on ten workers, with the burst of its seed unless other faults are given."""
-    return kind(FIFTEEN, seed, TEN, FOUR, planner, faults or burst_of_fifteen(seed), **options)
+    return kind(FIFTEEN, seed, WORKERS, PARTITIONS_EACH, planner, faults or burst_of_fifteen(seed), **options)
 
 
 def burst_of_fifteen(seed):
     """Up to nine of the ten workers are lost."""
-    return burst(seed, TEN - 1, 1200)
+    return burst(seed, WORKERS - 1, 1200)
 
 
 def topology_of(layout, priorities=None):

@@ -1,4 +1,4 @@
-"""Errors planted where drivers die amid absent input: the simulation notices each of them within a few seeds."""
+"""Errors planted where input is absent, and drivers die amid that: the simulation notices each within a few seeds."""
 
 import re
 from dataclasses import replace
@@ -6,16 +6,22 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import AftershockError
+from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.publications import Publications
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.line_record import LineRecord
 from testbed.core.write_ahead import WriteAhead
+from testbed.operators import Delivery
+from testbed.protocols import PROTOCOLS
+from testbed.recovery import STRATEGIES
+from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.recovery.dying_drivers import going_on
 from tests.unit.testbed.runs import oracle
+from tests.unit.testbed.small_flows import laid_out
 
-SEEDS = 12
+SEEDS, NOTHING = 12, "nothing in all runs"
 
 
 def does_not_wait(publications, effect):
@@ -62,8 +68,6 @@ def checkpoint_all_the_same(partition, batch, real=BatchedPartition._end_tentati
 REUSED = "ChannelGap|ContentChanged|of a credit|other output"
 NOT_EXACT = "put out and not expected|ContentChanged|another state|received or sent something else|other output"
 PLANTS = {
-    "tentative output does not wait for what is out": (Publications, "put_out", does_not_wait, "which is out"),
-    "a sink does not ask what is out": (Publications, "ask", does_not_ask, "which is out"),
     "nothing waits for the record": (WriteAhead, "take_effects", nothing_waits, f"{REUSED}|no line of checkpoints"),
     "an old epoch is used again": (LineRecord, "encode", old_epoch, REUSED),
     "what is tentative is of no batch": (BatchProcessing, "end_tentative_batch", of_a_later_batch, "not corrected"),
@@ -77,18 +81,53 @@ PLANTS = {
     ),
 }
 # The first seed to try: few runs show each error.
-FIRST = {"tentative output does not wait for what is out": 270, "nothing waits for the record": 153}
+FIRST = {"nothing waits for the record": 153}
 FIRST |= dict.fromkeys(("a tentative sink publishes", "what is tentative is of no batch"), 14)
+OUT_ALREADY = {
+    "tentative output does not wait for what is out": ("put_out", does_not_wait),
+    "a sink does not ask what is out": ("ask", does_not_ask),
+}
 
 
-def notice(seed):
+class LateAnswers(Simulation):
+    """A sink that was lost hears what is out only when little else can happen."""
+
+    def _possible(self):
+        events = super()._possible()
+        others = [each for each in events if not (self.outcome.crashes and self._answers(*each))]
+        return others or events
+
+    def _answers(self, event, worker=None, *_):
+        return event == self._publish and worker.publishing[0][1].number == 0
+
+
+def repeating_what_is_out(seed):
+    """Both slots are lost, and only the one with the sink is replaced: the sink has to do again without the other what
+    it had put out with it."""
+    layout, inputs = laid_out("tiny", Delivery.EXACTLY_ONCE)
+    faults = [Fault(CrashMoment.ANY, 260, late=True), Fault(CrashMoment.ANY, 3)]
+    options = {"faults": faults, "batching": Batching(5, 2), "tentative": True, "returns": 0.0}
+    options |= {"recovery": STRATEGIES["passive"](), "expected": oracle("tiny")}
+    return LateAnswers(layout, PROTOCOLS["batch-aligned"], inputs, seed, **options)
+
+
+def amid_absence(seed):
+    """Drivers die at moments drawn from the seed."""
+    return going_on("tiny", "passive" if seed % 4 == 3 else "partially-active", seed)
+
+
+def notice(run):
     """What is wrong with a run; None if nothing is."""
-    strategy = "passive" if seed % 4 == 3 else "partially-active"
     try:
-        outcome = going_on("tiny", strategy, seed).run()
+        outcome = run.run()
     except (AftershockError, KeyError, ValueError) as error:
         return repr(error)
     return None if outcome.published == oracle("tiny") else "other output than without faults"
+
+
+def noticed(runs):
+    """What is wrong with the first run in which something is."""
+    return next(filter(None, map(notice, runs)), NOTHING)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
@@ -96,5 +135,11 @@ def test_an_error_amid_absence_is_noticed(plant, monkeypatch):
     owner, name, wrong, expected = PLANTS[plant]
     monkeypatch.setattr(owner, name, wrong)
     first = FIRST.get(plant, 0)
-    found = next(filter(None, map(notice, range(first, first + SEEDS))), f"nothing in {SEEDS} runs")
-    assert re.search(expected, found), found
+    assert re.search(expected, noticed(map(amid_absence, range(first, first + SEEDS))))
+
+
+@pytest.mark.parametrize("plant", OUT_ALREADY)
+def test_tentative_output_of_what_is_out_is_noticed(plant, monkeypatch):
+    assert noticed(map(repeating_what_is_out, range(SEEDS))) == NOTHING
+    monkeypatch.setattr(Publications, *OUT_ALREADY[plant])
+    assert "which is out" in noticed(map(repeating_what_is_out, range(SEEDS)))

@@ -17,8 +17,8 @@ from testbed.recovery.query_partitions import problem_of, queries_of
 from tests.unit.testbed.campaigns import parts, quick
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
-    FOUR,
-    TEN,
+    PARTITIONS_EACH,
+    WORKERS,
     BurstSimulation,
     Late,
     Overloaded,
@@ -57,9 +57,9 @@ def test_the_problem_is_the_one_of_the_models():
 def schedule_differs(planner, seed, priorities=None):
     """Whether the queries after some arrival are not those of the model."""
     layout, random = laid_out(FIFTEEN), Random(seed)
-    lost = random.sample(range(TEN), random.randrange(2, TEN))
-    down, found = arrivals_after(layout, QueryCentric(FOUR, planner, priorities), TEN, lost)
-    times = planned(layout, down, TEN - len(lost), FOUR, len(lost), PLANNERS[planner], priorities)
+    lost = random.sample(range(WORKERS), random.randrange(2, WORKERS))
+    down, found = arrivals_after(layout, QueryCentric(PARTITIONS_EACH, planner, priorities), WORKERS, lost)
+    times = planned(layout, down, WORKERS - len(lost), PARTITIONS_EACH, len(lost), PLANNERS[planner], priorities)
     spared = set(queries_of(layout)) - set(times)
     wanted = [spared | {name for name, at_s in times.items() if at_s <= step} for step in range(len(lost) + 1)]
     assert all(map(math.isfinite, times.values()))
@@ -83,7 +83,7 @@ def test_the_optimal_planners_recover_no_query_later_in_sum(planner):
     layout = laid_out(FIFTEEN)
     sums = {}
     for name in (planner, "best-density", "operator-centric"):
-        _, found = arrivals_after(layout, QueryCentric(FOUR, name), TEN, range(2, 10))
+        _, found = arrivals_after(layout, QueryCentric(PARTITIONS_EACH, name), WORKERS, range(2, 10))
         sums[name] = [len(each) for each in found]
     assert sums[planner][1] >= sums["best-density"][1] >= sums["operator-centric"][1]
     assert sums[planner][-1] == 15
@@ -91,7 +91,7 @@ def test_the_optimal_planners_recover_no_query_later_in_sum(planner):
 
 def test_a_cluster_that_stays_too_small_keeps_the_queries_with_the_highest_priorities():
     layout = laid_out(FIFTEEN)
-    _, found = arrivals_after(layout, QueryCentric(FOUR, "exact", FAVOURED), TEN, range(10))
+    _, found = arrivals_after(layout, QueryCentric(PARTITIONS_EACH, "exact", FAVOURED), WORKERS, range(10))
     first = next(each for each in found if each)
     assert "q14.0" in first or "q8.0" in first
     order = [next(i for i, each in enumerate(found) if f"{name}.0" in each) for name in ("q8", "q14", "q13")]
@@ -99,13 +99,13 @@ def test_a_cluster_that_stays_too_small_keeps_the_queries_with_the_highest_prior
 
 
 def test_after_a_complete_failure_nobody_waits_for_the_last_worker():
-    _, found = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, range(10))
+    _, found = arrivals_after(laid_out(FIFTEEN), QueryCentric(PARTITIONS_EACH), WORKERS, range(10))
     assert [len(each) for each in found[:2]] == [0, 1]
     assert len(found[-1]) == 15
 
 
 def test_blocking_waits_for_the_last_worker_and_keeps_what_survivors_have():
-    _, found = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, range(8))
+    _, found = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), WORKERS, range(8))
     assert [len(each) for each in found[1:]] == [len(found[0])] * 7 + [15]
     assert len(found[0]) < 15
 
@@ -119,9 +119,9 @@ def test_blocking_by_room_loses_nothing(seed):
 
 @pytest.mark.parametrize("seed", quick(range(12), range(4)))
 def test_at_no_arrival_are_more_queries_back_by_blocking_than_query_by_query(seed):
-    lost = Random(seed).sample(range(TEN), 8)
-    _, by_query = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, lost)
-    _, blocking = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, lost)
+    lost = Random(seed).sample(range(WORKERS), 8)
+    _, by_query = arrivals_after(laid_out(FIFTEEN), QueryCentric(PARTITIONS_EACH), WORKERS, lost)
+    _, blocking = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), WORKERS, lost)
     assert all(len(one) >= len(other) for one, other in zip(by_query, blocking, strict=True))
     assert any(len(one) > len(other) for one, other in zip(by_query, blocking, strict=True))
 
@@ -239,7 +239,7 @@ def test_what_cannot_work_is_refused_in_one_line(arguments, field, allowed):
 
 
 def burst_of_eight(strategy):
-    return arrivals_after(laid_out(FIFTEEN), strategy, TEN, range(2, 10))[1]
+    return arrivals_after(laid_out(FIFTEEN), strategy, WORKERS, range(2, 10))[1]
 
 
 def test_a_planner_without_a_proof_in_time_is_helped_by_a_quick_one(monkeypatch):
@@ -248,8 +248,8 @@ def test_a_planner_without_a_proof_in_time_is_helped_by_a_quick_one(monkeypatch)
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
 
     monkeypatch.setattr(within_limits, "exact", gives_up)
-    strategy = QueryCentric(FOUR, "exact", limit_s=0.25)
-    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
+    strategy = QueryCentric(PARTITIONS_EACH, "exact", limit_s=0.25)
+    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(PARTITIONS_EACH, "density-beam"))
     notes = strategy.take_notes()
     assert set(notes) == {"the better plan of exact and density-beam: exact had no proof in time"}
     assert strategy.take_notes() == []
@@ -257,8 +257,8 @@ def test_a_planner_without_a_proof_in_time_is_helped_by_a_quick_one(monkeypatch)
 
 def test_a_planner_that_refuses_so_many_queries_is_replaced(monkeypatch):
     monkeypatch.setitem(PLANNERS, "dp", refuses)
-    strategy = QueryCentric(FOUR, "dp")
-    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
+    strategy = QueryCentric(PARTITIONS_EACH, "dp")
+    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(PARTITIONS_EACH, "density-beam"))
     assert re.fullmatch(r"planner density-beam instead of dp: \d+ failed queries, at most 20", strategy.take_notes()[0])
 
 
@@ -271,7 +271,7 @@ def test_where_the_quick_planner_refuses_too_nothing_is_planned(planner, monkeyp
     monkeypatch.setitem(PLANNERS, "dp", refuses)
     monkeypatch.setattr(within_limits, "exact", lambda problem, limit_s: refuses(problem))
     monkeypatch.setattr(within_limits, "density_beam", refuses)
-    strategy = QueryCentric(FOUR, planner)
+    strategy = QueryCentric(PARTITIONS_EACH, planner)
     found = burst_of_eight(strategy)
     assert found == [found[0]] * len(found)
     assert strategy.take_notes()[-1].startswith("density-beam plans nothing: ")
@@ -303,7 +303,7 @@ def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatc
 
 
 def test_a_planner_that_plans_in_time_is_left_alone():
-    strategy = QueryCentric(FOUR, "exact", limit_s=30)
+    strategy = QueryCentric(PARTITIONS_EACH, "exact", limit_s=30)
     burst_of_eight(strategy)
     assert strategy.take_notes() == []
 

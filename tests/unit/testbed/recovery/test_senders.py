@@ -10,7 +10,14 @@ from testbed.core.underway import RecoveriesUnderway
 from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken
 from tests.unit.testbed.campaigns import first_and_rest, quick
-from tests.unit.testbed.recovery.bursts import FOUR, TEN, BurstSimulation, Late, burst_of_fifteen, fifteen_in_bursts
+from tests.unit.testbed.recovery.bursts import (
+    PARTITIONS_EACH,
+    WORKERS,
+    BurstSimulation,
+    Late,
+    burst_of_fifteen,
+    fifteen_in_bursts,
+)
 
 # So that a sender soon waits for a receiver that takes nothing.
 TIGHT = PartitionLimits(frames_in_flight=2)
@@ -35,7 +42,7 @@ class SlowRestores(BurstSimulation):
         return events
 
     def _queues(self, worker):
-        queues, is_new = super()._queues(worker), int(worker.name.rpartition("-")[2]) >= TEN
+        queues, is_new = super()._queues(worker), int(worker.name.rpartition("-")[2]) >= WORKERS
         return queues[1:] if self.held and is_new else queues
 
     def _running(self):
@@ -53,7 +60,7 @@ def simulated(recovery, seed, kind=BurstSimulation, limits=TIGHT):
 
 
 STRATEGIES = {
-    "query-centric": lambda: QueryCentric(FOUR, "best-density"),
+    "query-centric": lambda: QueryCentric(PARTITIONS_EACH, "best-density"),
     "blocking": lambda: Blocking(by_room=True),
 }
 
