@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,5 +72,7 @@ def spark() -> Iterator[SparkSession]:
         patch.setenv("JAVA_HOME", str(find_java().home))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         session = builder.getOrCreate()
+        # At the end of the process py4j tells that its connections close, when the files of logging are closed already.
+        logging.getLogger("py4j").setLevel(logging.WARNING)
         yield session
         session.stop()
