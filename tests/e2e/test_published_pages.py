@@ -58,8 +58,14 @@ def test_the_list_has_every_published_run(page: Page, server: str):
     screenshot(page, "published-runs-light", full_page=True)
 
 
+def run_of(example: str) -> str:
+    """The published run of an example."""
+    folder = published.folder() / "runs"
+    return next(id for id in run_ids() if published.read(folder / id, id).example == example)
+
+
 def test_a_published_run_has_its_charts_and_tables(page: Page, server: str):
-    run_id = run_ids()[0]
+    run_id = run_of("wordcount")
     open_page(page, server, f"runs/{run_id}")
     for image in page.locator("img").all():
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
