@@ -15,6 +15,7 @@ from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import ReadOnce, Run
 from results.summary import index
+from results.summary.findings import table_or_empty
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
 from results.verdict import Verdict
 
@@ -64,16 +65,16 @@ def _was_saturated(experiment: Experiment, run: Run) -> bool:
     """Whether the query was always busy; true where the load is not to saturate it."""
     if not is_to_be_busy(experiment):
         return True
-    verdicts = run.table("verdicts") if run.has("verdicts") else pd.DataFrame(columns=["check", "verdict"])
+    verdicts = table_or_empty(run, "verdicts")
     return bool((verdicts.loc[verdicts["check"] == SATURATED, "verdict"] == Verdict.PASS).any())
 
 
 def _faults_were_felt(run: Run) -> bool:
     """Whether all planned faults were injected, and something recovered from them; true where none was planned."""
-    outcomes = run.table("faults")["outcome"] if run.has("faults") else pd.Series(dtype=str)
+    outcomes = table_or_empty(run, "faults")["outcome"]
     if outcomes.empty:
         return True
-    recovered = run.has("recoveries") and run.table("recoveries")["fault"].notna().any()
+    recovered = table_or_empty(run, "recoveries")["fault"].notna().any()
     return bool((outcomes == FaultOutcome.INJECTED).all() and recovered)
 
 
