@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.waiting import poll_while
-from infra.process_handles import ProcessHandles
+from infra.process_handles import ProcessHandles, kill_all
 from infra.processes import MARK, ROOT, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
@@ -63,15 +63,19 @@ def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[st
 
 
 def stop(mark: str, limit_s: float) -> None:
-    """Ask a service's first process to end; after `limit_s` every process of it is killed."""
+    """Ask a service's first process to end, and kill after `limit_s` what is left; raises as `kill_all`."""
     tell(mark, signal.SIGTERM)
     poll_while(lambda: members(mark), interval_s=STOP_POLL_S, limit_s=limit_s)
-    _signal(mark, signal.SIGKILL)
+    kill_all(ProcessHandles(mark))
 
 
 def tell(mark: str, number: signal.Signals) -> None:
     """Send a signal to a service's first process only, which is the one that was spawned."""
-    _signal(mark, number, _leads_session)
+    processes = ProcessHandles(mark)
+    try:
+        processes.signal(number, [pid for pid in processes.scan() if _leads_session(pid)])
+    finally:
+        processes.close()
 
 
 def running(host_mark: str) -> set[str]:
@@ -84,12 +88,3 @@ def _leads_session(pid: int) -> bool:
         return os.getsid(pid) == pid
     except ProcessLookupError:
         return False
-
-
-def _signal(mark: str, number: signal.Signals, wanted: Callable[[int], bool] = lambda pid: True) -> None:
-    """Send a signal to those processes of a mark that are wanted, never to another one that has got the id of such."""
-    processes = ProcessHandles(mark)
-    try:
-        processes.signal(number, [pid for pid in processes.scan() if wanted(pid)])
-    finally:
-        processes.close()

@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from collections.abc import Collection
 
+from experiments.errors import EnvironmentFailure
 from experiments.waiting import Deadline
 from infra.processes import MARK, carries, members
+
+KILL_POLL_S = 0.002
 
 
 class ProcessHandles:
@@ -82,6 +86,17 @@ class ProcessHandles:
                 except ProcessLookupError:
                     continue
 
+    def kill(self, limit_s: float) -> list[int]:
+        """Kill all processes of the mark, also those that are born meanwhile, until none is left.
+
+        Returns the ids of those that are left after `limit_s` [s].
+        """
+        deadline = Deadline(limit_s)
+        while (found := self.scan() or self.scan()) and not deadline.passed:  # one scan can miss a newborn process
+            self.signal(signal.SIGKILL)
+            time.sleep(KILL_POLL_S)
+        return found
+
     def wait_for_their_end(self, within_s: float) -> None:
         """Wait until all processes that have a handle have ended, for at most `within_s`."""
         waiting = set(self._open.values())
@@ -97,3 +112,14 @@ class ProcessHandles:
         for handle in self._open.values():
             os.close(handle)
         self._open.clear()
+
+
+def kill_all(processes: ProcessHandles, limit_s: float = 5.0) -> None:
+    """Kill all processes of a mark and close the handles. Raises `EnvironmentFailure` for what does not die in time."""
+    try:
+        left = processes.kill(limit_s)
+    finally:
+        processes.close()
+    if left:
+        numbers = ", ".join(map(str, left))
+        raise EnvironmentFailure(f"processes {numbers} of {processes.mark} survive SIGKILL", "look for them with ps")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import time
-
-from experiments.errors import EnvironmentFailure
-from experiments.waiting import Deadline
 from infra import disks, namespaces, tokens
-from infra.process_handles import ProcessHandles
+from infra.process_handles import ProcessHandles, kill_all
 from infra.processes import marked, owners
 
 ROOT_USER = 0
-REMOVAL_LIMIT_S, POLL_S = 10.0, 0.01
+REMOVAL_LIMIT_S = 10.0
 
 
 def remove(label: str, uid: int) -> None:
@@ -20,7 +15,7 @@ def remove(label: str, uid: int) -> None:
 
     Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
     """
-    _end_processes(label, uid)
+    kill_all(LabelledProcesses(label, uid), REMOVAL_LIMIT_S)
     if uid == ROOT_USER:
         namespaces.remove(label)
         disks.remove(label)
@@ -46,16 +41,3 @@ class LabelledProcesses(ProcessHandles):
 
     def _living(self) -> set[int]:
         return set(namespaces.processes(self._label)) if self._uid == ROOT_USER else set()
-
-
-def _end_processes(label: str, uid: int) -> None:
-    processes, deadline = LabelledProcesses(label, uid), Deadline(REMOVAL_LIMIT_S)
-    try:
-        while left := processes.scan():
-            if deadline.passed:
-                numbers = ", ".join(map(str, left))
-                raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
-            processes.signal(signal.SIGKILL)
-            time.sleep(POLL_S)
-    finally:
-        processes.close()

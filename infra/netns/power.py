@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from experiments.waiting import Deadline
 from infra import namespaces
 from infra.cluster import Host
 from infra.process_handles import ProcessHandles
@@ -21,7 +20,7 @@ from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
 from infra.strikes.strike import Proof, Strike, wait_until
 
-PROOF_LIMIT_S, POLL_S = 5.0, 0.002
+PROOF_LIMIT_S = 5.0
 COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
 
@@ -66,10 +65,7 @@ class NetnsPowerOff(Strike):
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Kill until nothing lives there, remove the interface, and look from here whether anything answers."""
         (self._thread or self._begin(due_ns=0)).join()
-        deadline = Deadline(limit_s)
-        while (survivors := self._processes.scan()) and not deadline.passed:
-            self._processes.signal(signal.SIGKILL)
-            time.sleep(POLL_S)
+        survivors = self._processes.kill(limit_s)
         done = {"processes killed": len(self._processes)}
         namespaces.unplug(self.token, self.host.name)
         addresses = namespaces.addresses_of(self.token, self.host.name)
