@@ -25,8 +25,8 @@ from journal.reader import raw_entries
 from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
+from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import Job
-from testbed.runtime.sources import Generated
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN = 1800.0, 0.05

@@ -26,11 +26,11 @@ from benchmarks.speed.test_dataflow_core_speed import counted
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
 from testbed.core.effects import Store
-from testbed.core.snapshots import Snapshots
+from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Aggregate, Aggregation, Join, Operator
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
-from testbed.runtime.storing import letting_others_go_on
+from testbed.runtime.slot.storing import letting_others_go_on
 from testbed.stores.store import DirectoryStore
 
 BATCH, DRAWN, PER_FULL, EPOCH, FILLED = 256, 4_000, 10, 1, 1 << 14

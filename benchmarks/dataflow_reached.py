@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.by_kill import print_by_kill
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.exact_results import judged

@@ -21,12 +21,12 @@ from statistics import median
 
 from benchmarks.dataflow_throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Delete, Order
 from testbed.progress import events_read
+from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import Job
-from testbed.runtime.sources import Generated
-from tests.unit.testbed.lone_slot import LoneSlot
+from tests.unit.testbed.runtime.lone_slot import LoneSlot
 
 EPOCH = 1
 

@@ -33,13 +33,13 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from journal.reader import raw_entries
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, TestbedWorkload
+from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from testbed.runtime.sources import Generated
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5

@@ -11,7 +11,7 @@ import time
 
 from benchmarks.peer_engine import Task
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.spark_jobs.kills.slots import Slots

@@ -27,7 +27,7 @@ from random import Random
 import pyarrow as pa
 
 from benchmarks.by_kill import print_by_kill
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.jobs import job_of

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_until
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.jobs import job_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.queries.nexmark import CATEGORY, NEAR_STATES
-from testbed.runtime.sources import stream_of
+from testbed.runtime.connectors.sources import stream_of
 from workloads.nexmark.stream import AUCTIONS_A_CYCLE, CYCLE, FIRST_BID, FIRST_ID, events_of
 from workloads.schedule import Schedule
 

@@ -39,21 +39,21 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from benchmarks.dataflow_throughput import OF_ANY_STATE
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
-from testbed.core import sending
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
+from testbed.core.dataflow.layout import lay_out
 from testbed.core.effects import Grant, Send, Write
 from testbed.core.frames import FrameReader, encode
-from testbed.core.layout import lay_out
-from testbed.core.partition import Partition, PartitionLimits
-from testbed.core.snapshots import Snapshots
+from testbed.core.partition import sending
+from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Delivery, Operator, Source
 from testbed.protocols import by_name
 from testbed.queries import QUERIES, as_messages, dataflow, event_kinds
-from testbed.runtime.batch_polls import BatchPoll
-from testbed.runtime.kafka_clients import READING, WRITING
-from testbed.runtime.topic_polls import JsonPoll, Place, Poll
-from testbed.runtime.topics import together
+from testbed.runtime.connectors.batch_polls import BatchPoll
+from testbed.runtime.connectors.kafka_clients import READING, WRITING
+from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll
+from testbed.runtime.connectors.topics import together
 from workloads.inputs import records
 from workloads.nexmark.batches import Batches
 from workloads.schedule import Schedule

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from experiments.spec import Experiment
-from testbed.core.chaining import chained
-from testbed.core.layout import Layout, lay_out
+from testbed.core.dataflow.chaining import chained
+from testbed.core.dataflow.layout import Layout, lay_out
 from testbed.operators import Delivery
 from testbed.queries import TestbedWorkload, dataflow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
-from testbed.core.layout import Layout, PartitionLayout, Route
+from testbed.core.dataflow.layout import Layout, PartitionLayout, Route
 
 
 def topology_of(layout: Layout, rates: Mapping[str, float]) -> Topology:

@@ -14,11 +14,11 @@ import pytest
 
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore, Round
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import Layout, lay_out
 from testbed.core.effects import Grant, Send, Store
 from testbed.core.frames import FrameReader, encode
-from testbed.core.graph import Dataflow
-from testbed.core.layout import Layout, lay_out
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.operators import Aggregation, Delivery, Source, tumbling
 from testbed.protocols import PROTOCOLS
 

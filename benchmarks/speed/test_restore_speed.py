@@ -18,8 +18,8 @@ from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.control import Restore
 from testbed.operators import Delivery
-from testbed.runtime.hosted import Hosted
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from testbed.runtime.slot.hosted import Hosted
 
 LEAST_MB, MOST_S_PER_10_MB, LONGEST_S = 5.0, 0.3, 600.0
 TREE = WindowTreeSpec(window_s=30.0, slide_s=1.0)

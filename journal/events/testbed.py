@@ -1,4 +1,4 @@
-"""What the driver program of the testbed saw (`spark_jobs.testbed`, `testbed.runtime.server`).
+"""What the driver program of the testbed saw (`spark_jobs.testbed`, `testbed.runtime.server.server`).
 
 A position is how far a source has read; positions and lines are by the name of the partition, such as `bids.0`.
 """
@@ -17,7 +17,7 @@ Positions = Mapping[str, int]
 
 
 class RunPhase(StrEnum):
-    """What the coordinator is at, in the words of its own phases (`testbed.core.coordinator.Phase`)."""
+    """What the coordinator is at, in the words of its own phases (`testbed.core.coordinator.coordinator.Phase`)."""
 
     WAITING = "waiting"
     RESTORING = "restoring"
@@ -226,7 +226,7 @@ class Committed(Event, name="committed"):
 class Report(Event, name="progress"):
     """What the slots report twice a second.
 
-    tallies       by partition what it has counted (`testbed.core.partition.Tally`)
+    tallies       by partition what it has counted (`testbed.core.partition.partition.Tally`)
     positions     where the sources are
     slots         how many slots have partitions; the other figures are theirs
     sent_bytes    what slots have sent to each other

@@ -28,7 +28,7 @@ from results.summary.fallback import as_it_recovered
 from results.summary.findings import table_or_empty, the_run
 
 if TYPE_CHECKING:
-    from testbed.core.layout import Layout
+    from testbed.core.dataflow.layout import Layout
     from testbed.recovery.partially_active import PartiallyActive
 
 MODELS = {

@@ -17,7 +17,7 @@ from models.accuracy import accuracy_of
 from models.fidelity import score
 from models.topology import Topology
 from results.tables.columns import Row
-from testbed.core.layout import Layout
+from testbed.core.dataflow.layout import Layout
 from testbed.experiment_layout import layout_of
 from testbed.operators import Sink
 from testbed.topology import topology_of

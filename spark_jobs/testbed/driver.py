@@ -35,12 +35,12 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 from spark_jobs.testbed.calibration import calibrate
-from testbed.runtime.fallback import settled
 from testbed.runtime.job import Job
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.server import Server
-from testbed.runtime.slot import Slot, tell_failure
-from testbed.runtime.wire import Address
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.network.wire import Address
+from testbed.runtime.server.fallback import settled
+from testbed.runtime.server.server import Server
+from testbed.runtime.slot.slot import Slot, tell_failure
 from testbed.stores.record_chain import TakenOver
 from testbed.stores.store import ObjectStore
 
@@ -50,7 +50,7 @@ SETTINGS = {
     "spark.locality.wait": "0s",
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
-    "spark.executorEnv.AFTERSHOCK_PRELOADED": "testbed.runtime.slot testbed.runtime.job",  # `aftershock_guard`
+    "spark.executorEnv.AFTERSHOCK_PRELOADED": "testbed.runtime.slot.slot testbed.runtime.job",  # `aftershock_guard`
 }
 
 

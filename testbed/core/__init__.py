@@ -1,14 +1,14 @@
 """The state machines of the testbed, coordinator and partition, and all that they are made of.
 
+    dataflow/     a dataflow as it is declared, and the operator partitions and channels that are made of it
+    partition/    the state machine of an operator partition
+    by_batch/     the same for partitions that work batch by batch
+    coordinator/  the state machine of the coordinator
+
 Pure: events go in, effects come out. No module here touches a clock, a thread, a file, a socket or a random number.
 
-`graph` declares a dataflow, `layout` makes operator partitions and channels of it, `partitioning` says which channel a
-record takes, `drawing` draws it, `chaining` fuses operators. `frames` travel on channels, cut and joined by `ranges`;
-`control` messages go between partitions and coordinator, read by `shapes`. `protocol` is the interface of protocols,
-`recovery` that of recovery strategies; `checkpoints` and `history` have what the coordinator knows of checkpoints,
-`placement` where partitions are, and `copies` where their copies are.
-
-`partition` joins the parts of an operator partition: `intake` (frames in), `source_input` (what a source reads),
-`processing` (the operator), `sending` (frames out), `links` (the two ends of a channel), `progress` (counts and event
-time), `snapshots` and `readings` (checkpoints and logs). `by_batch` has the parts of one that works batch by batch.
+`frames` travel on channels, cut and joined by `ranges`; `control` messages go between partitions and coordinator, read
+by `shapes`; `effects` are what both ask of the world. `protocol` is the interface of protocols, `recovery` that of
+recovery strategies. `checkpoints` says what is known of those that were taken; `seal` tells whether stored bytes are as
+they were written.
 """

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from testbed.core.layout import Channel, Layout
+from testbed.core.dataflow.layout import Channel, Layout
 
 OUTSIDE = -1
 NO_BATCH = -(2**62)  # before the first (`by_batch`)

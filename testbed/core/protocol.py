@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from experiments.errors import BadInput
 from testbed.core.checkpoints import Line, Taken, last_common
+from testbed.core.dataflow.layout import Channel, Layout
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.layout import Channel, Layout
 from testbed.operators import Delivery, Sink
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from testbed.core.layout import Layout
+from testbed.core.dataflow.layout import Layout
 from testbed.core.protocol import Protocol
 
 NOTHING = Layout("", (), (), cyclic=False)

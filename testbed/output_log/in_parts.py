@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from testbed.core.graph import Dataflow, Element
+from testbed.core.dataflow.graph import Dataflow, Element
 from testbed.operators import Aggregate, Join
 from testbed.operators.parted_aggregate import PartedAggregate
 from testbed.operators.parted_join import PartedJoin

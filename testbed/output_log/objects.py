@@ -9,8 +9,8 @@ from io import BytesIO
 
 import pyarrow as pa
 
+from testbed.core.partition.snapshots import Core
 from testbed.core.seal import Piece
-from testbed.core.snapshots import Core
 from testbed.output_log.blocks import NO_LIFE, Block, Segment, decode_segment
 from testbed.output_log.eventual import EventualCheckpoint, StateLost, eventual_at
 from testbed.output_log.reading import SegmentId

@@ -9,11 +9,11 @@ from typing import Any
 
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Restore
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.frames import FrameKind
-from testbed.core.layout import PartitionLayout
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
+from testbed.core.partition.snapshots import Core
 from testbed.core.protocol import Protocol
-from testbed.core.snapshots import Core
 from testbed.operators.parts import Parted
 from testbed.output_log.policies import Policy
 from testbed.output_log.recorded import RecordedOperator

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import NotStored, Restore, Stored
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Store
-from testbed.core.layout import PartitionLayout
-from testbed.core.snapshots import Core, Log, Snapshots, _Pending
+from testbed.core.partition.snapshots import Core, Log, Snapshots, _Pending
 from testbed.operators.state import State
 from testbed.output_log.objects import Border, Chain, LogObject, decode_object
 from testbed.output_log.recorded import RecordedOperator

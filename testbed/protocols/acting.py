@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from testbed.core.checkpoints import Checkpoint, last_common
+from testbed.core.dataflow.layout import Channel
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.layout import Channel
 from testbed.core.protocol import Protocol, Runtime
 
 ENDS = ((0, 2), (1, 2), (2, 0))

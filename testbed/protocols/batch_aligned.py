@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from experiments.errors import BadInput
 from testbed.core.checkpoints import Line, Taken, last_common_or_ended
-from testbed.core.layout import Channel, Layout
+from testbed.core.dataflow.layout import Channel, Layout
 from testbed.core.protocol import Protocol
 from testbed.operators import Source
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from testbed.core.dataflow.layout import Channel
 from testbed.core.frames import Frame
-from testbed.core.layout import Channel
 from testbed.core.protocol import Runtime
 from testbed.protocols.uncoordinated import Uncoordinated
 

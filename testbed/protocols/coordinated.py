@@ -6,8 +6,8 @@ import struct
 from typing import Any
 
 from experiments.errors import BadInput
+from testbed.core.dataflow.layout import Layout
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol, Runtime
 
 ROUND = struct.Struct("<q")

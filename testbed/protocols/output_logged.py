@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from experiments.errors import BadInput
 from testbed.core.checkpoints import Checkpoint, Line, Taken, last_common_or_ended
-from testbed.core.layout import Channel, Layout
+from testbed.core.dataflow.layout import Channel, Layout
 from testbed.operators import Operator
 from testbed.operators.parts import Parted
 from testbed.protocols.batch_aligned import BatchAligned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.core.checkpoints import Line, Taken, rollback_propagation
-from testbed.core.layout import Channel
+from testbed.core.dataflow.layout import Channel
 from testbed.core.protocol import Protocol
 
 

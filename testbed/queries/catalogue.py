@@ -14,7 +14,7 @@ from experiments.layered import LayeredSpec
 from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Source
 from testbed.queries.cec_prices import cec_prices, packed_averages
 from testbed.queries.hashtags import hashtags, packed_counts

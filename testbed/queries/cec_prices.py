@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.cec_prices import CecPricesSpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery
 from testbed.operators.count_windows import AVERAGE, CountWindows
 from workloads.cec_prices import PRICE, PRICES

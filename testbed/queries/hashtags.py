@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.hashtags import WINDOW, HashtagsSpec
-from testbed.core.graph import Dataflow, Stream
+from testbed.core.dataflow.graph import Dataflow, Stream
 from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding
 from testbed.operators.aggregate import WINDOW_START, Aggregate
 from testbed.operators.keyed_state import KeyedState

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.ppa_queries import SECOND_MS, IncidentsSpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, window_of
 from workloads.incidents import EVENTS, JAM_BELOW_KMH

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.queries.result_columns import ResultColumns, as_text, escaped, joined
 from workloads.schedule import NS_PER_MS

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.workloads import ReachabilitySpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Operator
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State

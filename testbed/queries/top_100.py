@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.ppa_queries import Top100Spec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, totals, window_of
 from workloads.schedule import NS_PER_MS

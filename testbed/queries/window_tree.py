@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.window_tree import WindowTreeSpec
-from testbed.core.graph import Dataflow
+from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Windows, sliding
 from testbed.operators.by_slide import BySlide, window_of
 from workloads.schedule import NS_PER_MS

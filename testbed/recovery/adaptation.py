@@ -9,7 +9,7 @@ from experiments.errors import BadInput
 from models.fidelity import score
 from models.replication.planners import PLANNERS
 from models.topology import Topology
-from testbed.core.layout import Layout
+from testbed.core.dataflow.layout import Layout
 from testbed.topology import topology_of
 
 LEAST_GAIN = 0.05

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.errors import BadInput
-from testbed.core.copies import largest_slot
-from testbed.core.layout import Layout
+from testbed.core.coordinator.copies import largest_slot
+from testbed.core.dataflow.layout import Layout
 from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
 from testbed.topology import even_rates, topology_of

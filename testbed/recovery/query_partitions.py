@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from testbed.core.layout import Layout
+from testbed.core.dataflow.layout import Layout
 from testbed.operators import Sink
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from experiments.hashtags import HashtagsSpec
 from experiments.typed_json import TypedJson
 from infra.broker import Broker
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.chaining import chained
-from testbed.core.layout import Layout, lay_out
-from testbed.core.partition import PartitionLimits
+from testbed.core.dataflow.chaining import chained
+from testbed.core.dataflow.layout import Layout, lay_out
+from testbed.core.partition.partition import PartitionLimits
 from testbed.core.recovery import Global, RecoveryStrategy
 from testbed.operators import Delivery
 from testbed.output_log.in_parts import in_parts

@@ -23,17 +23,17 @@ import pyarrow as pa
 from experiments.workloads import NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
+from testbed.core.dataflow.layout import Channel, Layout, Route, lay_out
+from testbed.core.dataflow.partitioning import rows_by_channel
 from testbed.core.effects import Grant, PartitionEffect, Send, Store
 from testbed.core.frames import Frame, FrameReader, data_bytes, encode
-from testbed.core.layout import Channel, Layout, Route, lay_out
-from testbed.core.partition import Partition, PartitionLimits
-from testbed.core.partitioning import rows_by_channel
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.protocol import Unprotected
 from testbed.operators import Delivery, Source
 from testbed.protocols import Protocol
 from testbed.protocols.uncoordinated import Uncoordinated
 from testbed.queries import dataflow
-from testbed.runtime.sources import Make, maker_of
+from testbed.runtime.connectors.sources import Make, maker_of
 from testbed.scaling.costs import Costs, Linear, OperatorCosts, Point, fitted
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.schedule import Schedule

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from typing import Protocol as Interface
 
 from testbed.core.checkpoints import Checkpoint
+from testbed.core.dataflow.layout import Channel, Layout, PartitionLayout, Route
 from testbed.core.frames import OVERHEAD_BYTES, Frame, FrameKind
-from testbed.core.layout import Channel, Layout, PartitionLayout, Route
 from testbed.core.protocol import Protocol, Runtime
 from testbed.operators import Source
 from testbed.scaling.costs import Costs

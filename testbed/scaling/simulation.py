@@ -20,7 +20,7 @@ from itertools import count
 from typing import NamedTuple
 
 from testbed.core.checkpoints import Checkpoint, Line, initial_line, is_needed
-from testbed.core.layout import Layout
+from testbed.core.dataflow.layout import Layout
 from testbed.core.protocol import Protocol
 from testbed.scaling.costs import Costs
 from testbed.scaling.partition import ClusterTotals, MessageGroup, ObjectSize, Setup, SimulatedPartition

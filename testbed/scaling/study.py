@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.workloads import NexmarkSpec
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, Protocol
 from testbed.queries import dataflow

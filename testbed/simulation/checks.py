@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Promote, Restore, TurnedTentative
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import PartitionEffect, PublishTentative, Store, Tell
-from testbed.core.layout import Layout
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.output_log.partition import LoggedPartition
 from testbed.simulation.copies import CopyInvariants

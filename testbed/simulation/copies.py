@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
-from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
-from testbed.core.layout import Layout
-from testbed.core.standing import counts
+from testbed.core.partition.standing import counts
 from testbed.simulation.network import Network
 from testbed.simulation.workers import SimulatedWorker
 

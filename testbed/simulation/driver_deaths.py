@@ -15,10 +15,10 @@ from typing import Any
 
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import decode_message, encode_message
-from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.coordinator.line_record import decode_record
+from testbed.core.coordinator.write_ahead import WriteAhead
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
-from testbed.core.line_record import decode_record
-from testbed.core.write_ahead import WriteAhead
 from testbed.simulation.run import Simulation
 from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.record_chain import RecordChain, TakenOver

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.standing import aligning, replaying
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.partition.standing import aligning, replaying
 from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.store import MemoryStore
 

@@ -9,9 +9,9 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Absent, Rejoin, Restore, decode_message
-from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.layout import Channel, Layout
-from testbed.core.partition import PartitionLimits
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.dataflow.layout import Channel, Layout
+from testbed.core.partition.partition import PartitionLimits
 from testbed.simulation.network import Network
 from testbed.simulation.retained import RetainedMemory
 from testbed.simulation.tentative import TentativeChecks

@@ -10,9 +10,9 @@ from random import Random
 from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import border_of
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
+from testbed.core.dataflow.layout import Layout
 from testbed.core.frames import Frame, FrameKind, FrameReader, encode
-from testbed.core.layout import Layout
-from testbed.core.partition import Partition
+from testbed.core.partition.partition import Partition
 
 
 class ContentChanged(AftershockError):

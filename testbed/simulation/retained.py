@@ -9,7 +9,7 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.retained import HELD_UP_AT
 from testbed.core.by_batch.segments import RetainedSegment, held_bytes
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 
 NOTHING = (0, 0)
 

@@ -28,7 +28,8 @@ from testbed.core.control import (
     decode_message,
     encode_message,
 )
-from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import (
     CoordinatorEffect,
     Delete,
@@ -46,8 +47,7 @@ from testbed.core.effects import (
     Tell,
     Write,
 )
-from testbed.core.layout import Layout
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import RecoveryStrategy
 from testbed.operators import Source

@@ -8,7 +8,7 @@ from random import Random
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Restore
 from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
-from testbed.core.partition import Partition
+from testbed.core.partition.partition import Partition
 from testbed.simulation.outcome import SimulationResult, add_rows
 from testbed.stores.store import MemoryStore, UnreadableObject
 

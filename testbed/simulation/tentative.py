@@ -6,9 +6,9 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import TurnedTentative
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import PublishTentative
 from testbed.core.frames import FrameKind
-from testbed.core.layout import Layout
 from testbed.operators import Sink
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
-from testbed.core.partition import Partition
+from testbed.core.partition.partition import Partition
 
 
 @dataclass

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from testbed.core.control import decode_message, encode_message
 from testbed.core.frames import CHECKSUM, HEADER, CorruptFrame, FrameReader, decode_log, encode, log_parts
 from testbed.core.shapes import UnknownMessage
-from testbed.runtime import messages
-from testbed.runtime.admission import Greeting
-from testbed.runtime.messages import Broken, Count, Drain, Hello, Kept, Peers, SlotError, SlotStatus, Stop
+from testbed.runtime.network import messages
+from testbed.runtime.network.admission import Greeting
+from testbed.runtime.network.messages import Broken, Count, Drain, Hello, Kept, Peers, SlotError, SlotStatus, Stop
+from testbed.runtime.network.wire import BlockReader, WireError, block
 from testbed.runtime.stillness import Counts
-from testbed.runtime.wire import BlockReader, WireError, block
 from testbed.stores.store import MemoryStore, UnreadableObject
 from tests.fuzz.session import Fuzzer, Session
 from tests.unit.testbed.core.test_frames import FRAMES, MESSAGES, SCHEMAS
-from tests.unit.testbed.hostile import disfigured, mutated
+from tests.unit.testbed.runtime.hostile import disfigured, mutated
 from tests.unit.testbed.small_job import HERE
 
 OF_SLOTS = (

@@ -33,8 +33,8 @@ WHO_LISTENS = {
     "aftershock/airflow/serve.py": "tries whether a port is free",
     "infra/processes.py": "tries whether a port is free",
     "infra/strikes/datagrams.py": "counts datagrams with a word that was drawn, and answers nothing",
-    "testbed/runtime/admission.py": "a greeting with the run's secret comes first",
-    "testbed/runtime/wire.py": "chooses the address from which it connects",
+    "testbed/runtime/network/admission.py": "a greeting with the run's secret comes first",
+    "testbed/runtime/network/wire.py": "chooses the address from which it connects",
     "testbed/scaling/measure.py": "takes its own connection alone",
 }
 WHO_UNPICKLES = {

@@ -140,7 +140,7 @@ def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
 
 def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None) -> Job:
     """With protocol `none` no output is ever safe, so it goes out at once."""
-    from testbed.core.partition import PartitionLimits
+    from testbed.core.partition.partition import PartitionLimits
     from testbed.operators import Delivery
     from testbed.output_log.policies import CheckPacing, Saving
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec

@@ -4,7 +4,7 @@
 when its border has come on every input, one input after the other. So (channel, number) names content whatever
 threads, delays and failures do, and a partition can go back alone: `retained` has what its neighbours send it again,
 and they recognize by its number what it sends again. A partition may have a copy elsewhere: `copy_links` sends to it
-what its primary gets, `muted` has the output that it does not let out. A partition that waits for a lost one does not
-hold up its senders: `waiting_partitions` decides which of them the coordinator tells. `partition` joins the parts; the
-rest are the batch-wise kinds of the parts of `testbed.core`.
+what its primary gets, `muted` has the output that it does not let out. `tentative` goes on without the input of lost
+partitions, `publications` knows what is out. `partition` joins the parts; the rest are the batch-wise kinds of the
+parts of `core.partition`.
 """

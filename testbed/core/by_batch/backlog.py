@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from testbed.core.by_batch.retained import Retained
 from testbed.core.frames import Frame
-from testbed.core.links import OutputLink
+from testbed.core.partition.links import OutputLink
 
 
 class Backlog:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from testbed.core.by_batch.backlog import Backlog
 from testbed.core.by_batch.retained import Retained
+from testbed.core.dataflow.layout import Channel
 from testbed.core.effects import Grant, PartitionEffect, Send
 from testbed.core.frames import Frame
-from testbed.core.layout import Channel
-from testbed.core.links import OutputLink
+from testbed.core.partition.links import OutputLink
 
 
 @dataclass

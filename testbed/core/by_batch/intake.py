@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from testbed.core.by_batch.cutting import border_of
 from testbed.core.checkpoints import NO_BATCH
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import BORDERS, Frame, FrameKind
-from testbed.core.intake import Intake
-from testbed.core.layout import PartitionLayout
-from testbed.core.links import InputLink
-from testbed.core.progress import Tally
+from testbed.core.partition.intake import Intake
+from testbed.core.partition.links import InputLink
+from testbed.core.partition.progress import Tally
 
 
 @dataclass

@@ -35,12 +35,12 @@ from testbed.core.control import (
     Unreadable,
     Waiting,
 )
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import BORDERS, FrameKind, decode_log
-from testbed.core.layout import PartitionLayout
-from testbed.core.partition import Partition, PartitionLimits, Rebuilt
+from testbed.core.partition.partition import Partition, PartitionLimits, Rebuilt
+from testbed.core.partition.snapshots import Core
 from testbed.core.protocol import Protocol
-from testbed.core.snapshots import Core
 from testbed.operators import Delivery, Sink
 
 MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable line: nobody else holds it back

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from testbed.core.effects import Publish, PublishTentative
 from testbed.core.frames import Frame
-from testbed.core.processing import Processing
+from testbed.core.partition.processing import Processing
 from testbed.operators import Delivery, Sink
 
 

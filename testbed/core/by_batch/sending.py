@@ -11,11 +11,11 @@ from testbed.core.by_batch.backlog import Backlog
 from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.layout import PartitionLayout
-from testbed.core.links import OutputLink
-from testbed.core.sending import Sending
+from testbed.core.partition.links import OutputLink
+from testbed.core.partition.sending import Sending
 
 
 class BatchSending(Sending):

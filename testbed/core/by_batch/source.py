@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from testbed.core.by_batch.cutting import LAST_BATCH, Batching, Cut, Cutter
-from testbed.core.layout import PartitionLayout
-from testbed.core.processing import Processing
-from testbed.core.progress import Watermarks
-from testbed.core.sending import Sending
-from testbed.core.snapshots import Snapshots
-from testbed.core.source_input import SourceInput
+from testbed.core.dataflow.layout import PartitionLayout
+from testbed.core.partition.processing import Processing
+from testbed.core.partition.progress import Watermarks
+from testbed.core.partition.sending import Sending
+from testbed.core.partition.snapshots import Snapshots
+from testbed.core.partition.source_input import SourceInput
 
 
 class BatchSource(SourceInput):

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from testbed.core.by_batch.cutting import border_of
 from testbed.core.by_batch.intake import BatchIntake
+from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import BORDERS, RECORDS, Frame, FrameKind
-from testbed.core.layout import PartitionLayout
-from testbed.core.links import InputLink
-from testbed.core.progress import Tally
+from testbed.core.partition.links import InputLink
+from testbed.core.partition.progress import Tally
 
 
 class TentativeIntake(BatchIntake):

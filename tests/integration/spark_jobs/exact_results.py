@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from experiments.cec_prices import CecPricesSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, ReachabilitySpec
+from testbed.runtime.connectors.sinks import published
+from testbed.runtime.connectors.sources import Generated, stream_of
 from testbed.runtime.job import InputKind, Job
-from testbed.runtime.sinks import published
-from testbed.runtime.sources import Generated, stream_of
-from tests.unit.testbed.average_prices import exact as averages
-from tests.unit.testbed.window_trees import exact_rows, rows_of
+from tests.unit.testbed.queries.average_prices import exact as averages
+from tests.unit.testbed.queries.window_trees import exact_rows, rows_of
 from workloads.cec_prices import prices
 from workloads.nexmark.stream import events_of
 from workloads.reachability import events_of as graph_events

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from experiments.cec_prices import CecPricesSpec
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.chaining import chained
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.chaining import chained
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow

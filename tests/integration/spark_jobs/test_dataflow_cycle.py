@@ -15,10 +15,10 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.server import Server
-from testbed.runtime.slot import Slot
-from testbed.runtime.wire import Address
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.network.wire import Address
+from testbed.runtime.server.server import Server
+from testbed.runtime.slot.slot import Slot
 from tests.integration.spark_jobs.exact_results import emitted
 from workloads.reachability import reachable
 

@@ -17,8 +17,8 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
-from tests.unit.testbed import ppa_queries, window_trees
-from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD
+from tests.unit.testbed.queries import ppa_queries, window_trees
+from tests.unit.testbed.queries.ppa_queries import ROADS, SITE, SPREAD
 from workloads.inputs import records
 from workloads.queries import oracle
 from workloads.schedule import Schedule

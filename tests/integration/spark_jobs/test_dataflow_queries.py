@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.testbed_tables import END_OF_TIME_MS
-from testbed.core.layout import PartitionLayout, lay_out
+from testbed.core.dataflow.layout import PartitionLayout, lay_out
 from testbed.operators import Delivery, Source
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, as_messages, dataflow
-from testbed.runtime.sources import columns, stream_of
+from testbed.runtime.connectors.sources import columns, stream_of
 from testbed.simulation import Simulation
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle

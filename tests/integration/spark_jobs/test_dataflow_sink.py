@@ -23,12 +23,12 @@ from infra.local import LocalDriver
 from infra.services import kafka
 from testbed.operators import Delivery, Sink, Source
 from testbed.queries import as_messages
-from testbed.runtime import topics
-from testbed.runtime.inputs import feeds
+from testbed.runtime.connectors import topics
+from testbed.runtime.connectors.sinks import Superseded
+from testbed.runtime.connectors.sources import Feed, stream_of
+from testbed.runtime.connectors.topics import KafkaResults
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from testbed.runtime.sinks import Superseded
-from testbed.runtime.sources import Feed, stream_of
-from testbed.runtime.topics import KafkaResults
+from testbed.runtime.slot.inputs import feeds
 from tests.integration.spark_jobs.exact_results import messages_out
 from workloads.inputs import records
 from workloads.nexmark.stream import events_of

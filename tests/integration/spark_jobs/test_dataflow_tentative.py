@@ -11,8 +11,8 @@ import pytest
 from journal.event import Event
 from journal.events.testbed import TESTBED, CheckpointStored, Finished, PartitionsAbsent, PartitionTentative
 from journal.reader import events
+from testbed.runtime.connectors.sinks import published
 from testbed.runtime.job import Job
-from testbed.runtime.sinks import published
 from tests.integration.spark_jobs.exact_results import exact, judged
 from tests.integration.spark_jobs.kills.jobs import job_of
 from tests.integration.spark_jobs.kills.slots import Slots

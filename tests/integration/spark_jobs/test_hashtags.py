@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow

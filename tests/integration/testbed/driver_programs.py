@@ -21,8 +21,8 @@ import json, sys
 from pathlib import Path
 from journal.writer import Journal
 from testbed.runtime.job import Job
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.server import Server
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.server.server import Server
 job, journal = json.load(sys.stdin)
 job = Job.from_json(job)
 secret = RunSecret.with_key_in(job.store_key_file)

@@ -15,17 +15,17 @@ from experiments.waiting import poll_until
 from journal.events.testbed import TESTBED, PartitionReached, Recovering, WorkerJoined
 from journal.reader import events
 from journal.writer import Journal
+from testbed.runtime.connectors.sinks import published
 from testbed.runtime.job import Job
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.server import Server
-from testbed.runtime.sinks import published
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.server.server import Server
 
 PATIENCE_S = 300.0
 SLOT = """
 import json, sys
 from testbed.runtime.job import Job
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.slot import Slot
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.slot.slot import Slot
 job, host, port, token, key, task = json.load(sys.stdin)
 Slot(Job.from_json(job), (host, port), RunSecret(bytes.fromhex(token), bytes.fromhex(key)), task, 0).run()
 """

@@ -13,7 +13,7 @@ from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.testbed.job_runs import JobRun
-from tests.unit.testbed.average_prices import exact
+from tests.unit.testbed.queries.average_prices import exact
 from workloads.cec_prices import prices
 from workloads.schedule import Schedule
 

@@ -12,7 +12,7 @@ from journal.events.testbed import CheckpointStored, PartitionReached, WorkerJoi
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.testbed.job_runs import JobRun
-from tests.unit.testbed.hashtag_queries import exact
+from tests.unit.testbed.queries.hashtag_queries import exact
 from workloads.hashtags import tweets
 from workloads.schedule import Schedule
 

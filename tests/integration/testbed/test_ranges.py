@@ -11,10 +11,10 @@ import pytest
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from journal.events.testbed import CheckpointStored, WorkerLost
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import END_OF_TIME_NS, Aggregate, Delivery, Source
+from testbed.runtime.connectors.sources import maker_of
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from testbed.runtime.sources import maker_of
 from tests.integration.testbed.job_runs import JobRun
 from tests.unit.testbed.campaigns import quick
 from workloads.schedule import Schedule

@@ -13,7 +13,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from testbed.operators import Delivery
 from testbed.queries.nexmark import CATEGORY, NEAR_STATES
-from testbed.runtime.sources import stream_of
+from testbed.runtime.connectors.sources import stream_of
 from workloads.nexmark.stream import CYCLE, events
 from workloads.schedule import Schedule
 

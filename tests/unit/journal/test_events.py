@@ -20,7 +20,7 @@ from journal.events.services import GENERATOR, HOSTS, MACHINE, SUPERVISOR, HostS
 from journal.events.testbed import TESTBED, CheckpointStored, Report, RunPhase
 from journal.reader import events
 from journal.writer import Journal
-from testbed.core.coordinator import Phase
+from testbed.core.coordinator.coordinator import Phase
 from tests.unit.example_events import example, named
 
 VOCABULARIES = {

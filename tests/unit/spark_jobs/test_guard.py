@@ -108,4 +108,4 @@ def test_what_is_named_is_imported_before_workers_are_forked(tmp_path: Path, mon
 
 def test_what_the_testbed_names_is_there() -> None:
     preload(str(SETTINGS[f"spark.executorEnv.{PRELOADED}"]))
-    assert "testbed.runtime.slot" in sys.modules
+    assert "testbed.runtime.slot.slot" in sys.modules

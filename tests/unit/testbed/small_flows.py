@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from testbed.core.chaining import chained
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.chaining import chained
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding, tumbling
 from testbed.operators.keyed_state import KeyedState
 

@@ -10,7 +10,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from testbed.runtime.sinks import Files
+from testbed.runtime.connectors.sinks import Files
 from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
 from tests.integration.spark_jobs.kills import campaign as campaigns
 from tests.integration.spark_jobs.kills import slots

@@ -10,7 +10,7 @@ import pytest
 from experiments.errors import BadInput
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, by_name
 from testbed.protocols.uncoordinated import Uncoordinated

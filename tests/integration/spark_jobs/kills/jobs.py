@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.cec_prices import CecPricesSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving
 from testbed.queries import TestbedWorkload

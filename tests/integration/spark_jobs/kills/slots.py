@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from journal.writer import Journal
-from testbed.core.partition import Partition, PartitionRuntime
+from testbed.core.partition.partition import Partition, PartitionRuntime
 from testbed.runtime.job import Job
-from testbed.runtime.secret import RunSecret
-from testbed.runtime.server import Server
-from testbed.runtime.slot import Slot
-from testbed.runtime.wire import Address
+from testbed.runtime.network.secret import RunSecret
+from testbed.runtime.network.wire import Address
+from testbed.runtime.server.server import Server
+from testbed.runtime.slot.slot import Slot
 from tests.integration.spark_jobs.kills.moments import Moment, writers
 from tests.integration.spark_jobs.kills.rig import Rig
 

@@ -8,7 +8,7 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore, Stable, Waiting
 from testbed.core.effects import Grant, Publish, Send
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import EVENTS, laid_out
 

@@ -3,7 +3,7 @@
 import pytest
 
 from testbed.core.checkpoints import Checkpoint, last_common
-from testbed.core.history import History
+from testbed.core.coordinator.history import History
 from testbed.operators import Delivery
 from tests.unit.testbed.small_flows import laid_out
 

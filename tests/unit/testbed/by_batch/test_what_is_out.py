@@ -10,7 +10,7 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Go, Restore
 from testbed.core.effects import Publish, PublishTentative
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import laid_out
 

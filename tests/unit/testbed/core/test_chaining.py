@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from testbed.core.chaining import chained
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.chaining import chained
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery, Filter, Map
 from testbed.protocols import PROTOCOLS
 from testbed.runtime.job import Job

@@ -5,10 +5,10 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Failure, Go, NotStored, Published, Ready, Restore, Round, Stable, Stored, Unreadable
-from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.core.effects import Delete, Order
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import EVENTS, laid_out
 

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from experiments.errors import BadInput
-from testbed.core.coordinator import Coordinator
-from testbed.core.drawing import as_mermaid, as_text
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.drawing import as_mermaid, as_text
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Aggregation, Delivery, Emit, Map, tumbling
 from testbed.protocols import PROTOCOLS, by_name
 from tests.unit.testbed.small_flows import COUNT, EVENTS, laid_out

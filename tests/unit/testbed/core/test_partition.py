@@ -8,10 +8,10 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Ready, Restore, Round
 from testbed.core.effects import Grant, Send, Store, Tell
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.intake import ChannelGap
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.intake import ChannelGap
+from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.standing import aligning
 from testbed.core.protocol import Protocol
-from testbed.core.standing import aligning
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from experiments.errors import BadInput
+from testbed.core.dataflow.partitioning import rows_by_channel, spread, targets
 from testbed.core.frames import FrameKind
-from testbed.core.partitioning import rows_by_channel, spread, targets
 from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.recovery.runs import simulated
 from tests.unit.testbed.small_flows import events, laid_out

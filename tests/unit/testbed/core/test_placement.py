@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.core.placement import Placement, Worker
+from testbed.core.coordinator.placement import Placement, Worker
 from tests.unit.testbed.recovery.small_layouts import chain, diamond
 
 

@@ -6,9 +6,9 @@ import pytest
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Send, Store
-from testbed.core.partition import Partition, PartitionLimits
-from testbed.core.readings import SourceChanged
-from testbed.core.standing import replaying
+from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.readings import SourceChanged
+from testbed.core.partition.standing import replaying
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from testbed.core.checkpoints import Checkpoint, initial_line
 from testbed.core.control import NotStored, Restore
-from testbed.core.snapshots import Core, Snapshots
+from testbed.core.partition.snapshots import Core, Snapshots
 from testbed.operators.keyed_columns import KeyedColumns
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.rows import RowState

@@ -8,7 +8,7 @@ from testbed.output_log.policies import CostBenefit, Costs, OpensOnly, Targets
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
-from tests.unit.testbed.average_prices import SPECS, exact, inputs, laid_out
+from tests.unit.testbed.queries.average_prices import SPECS, exact, inputs, laid_out
 
 EVENTS, RATE, READ, SOURCES = 160, 20.0, 10, 2
 BATCHING = Batching(500_000_000, 2)

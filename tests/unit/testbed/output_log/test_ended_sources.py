@@ -9,10 +9,10 @@ import pytest
 
 from experiments.cec_prices import CecPricesSpec
 from experiments.errors import AftershockError
-from testbed.core import history
 from testbed.core.checkpoints import last_common
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.coordinator import history
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.operators.count_windows import CountWindows
 from testbed.protocols.batch_aligned import BatchAligned
@@ -20,9 +20,9 @@ from testbed.protocols.output_logged import OutputLogged
 from testbed.queries.cec_prices import AT, ITEM
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
-from tests.unit.testbed.average_prices import exact, inputs
 from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.output_log.protocol_runs import BATCHING, EVENTS, POLICIES, RATE, READ, SOURCES
+from tests.unit.testbed.queries.average_prices import exact, inputs
 from workloads.cec_prices import PRICE, PRICES
 from workloads.json_records import PLACE
 

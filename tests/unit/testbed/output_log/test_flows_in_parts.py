@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Aggregation, Delivery, Emit, sliding
 from testbed.operators.parted_aggregate import PartedAggregate
 from testbed.operators.parted_join import PartedJoin

@@ -4,17 +4,17 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from testbed.core.layout import lay_out
-from testbed.core.partition import PartitionLimits
+from testbed.core.dataflow.layout import lay_out
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.output_log.partition import LoggedPartition
 from testbed.protocols import PROTOCOLS
 from testbed.queries import dataflow
 from testbed.recovery import STRATEGIES as STRATEGY_CLASSES
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.average_prices import FEW, laid_out
 from tests.unit.testbed.campaigns import paired, parts, quick
 from tests.unit.testbed.output_log.protocol_runs import POLICIES, simulated, wanted
+from tests.unit.testbed.queries.average_prices import FEW, laid_out
 
 STRATEGIES = ("global", "passive", "blocking")
 SHARE = 125

@@ -8,7 +8,7 @@ import pytest
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import last_common
-from testbed.core.history import History
+from testbed.core.coordinator.history import History
 from testbed.operators.count_windows import CountWindows
 from testbed.operators.parts import Known
 from testbed.output_log.objects import Chain

@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from testbed.core.history import History
-from testbed.core.layout import Layout
+from testbed.core.coordinator.history import History
+from testbed.core.dataflow.layout import Layout
 from testbed.protocols import output_logged
 from testbed.protocols.output_logged import OutputLogged
 from testbed.simulation import CrashMoment, Fault

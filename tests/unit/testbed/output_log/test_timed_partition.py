@@ -9,13 +9,13 @@ import pytest
 
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.output_log.policies import Saving
 from testbed.queries.cec_prices import cec_prices
-from testbed.runtime.hosted import Hosted, TimedLoggedPartition
-from testbed.runtime.log_costs import ENOUGH, USUAL
-from tests.unit.testbed.average_prices import SLOW
+from testbed.runtime.slot.hosted import Hosted, TimedLoggedPartition
+from testbed.runtime.slot.log_costs import ENOUGH, USUAL
+from tests.unit.testbed.queries.average_prices import SLOW
 from tests.unit.testbed.small_job import JOB
 
 ITEMS = 1500

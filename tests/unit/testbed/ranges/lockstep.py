@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from testbed.core.effects import Grant, Publish, Send, Store, Tell, Write
 from testbed.core.frames import decode_log, log_parts
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.ranges import message
 from testbed.operators import Join, Sink, Source
 from testbed.operators.state import decode_state

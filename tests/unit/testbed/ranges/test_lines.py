@@ -3,9 +3,9 @@
 import pytest
 
 from models.checkpoint_graph import on_z_cycle, recovery_line
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from tests.unit.testbed.campaigns import first_and_rest
-from tests.unit.testbed.test_recovery_lines import LOGGED, recorded
+from tests.unit.testbed.protocols.test_recovery_lines import LOGGED, recorded
 
 LIMITS = PartitionLimits(frames_in_flight=1, records_per_message=1, messages_in_range=4)
 

@@ -3,12 +3,13 @@
 import pytest
 
 from experiments.errors import AftershockError
-from testbed.core import intake, ranges
+from testbed.core import ranges
 from testbed.core.effects import Send
-from testbed.core.intake import Intake
-from testbed.core.progress import Watermarks
-from testbed.core.readings import Reading
-from testbed.core.sending import Sending
+from testbed.core.partition import intake
+from testbed.core.partition.intake import Intake
+from testbed.core.partition.progress import Watermarks
+from testbed.core.partition.readings import Reading
+from testbed.core.partition.sending import Sending
 from tests.unit.testbed.ranges.lockstep import Differs, in_lockstep
 
 SEEDS = 12

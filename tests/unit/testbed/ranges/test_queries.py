@@ -3,15 +3,15 @@
 import pytest
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from testbed.core.layout import lay_out
-from testbed.core.partition import PartitionLimits
+from testbed.core.dataflow.layout import lay_out
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery, Source
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, dataflow
-from testbed.runtime.sources import maker_of
+from testbed.runtime.connectors.sources import maker_of
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed import average_prices, hashtag_queries, ppa_queries, test_reachability, window_trees
 from tests.unit.testbed.campaigns import paired
+from tests.unit.testbed.queries import average_prices, hashtag_queries, ppa_queries, test_reachability, window_trees
 from tests.unit.testbed.ranges.lockstep import LockstepSimulation
 from workloads.schedule import Schedule
 

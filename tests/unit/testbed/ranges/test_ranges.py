@@ -9,7 +9,7 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import OVERHEAD_BYTES, CorruptFrame, Frame, FrameKind, FrameReader, encode
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.ranges import cut, gather, message
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.runs import simulated

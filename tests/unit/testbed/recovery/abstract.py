@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from testbed.core.control import Failure, Go, Rejoin, Stable, Waiting
-from testbed.core.layout import PartitionLayout
+from testbed.core.dataflow.layout import PartitionLayout
 from tests.unit.testbed.recovery.asked import Back
 
 

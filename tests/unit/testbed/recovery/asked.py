@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Ready, Restore, Stored, Unreadable
-from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.coordinator.coordinator import Coordinator, Phase
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import Delete, Order, Sweep
-from testbed.core.layout import Layout
 from testbed.core.recovery import RecoveryStrategy
 
 

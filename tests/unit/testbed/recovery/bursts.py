@@ -6,12 +6,12 @@ from models.recovery.problem import recovery_problem
 from models.recovery.schedule import Arrival, incremental_schedule
 from models.topology import parse_topology
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
 from testbed.recovery.query_partitions import available
 from testbed.simulation import CrashMoment, Fault, Simulation
-from tests.unit.testbed.hashtag_queries import FIFTEEN, exact, inputs, laid_out
+from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, exact, inputs, laid_out
 
 SECOND = 10**9
 WORKERS, PARTITIONS_EACH = 10, 4  # room for 40 partitions, of which `FIFTEEN` has 31

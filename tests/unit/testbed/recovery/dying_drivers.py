@@ -9,9 +9,9 @@ from testbed.recovery import STRATEGIES, PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from testbed.simulation.driver_deaths import DriverDeath, DriverDeaths, DriverMoment
 from tests.unit.testbed import runs as by_record
-from tests.unit.testbed.average_prices import SPECS
-from tests.unit.testbed.average_prices import laid_out as prices_laid_out
 from tests.unit.testbed.output_log import protocol_runs
+from tests.unit.testbed.queries.average_prices import SPECS
+from tests.unit.testbed.queries.average_prices import laid_out as prices_laid_out
 from tests.unit.testbed.recovery import runs as by_batch
 from tests.unit.testbed.small_flows import laid_out
 

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from tests.unit.testbed.recovery.abstract import Wrong

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from testbed.core.control import Go, Rejoin
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import Delete, Order, Sweep
-from testbed.core.layout import Layout
 from testbed.core.recovery import RecoveryStrategy
 from tests.unit.testbed.recovery.abstract import Life, Wrong, followed, restored
 from tests.unit.testbed.recovery.asked import AskedCoordinator, Back, key_of

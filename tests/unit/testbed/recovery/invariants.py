@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.core.coordinator import Phase
+from testbed.core.coordinator.coordinator import Phase
 from tests.unit.testbed.recovery.abstract import Life, Wrong
 from tests.unit.testbed.recovery.asked import AskedCoordinator
 

@@ -2,7 +2,7 @@
 
 from experiments.window_tree import WindowTreeSpec
 from models.fidelity import score
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries import dataflow
 from testbed.topology import topology_of

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out
+from testbed.core.dataflow.graph import Dataflow
+from testbed.core.dataflow.layout import lay_out
 from tests.unit.testbed.small_flows import EVENTS, doubled, laid_out
 
 

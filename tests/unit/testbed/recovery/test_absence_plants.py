@@ -11,8 +11,8 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.publications import Publications
 from testbed.core.by_batch.tentative import TentativeIntake
-from testbed.core.line_record import LineRecord
-from testbed.core.write_ahead import WriteAhead
+from testbed.core.coordinator.line_record import LineRecord
+from testbed.core.coordinator.write_ahead import WriteAhead
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES

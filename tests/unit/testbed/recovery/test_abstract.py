@@ -10,7 +10,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Rejoin, Restore
 from testbed.core.effects import Store, Tell
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.recovery import abstract, interleavings
 from tests.unit.testbed.recovery.exploring import Explored

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.partition import is_muted
-from testbed.core.copying import Copying
+from testbed.core.coordinator.copying import Copying
 from testbed.recovery.adaptation import Adaptation
 from testbed.simulation import Simulation
 from tests.unit.testbed.campaigns import first_and_rest

@@ -10,9 +10,9 @@ from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Order, Publish, Tell
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive

@@ -9,7 +9,7 @@ from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.copying import Copying
+from testbed.core.coordinator.copying import Copying
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import quick
 from tests.unit.testbed.recovery.copied_runs import copied

@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from testbed.core.coordinator import Coordinator
-from testbed.core.line_record import decode_record
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.coordinator.line_record import decode_record
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from experiments.errors import AftershockError
-from testbed.core.history import History
-from testbed.core.line_record import LineRecord
-from testbed.core.write_ahead import WriteAhead
+from testbed.core.coordinator.history import History
+from testbed.core.coordinator.line_record import LineRecord
+from testbed.core.coordinator.write_ahead import WriteAhead
 from testbed.protocols import PROTOCOLS
 from testbed.simulation.driver_deaths import DriverDeath, DriverMoment
 from testbed.simulation.storage import Storage

@@ -7,11 +7,11 @@ and goes on, at any time; its replacement comes at any time later, also before t
 import pytest
 
 from testbed.core.control import Failure, Rejoin
-from testbed.core.coordinator import Coordinator
-from testbed.core.history import History
-from testbed.core.line_orders import LineOrders
-from testbed.core.outbox import Outbox
-from testbed.core.underway import RecoveriesUnderway, Underway
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.coordinator.history import History
+from testbed.core.coordinator.line_orders import LineOrders
+from testbed.core.coordinator.outbox import Outbox
+from testbed.core.coordinator.underway import RecoveriesUnderway, Underway
 from testbed.recovery import STRATEGIES, Blocking
 from tests.unit.testbed.campaigns import paired
 from tests.unit.testbed.recovery.abstract import Wrong

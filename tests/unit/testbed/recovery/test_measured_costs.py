@@ -8,10 +8,10 @@ from experiments.errors import BadInput
 from testbed.recovery import QueryCentric, query_centric
 from testbed.recovery.assignment import assigned, assigned_by_cost
 from testbed.recovery.query_partitions import queries_of
-from testbed.runtime.measured_costs import MeasuredCosts
-from testbed.runtime.messages import SlotStatus
+from testbed.runtime.network.messages import SlotStatus
+from testbed.runtime.server.measured_costs import MeasuredCosts
 from tests.unit.testbed.campaigns import quick
-from tests.unit.testbed.hashtag_queries import FIFTEEN, laid_out
+from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, laid_out
 from tests.unit.testbed.recovery.bursts import arrivals_after
 
 TEN, LIMIT = 10, 0.8

@@ -14,8 +14,8 @@ from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.retained import Retained
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.frames import FrameKind
-from testbed.core.intake import Intake
-from testbed.core.partition import Partition
+from testbed.core.partition.intake import Intake
+from testbed.core.partition.partition import Partition
 from testbed.recovery import Passive
 from tests.unit.testbed.recovery.runs import simulated
 from tests.unit.testbed.runs import oracle

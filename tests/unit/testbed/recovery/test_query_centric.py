@@ -15,7 +15,7 @@ from testbed.core.recovery import World
 from testbed.recovery import Blocking, QueryCentric, query_centric, query_partitions
 from testbed.recovery.query_partitions import problem_of, queries_of
 from tests.unit.testbed.campaigns import parts, quick
-from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
+from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
     PARTITIONS_EACH,
     WORKERS,

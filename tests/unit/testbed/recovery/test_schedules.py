@@ -1,7 +1,7 @@
 """Schedules under which a coordinator once did wrong; the enumeration found them."""
 
 from testbed.core.control import Failure, Go, Ready, Restore, Stable, Stored
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Order
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.partition import PartitionLimits
-from testbed.core.underway import RecoveriesUnderway
+from testbed.core.coordinator.underway import RecoveriesUnderway
+from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken
 from tests.unit.testbed.campaigns import first_and_rest, quick

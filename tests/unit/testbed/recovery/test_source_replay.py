@@ -6,8 +6,8 @@ import pytest
 
 from experiments.errors import AftershockError, BadInput
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.coordinator import Coordinator
-from testbed.core.layout import Layout
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.layout import Layout
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES, SourceReplay, World
 from testbed.simulation import CrashMoment, Fault

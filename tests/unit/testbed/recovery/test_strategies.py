@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.errors import BadInput
-from testbed.core.coordinator import Coordinator
-from testbed.core.partition import PartitionLimits
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES, World, by_name

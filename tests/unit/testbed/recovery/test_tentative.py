@@ -5,15 +5,15 @@ import re
 import pytest
 
 from experiments.errors import AftershockError, BadInput
-from testbed.core.by_batch.absent_partitions import AbsentPartitions
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.control import Absent, Ready, Restore, TurnedTentative
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.absent_partitions import AbsentPartitions
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Order
-from testbed.core.partition import PartitionLimits
-from testbed.core.sending import Sending
+from testbed.core.partition.partition import PartitionLimits
+from testbed.core.partition.sending import Sending
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES

@@ -6,9 +6,9 @@ from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Promote, Restore
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import PublishTentative
-from testbed.core.partition import PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.simulation.checks import Checks
 from testbed.simulation.outcome import SimulationResult

@@ -5,7 +5,7 @@ import pytest
 from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Trim, decode_message
-from testbed.core.copying import Copying
+from testbed.core.coordinator.copying import Copying
 from testbed.core.effects import Publish
 from testbed.operators import Sink
 from testbed.simulation import Simulation

@@ -18,7 +18,7 @@ from testbed.stores import s3
 from testbed.stores.s3 import S3Store
 from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, HERE, s3_server
-from tests.unit.testbed.connections import no_descriptors
+from tests.unit.testbed.runtime.connections import no_descriptors
 from tests.unit.testbed.small_job import JOB
 
 

@@ -1,0 +1,41 @@
+"""What is said to partitions that go back to the recovery line, to their neighbours, and to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from testbed.core.control import Rejoin, Restore
+from testbed.core.coordinator.history import History
+from testbed.core.dataflow.layout import Layout
+from testbed.core.effects import Sweep
+
+
+class LineOrders:
+    """The orders that follow from the line as the history has it when they are given."""
+
+    def __init__(self, layout: Layout, history: History) -> None:
+        self._layout, self._history = layout, history
+
+    def restore(self, number: int, epoch: int) -> Restore:
+        """What a partition, or its copy, is told that goes back to the line."""
+        line = self._history.line
+        logs, published = self._history.replayed_logs(number), self._history.published(number)
+        outputs = self._layout.partitions[number].outputs
+        arrived = {channel.id: line[channel.receiver].received[channel.id] for channel in outputs}
+        return Restore(epoch, line[number], logs, published, arrived)
+
+    def rejoins(self, restored: Set[int], up: Set[int], epoch: int) -> dict[int, Rejoin]:
+        """What the neighbours of restored partitions hear that are up and are not restored themselves."""
+        found: dict[int, Rejoin] = {}
+        for number in up - restored:
+            of = self._layout.partitions[number]
+            outputs = tuple(c.id for c in of.outputs if c.receiver in restored)
+            inputs = tuple(c.id for c in of.inputs if c.sender in restored)
+            if outputs or inputs:
+                found[number] = Rejoin(epoch, self._history.line[number].number, outputs, inputs)
+        return found
+
+    def sweep(self, back: Set[int], promoted: Set[int], epoch: int) -> Sweep:
+        """What may stay in the store of the partitions that come back, some of them by promotion."""
+        names, of_copies = (frozenset(self._layout.partitions[n].name for n in of) for of in (back, promoted))
+        return Sweep(epoch, frozenset(self._history.keys()), names, of_copies)

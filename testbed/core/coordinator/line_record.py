@@ -1,0 +1,62 @@
+"""What outlives a coordinator: the recovery line and the layout, as a second coordinator needs them to go on.
+
+Source: `incremental`, section 6, where ZooKeeper has the configuration of the topology, the progress of checkpoints and
+what partitions consume.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from experiments.errors import EnvironmentFailure
+from testbed.core.coordinator.history import KeptHistory
+from testbed.core.dataflow.layout import Layout
+from testbed.core.shapes import UnknownMessage, decode_as
+
+
+@dataclass(frozen=True)
+class LineRecord:
+    """
+    partitions  the names of all partitions
+    channels    sender and receiver of each channel
+    protocol    the name of the protocol
+    driver      which driver of the run wrote it, from 1
+    epoch       of the last recovery: none that comes may use it again
+    history     the checkpoints that are kept, and the lines that they make
+    ends        by index, where the sources end, once that is decided
+    costs       the cores that partitions took, by their numbers, where that is measured
+    """
+
+    partitions: tuple[str, ...]
+    channels: tuple[tuple[int, int], ...]
+    protocol: str
+    driver: int
+    epoch: int
+    history: KeptHistory
+    ends: dict[int, int] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)
+
+    def check(self, layout: Layout, protocol: str) -> None:
+        """Raises `EnvironmentFailure` if it is of another dataflow."""
+        own = partitions_and_channels(layout)
+        if (*own, protocol) != (self.partitions, self.channels, self.protocol):
+            raise EnvironmentFailure("the checkpoints in the store are of another dataflow", "start with another store")
+
+    def encode(self) -> bytes:
+        """The bytes of the record: JSON."""
+        return json.dumps([type(self).__name__, vars(self)], separators=(",", ":"), default=vars).encode()
+
+
+def decode_record(data: bytes) -> LineRecord:
+    """The record that was encoded; raises `EnvironmentFailure` for anything else."""
+    try:
+        return decode_as({LineRecord.__name__: LineRecord}, data)
+    except UnknownMessage as error:
+        raise EnvironmentFailure("what the driver before knew can't be read", "start anew") from error
+
+
+def partitions_and_channels(layout: Layout) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """The names of the partitions, and both ends of each channel."""
+    names = tuple(each.name for each in layout.partitions)
+    return names, tuple((each.sender, each.receiver) for each in layout.channels)

@@ -1,0 +1,177 @@
+"""Kafka at both ends: events from the topic `input`, results to `output`, in the form of every other engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.waiting import Deadline
+from testbed.core.dataflow.layout import PartitionLayout
+from testbed.operators import Source
+from testbed.queries import as_messages
+from testbed.runtime.connectors.kafka_clients import POLL_S, READING, WRITING, reach
+from testbed.runtime.connectors.shared_input import SharedInput
+from testbed.runtime.connectors.sinks import Numbered, Outlet, Superseded
+from testbed.runtime.connectors.sources import Feed, Read
+from testbed.runtime.job import Job
+
+MOST_TOGETHER = 16_384  # results that are made messages at one go
+REOPEN_S, PATIENCE_S = 0.5, 120.0
+ANSWER_S = 15.0  # for a step of a transaction: one whose broker was away may never be answered (librdkafka #5511)
+LONGEST_TRANSACTION_S = 600.0  # what waited for a slow store is one; brokers allow 15 minutes
+HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
+FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+
+
+class KafkaEvents(Feed):
+    """Events of one kind in a partition of the topic, which all sources of a slot read together. The position is the
+    offset; where somewhat further on is asked for, what lies before is passed over."""
+
+    def __init__(self, shared: SharedInput, layout: PartitionLayout) -> None:
+        self._input, self._partition, self._kind = shared, layout.index, layout.operator
+        self._schema = cast(Source, layout.element).output
+        self._end = shared.end(layout.index)
+        shared.join(self, layout.index)
+
+    def read(self, position: int, until: int | None = None) -> Read | None:
+        if position == self._end:
+            return Read(None, position, True)
+        found = self._input.take(self, self._partition, position)
+        if found is None:
+            return None
+        stop = min(each for each in (found.stop, until, self._end) if each is not None)
+        return Read(found.events(self._kind, self._schema, position, stop), stop, stop == self._end)
+
+    def close(self) -> None:
+        self._input.leave(self, self._partition)
+
+
+class KafkaResults(Outlet):
+    """Results of one sink partition, as messages of one partition of the topic.
+
+    Published is in transactions, each with the last number in it as the offset of a consumer group that only stands
+    for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it. After a
+    failure it publishes nothing more: what was queued behind would be taken for all that was to come before it.
+    """
+
+    def __init__(self, job: Job, layout: PartitionLayout) -> None:
+        self._job, self._partition, self._topic = job, layout.index, job.output.topic
+        self._name = f"{job.run_id}-{layout.name}"
+        self._producer: Producer | None = None
+        self._refused: KafkaError | None = None
+        self._ended: AftershockError | None = None
+        self._out = 0
+
+    def publish(self, outputs: Numbered) -> int:
+        deadline = Deadline(PATIENCE_S)
+        while self._ended is None:
+            begun_s = time.monotonic()
+            failure = self._attempt(outputs)
+            if failure is None:
+                return self._out
+            if time.monotonic() - begun_s >= LONGEST_TRANSACTION_S:
+                # The broker has ended it, and reports the same error as when another producer has the sink.
+                why = f"a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
+                cause = f"the topic {self._topic}: {why}"
+                self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
+            elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
+                self._ended = Superseded(f"{self._name}: {failure}")
+            elif failure.code() in HOPELESS or deadline.passed:
+                self._ended = self._failure(failure)
+            else:
+                time.sleep(REOPEN_S)
+        raise self._ended
+
+    def abandon(self) -> None:
+        self._ended = Superseded(f"{self._name}: its slot goes on without it")
+
+    def _attempt(self, outputs: Numbered) -> KafkaError | None:
+        """What failed; then the producer is gone, and what became of its transaction is found out by opening anew."""
+        try:
+            producer = self._producer or self._open()
+            if left := {number: batches for number, batches in outputs.items() if number > self._out}:
+                self._transact(producer, left)
+        except KafkaException as error:
+            self._producer = None
+            refusal: KafkaError = error.args[0]
+            return refusal
+        return None
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        if self._producer is None:
+            place = {
+                **reach(self._job.output.broker),
+                "enable.idempotence": True,
+                "delivery.report.only.error": True,
+            }
+            self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
+        try:
+            self._send(self._producer, batches)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+        self._producer.flush()
+        if self._refused is not None:
+            raise self._failure(self._refused)
+
+    def _on_refused(self, error: KafkaError, _message: Message) -> None:
+        self._refused = error
+
+    def _failure(self, cause: KafkaError) -> EnvironmentFailure:
+        return EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker")
+
+    def _open(self) -> Producer:
+        place = reach(self._job.output.broker)
+        own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
+        producer = Producer({**place, **WRITING, **own})
+        producer.init_transactions(ANSWER_S)
+        consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
+        (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)
+        self._out, self._group = max(found.offset, 0), consumer.consumer_group_metadata()
+        consumer.close()
+        self._producer = producer
+        return producer
+
+    def _transact(self, producer: Producer, outputs: Numbered) -> None:
+        number = max(outputs)
+        producer.begin_transaction()
+        try:
+            for batches in outputs.values():
+                self._send(producer, batches)
+        except KafkaException:
+            producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
+            raise
+        place = TopicPartition(self._topic, self._partition, number)
+        producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
+        producer.commit_transaction(ANSWER_S)
+        self._out = number
+
+    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
+        for some in together(batches):
+            for key, value in as_messages(self._job.workload, some, self._job.parallelism):
+                self._produce(producer, key, value)
+
+    def _produce(self, producer: Producer, key: str, value: str) -> None:
+        while True:
+            try:
+                producer.produce(self._topic, value, key, partition=self._partition)
+                return
+            except BufferError:
+                producer.poll(POLL_S)
+
+
+def together(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same records in fewer batches: with one record a message, a batch for each would be the most of the cost."""
+    some, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        some.append(batch)
+        rows += batch.num_rows
+        if rows >= MOST_TOGETHER:
+            yield pa.concat_batches(some)
+            some, rows = [], 0
+    if some:
+        yield pa.concat_batches(some)

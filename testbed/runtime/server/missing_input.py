@@ -1,0 +1,29 @@
+"""Tells the journal which partitions are absent, and which go on without them."""
+
+from __future__ import annotations
+
+from journal.events.testbed import PartitionsAbsent, PartitionTentative
+from journal.writer import Journal
+from testbed.core.control import ToCoordinator, ToPartition, TurnedTentative
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.layout import Layout
+
+
+class MissingInput:
+    """Of a run in which partitions go on without absent input; of another it has nothing to tell."""
+
+    def __init__(self, layout: Layout, coordinator: Coordinator, journal: Journal) -> None:
+        self._names = [each.name for each in layout.partitions]
+        self._coordinator, self._journal = coordinator, journal
+        self._told = coordinator.absent
+
+    def hear(self, message: ToCoordinator | ToPartition) -> None:
+        """A partition tells the coordinator something."""
+        if isinstance(message, TurnedTentative) and message.epoch == self._coordinator.lives[message.partition]:
+            self._journal.record(PartitionTentative(self._names[message.partition], message.epoch, message.batch))
+
+    def look(self) -> None:
+        """See whether others are absent than before."""
+        if (absent := self._coordinator.absent) != self._told:
+            self._told = absent
+            self._journal.record(PartitionsAbsent(tuple(self._names[number] for number in sorted(absent))))

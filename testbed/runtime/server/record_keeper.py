@@ -1,0 +1,101 @@
+"""Writes what outlives the driver, in a thread of its own; until that is done, what rests on it is held back.
+
+See `core.coordinator.write_ahead` for what waits, and `stores.record_chain` for how one driver shuts out another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from experiments.errors import EnvironmentFailure
+from experiments.waiting import retry
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.coordinator.line_record import LineRecord, decode_record
+from testbed.core.coordinator.write_ahead import Costs, Ends, WriteAhead
+from testbed.core.dataflow.layout import Layout
+from testbed.core.effects import CoordinatorEffect
+from testbed.stores.record_chain import RecordChain
+from testbed.stores.store import ObjectStore
+
+AGAIN_S, PATIENCE_S = 0.5, 120.0  # a store that refuses a record is asked again, but not for ever
+
+
+class RecordKeeper:
+    """The records of one driver, which has taken over when this is made.
+
+    found   what the driver before it knew; None if there was none, or if it had not begun
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        """Raises `EnvironmentFailure` if the store refuses, or if what is there can't be read."""
+        self._chain = RecordChain(store)
+        found = self._chain.take_over()
+        self.found: LineRecord | None = decode_record(found) if found else None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
+        self._writing: Future[None] | None = None
+        self._ahead: WriteAhead | None = None
+        self._not_before_s, self._refused_since_s = 0.0, 0.0
+
+    @property
+    def driver(self) -> int:
+        """Which driver of the run this is, from 1."""
+        return 1 if self.found is None else self.found.driver + 1
+
+    @property
+    def ends(self) -> Ends:
+        """Where the sources end, as a second driver would find it."""
+        return {} if self._ahead is None else self._ahead.ends
+
+    def keep(
+        self,
+        coordinator: Coordinator,
+        layout: Layout,
+        protocol: str,
+        ends: Callable[[], Ends],
+        costs: Callable[[], Costs],
+    ) -> None:
+        """From now on write the records of this coordinator, with what else is known as of `LineRecord`."""
+        self._ahead = WriteAhead(coordinator, layout, protocol, self.driver, ends, costs)
+
+    def effects(self) -> list[CoordinatorEffect]:
+        """What the coordinator wants that may be done by now.
+
+        Raises `TakenOver` if another driver has come, and `EnvironmentFailure` if the store refuses for too long.
+        """
+        if self._ahead is None:
+            return []
+        self._look(self._ahead)
+        if self._writing is None and time.monotonic() >= self._not_before_s:
+            record = self._ahead.next_record()
+            if record is not None:
+                self._writing = self._thread.submit(lambda: self._chain.add(record.encode()))
+        return self._ahead.take_effects()
+
+    def close(self) -> None:
+        """Returns when nothing is being written any more."""
+        self._thread.shutdown(wait=True)
+
+    def confirm(self) -> None:
+        """Raises `TakenOver` if another driver has come, and `EnvironmentFailure` if the store refuses for too long."""
+        if self._writing is not None:
+            self._writing.exception()  # when it is known, nothing is being written any more
+        retry(self._chain.confirm, EnvironmentFailure, interval_s=AGAIN_S, limit_s=PATIENCE_S)
+
+    def _look(self, ahead: WriteAhead) -> None:
+        if self._writing is None or not self._writing.done():
+            return
+        written, self._writing = self._writing, None
+        try:
+            written.result()
+        except EnvironmentFailure:
+            now_s = time.monotonic()
+            self._refused_since_s = self._refused_since_s or now_s
+            if now_s - self._refused_since_s > PATIENCE_S:
+                raise
+            self._not_before_s = now_s + AGAIN_S
+            ahead.on_refused()
+        else:
+            self._refused_since_s = 0.0
+            ahead.on_written()

@@ -1,0 +1,38 @@
+"""Tells the journal which queries wait for room, by which costs, and where a planner left a plan to another."""
+
+from __future__ import annotations
+
+from journal.events.testbed import CostsMeasured, FellBack, QueriesWaiting
+from journal.writer import Journal
+from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.layout import Layout
+from testbed.recovery import QueryCentric, RecoveryStrategy
+from testbed.recovery.query_partitions import priority_of, queries_of
+
+
+class WaitingQueries:
+    """Of a run that recovers query by query; of another it has nothing to tell."""
+
+    def __init__(self, layout: Layout, coordinator: Coordinator, strategy: RecoveryStrategy, journal: Journal) -> None:
+        self._strategy = strategy if isinstance(strategy, QueryCentric) else None
+        self._coordinator, self._journal = coordinator, journal
+        self._names = [each.name for each in layout.partitions]
+        self._queries = queries_of(layout) if self._strategy else {}
+        self._told: tuple[str, ...] = ()
+
+    def look(self) -> None:
+        """See whether others wait than before; before the first start nobody does."""
+        if self._strategy is None or not self._coordinator.epoch:
+            return
+        for why in self._strategy.take_notes():
+            self._journal.record(FellBack(why))
+        if (waiting := self._waiting(self._strategy)) != self._told:
+            self._told = waiting
+            self._journal.record(QueriesWaiting(waiting))
+            if used := self._strategy.used:
+                self._journal.record(CostsMeasured({self._names[number]: cores for number, cores in used.items()}))
+
+    def _waiting(self, strategy: QueryCentric) -> tuple[str, ...]:
+        down = self._coordinator.down
+        found = [name for name, partitions in self._queries.items() if not partitions.isdisjoint(down)]
+        return tuple(sorted(found, key=lambda name: -priority_of(name, strategy.priorities)))

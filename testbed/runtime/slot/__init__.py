@@ -1,0 +1,7 @@
+"""What a Spark task does from the beginning of a run to its end (`slot`): `hosting` keeps its partitions at work.
+
+`hosting` joins the parts: `hosted` (the partitions, and whose turn it is), `exchange` (frames and credit), `inputs`
+and `outputs` (of sources and sinks), `storing`, `restoring` and `spilling` (checkpoints and retained output),
+`catching_up`, `timers`, and `reporting` (what the coordinator is told). `check_budget` and `log_costs` serve
+operators that keep an output log.
+"""

@@ -1,0 +1,66 @@
+"""Output that a slot's partitions keep for others, on its way to the store and back, by the thread that stores."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from experiments.errors import AftershockError, EnvironmentFailure
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.effects import Discard, Fetch, Spill
+from testbed.runtime.background import Background
+from testbed.runtime.slot.hosted import At
+from testbed.runtime.slot.storing import Storing
+from testbed.stores.store import ObjectStore, UnreadableObject
+
+
+class Spilling:
+    """A life of a partition that is over writes nothing more: nobody would delete it before the next one is over."""
+
+    def __init__(self, store: ObjectStore, background: Background, storing: Storing, at: At) -> None:
+        self._store, self._background, self._storing, self._at = store, background, storing, at
+
+    def do(self, number: int, effect: Spill | Fetch | Discard) -> None:
+        """Do what a partition asks, after what was asked before."""
+        match effect:
+            case Spill(key):
+                life = self._storing.life(number)
+                self._background.submit(
+                    partial(self._write, number, life, effect), partial(self._on_written, number, key)
+                )
+            case Fetch(key):
+                self._background.submit(partial(self._read, key), partial(self._on_read, number, key))
+            case Discard(keys):
+                self._background.submit(partial(self._delete, keys), lambda _: None)
+
+    def _write(self, number: int, life: object, effect: Spill) -> EnvironmentFailure | None:
+        """Why the store refused; None if it did not."""
+        if self._storing.life(number) is life:
+            try:
+                self._store.put(effect.key, effect.content())
+            except EnvironmentFailure as error:
+                return error
+        return None
+
+    def _on_written(self, number: int, key: str, refusal: EnvironmentFailure | None) -> None:
+        answer = BatchedPartition.on_spilled if refusal is None else BatchedPartition.on_spill_refused
+        self._at(number, answer, key)
+
+    def _read(self, key: str) -> bytes | AftershockError:
+        try:
+            return self._store.get(key)
+        except AftershockError as error:
+            return error
+
+    def _on_read(self, number: int, key: str, found: bytes | AftershockError) -> None:
+        if isinstance(found, UnreadableObject):
+            self._at(number, BatchedPartition.on_unreadable, key)
+        elif isinstance(found, AftershockError):
+            raise found
+        else:
+            self._at(number, BatchedPartition.on_fetched, key, found)
+
+    def _delete(self, keys: tuple[str, ...]) -> None:
+        with suppress(EnvironmentFailure):  # the end of the run deletes what is left
+            for key in keys:
+                self._store.delete(key)

@@ -1,0 +1,128 @@
+"""The checkpoints of a slot's partitions on their way to the store, by a thread of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from experiments.errors import EnvironmentFailure
+from testbed.core.effects import Store
+from testbed.core.partition.partition import Partition
+from testbed.core.seal import Piece
+from testbed.runtime.background import Background
+from testbed.runtime.network.messages import Kept
+from testbed.runtime.slot.hosted import At
+from testbed.stores.store import ObjectStore
+
+STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
+BUSY_S, PAUSE_S = 1e-3, 1e-4
+
+
+@dataclass
+class Unstored:
+    """Of one partition since its last restore: how many checkpoints the store has yet to answer for, and since when
+    [s, monotonic] one waits to count. One that the store took does not count if it builds on one that it refused."""
+
+    under_way: int = 0
+    since_s: float | None = None
+
+
+class Storing:
+    """Writes checkpoints in order, and tells partitions what the store has answered.
+
+    lags        whether some checkpoint has waited for too long: logs grow until it is stored
+    written_s   CPU time of the thread that writes [s]
+    written_of  the same for each partition
+    """
+
+    def __init__(self, store: ObjectStore, background: Background, at: At) -> None:
+        self._store, self._background, self._at = store, background, at
+        self._unstored: dict[int, Unstored] = {}
+        self._kept: list[tuple[Kept, float]] = []  # and when it was taken [s, monotonic]
+        self.lags, self.written_s = False, 0.0
+        self.written_of: dict[int, float] = {}
+
+    def restart(self, number: int) -> None:
+        """A partition goes back: what is under way is of no use to it."""
+        self._unstored[number] = Unstored()
+
+    def clear(self) -> None:
+        """Forget all partitions."""
+        self._unstored, self.written_of = {}, {}
+
+    def life(self, number: int) -> object:
+        """What is the same until a partition goes back or is forgotten."""
+        return self._unstored.get(number)
+
+    def is_busy(self, number: int) -> bool:
+        """Whether the store has yet to answer for a checkpoint of this partition."""
+        return number in self._unstored and self._unstored[number].under_way > 0
+
+    def store(self, number: int, effect: Store) -> None:
+        """Write a checkpoint of a partition."""
+        begun_s, unstored = time.monotonic(), self._unstored[number]
+        if unstored.since_s is None:
+            unstored.since_s = begun_s
+        unstored.under_way += 1
+        self._background.submit(
+            partial(self._write, number, unstored, effect), partial(self._on_written, number, unstored, effect, begun_s)
+        )
+
+    def on_counted(self, number: int) -> None:
+        """A checkpoint of this partition is stored and counts."""
+        unstored = self._unstored[number]
+        unstored.since_s = time.monotonic() if unstored.under_way else None
+
+    def on_clock(self, now_s: float, interval_s: float) -> None:
+        """See whether the store keeps up with this checkpoint interval."""
+        waiting = [each.since_s for each in self._unstored.values() if each.since_s is not None]
+        self.lags = bool(waiting) and now_s - min(waiting) > STORE_INTERVALS * interval_s
+
+    def take_kept(self) -> tuple[Kept, ...]:
+        """The checkpoints that were stored since the last call."""
+        kept, self._kept, now_s = self._kept, [], time.monotonic()
+        return tuple(replace(each, age_s=now_s - taken_s) for each, taken_s in kept)
+
+    def _write(self, number: int, unstored: Unstored, effect: Store) -> int | EnvironmentFailure:
+        """The bytes written, or why the store refused. What a life that is over left to write is of no use."""
+        written, begun_s = 0, time.thread_time()
+        if self._unstored.get(number) is not unstored:
+            return written
+        try:
+            for key, content in effect.objects.items():
+                written += self._store.put(key, letting_others_go_on(content()))
+        except EnvironmentFailure as error:
+            return error
+        taken_s = time.thread_time() - begun_s
+        self.written_s += taken_s
+        self.written_of[number] = self.written_of.get(number, 0.0) + taken_s
+        return written
+
+    def _on_written(
+        self, number: int, unstored: Unstored, effect: Store, begun_s: float, written: int | EnvironmentFailure
+    ) -> None:
+        of = effect.checkpoint
+        unstored.under_way -= 1
+        if self._unstored.get(number) is not unstored:
+            return
+        if isinstance(written, EnvironmentFailure):
+            self._at(number, Partition.on_store_failed, of.epoch, of.number)
+            return
+        self._kept.append((Kept(number, of.number, time.monotonic() - begun_s, written, of.forced), begun_s))
+        self._at(number, Partition.on_stored, of.epoch, of.number)
+
+
+def letting_others_go_on(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """These pieces; after each millisecond comes a pause, in which a thread that waits goes on.
+
+    Without it a thread that makes pieces of Python's objects lets go only when it has been asked for 5 ms, and then at
+    the end of the piece that it is at.
+    """
+    begun_s = time.perf_counter()
+    for piece in pieces:
+        yield piece
+        if time.perf_counter() - begun_s >= BUSY_S:
+            time.sleep(PAUSE_S)
+            begun_s = time.perf_counter()

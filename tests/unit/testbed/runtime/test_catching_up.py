@@ -1,0 +1,191 @@
+"""Restored partitions that come back to where they were, as their slot tells it: a real slot without others."""
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.core.checkpoints import OUTSIDE, initial_line
+from testbed.core.control import Go, Ready, Restore
+from testbed.core.partition.progress import Tally
+from testbed.operators import Delivery
+from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
+from testbed.runtime.network.messages import Peers
+from testbed.runtime.slot.catching_up import CatchingUp
+from testbed.runtime.slot.restoring import ReadBack
+from tests.unit.testbed.runtime.lone_slot import LoneSlot
+from tests.unit.testbed.small_job import JOB
+
+EVENTS, BLOCK = 4000, 200  # a position of generated input stands for a block of events
+
+
+class OneSlot(LoneSlot):
+    """The one slot of a job that works by batches, on input that was due long ago."""
+
+    def __init__(self, folder):
+        self.told = []
+        job = replace(
+            JOB,
+            slots=1,
+            parallelism=1,
+            protocol="batch-aligned",
+            recovery="passive",
+            store=str(folder / "store"),
+            input=JobInput(InputKind.GENERATED, EVENTS, start_ns=time.time_ns() - 3600 * 10**9, rate=2000.0),
+            output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
+        )
+        super().__init__(job, lambda _, told: self.told.append(told))
+        self.everyone = range(len(self.layout.partitions))
+        self.loaded, self.reached = [], []
+
+    def restore(self, epoch, reached):
+        """All go back to the beginning; `reached` is how far they have ever been."""
+        peers = Peers(epoch, (self._mesh.address,), (1,), 0, tuple(self.everyone), reached=reached)
+        self.hosting.begin(peers)
+        for number, checkpoint in enumerate(initial_line(self.layout)):
+            self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
+        self.until(lambda: all(Ready(number, epoch) in self.told for number in self.everyone))
+
+    def go(self, epoch):
+        for number in self.everyone:
+            self.hosting.order(number, Go(epoch))
+
+    def until(self, condition):
+        deadline_s = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline_s
+            self.turn()
+
+    def look(self):
+        """The progress by the slot's status, which tells what it has to tell once."""
+        status = self.hosting.status()
+        self.loaded += status.loaded
+        self.reached += status.reached
+        return status.progress
+
+    def finished(self):
+        return bool(self.hosting.status().finished)
+
+
+@pytest.fixture
+def slot(tmp_path):
+    with closing(OneSlot(tmp_path)) as made:
+        yield made
+
+
+def run_to_the_end(slot, epoch, reached):
+    slot.restore(epoch, reached)
+    slot.go(epoch)
+    slot.until(lambda: all(at for by in slot.look().values() for at in by.values()) and slot.finished())
+    return slot.look()
+
+
+def test_a_source_tells_its_position_and_the_others_what_they_have_received(slot):
+    progress = run_to_the_end(slot, 1, {})
+    for number in slot.everyone:
+        inputs = slot.layout.partitions[number].inputs
+        assert progress[number].keys() == ({channel.id for channel in inputs} or {OUTSIDE})
+    assert progress[0] == {OUTSIDE: EVENTS // BLOCK}
+    assert [each.partition for each in slot.loaded] == list(slot.everyone)
+    assert slot.reached == [], "there was no earlier life"
+
+
+def test_each_partition_arrives_once_and_says_what_it_has_processed_again(slot):
+    before = run_to_the_end(slot, 1, {})
+    slot.loaded.clear()
+    slot.restore(2, before)
+    slot.look()
+    assert [each.epoch for each in slot.loaded] == [2 for _ in slot.everyone]
+    assert slot.reached == []
+    slot.go(2)
+    slot.until(lambda: slot.look() and len(slot.reached) >= len(slot.everyone))
+    assert sorted(each.partition for each in slot.reached) == list(slot.everyone)
+    for each in slot.reached:
+        is_source = not slot.layout.partitions[each.partition].inputs
+        assert each.records == EVENTS // BLOCK if is_source else each.records > 0
+        assert (each.size_bytes == 0) == is_source
+    slot.until(lambda: time.monotonic() > 0 and not slot.hosting.work(time.monotonic() + 0.01))
+    slot.look()
+    assert len(slot.reached) == len(slot.everyone), "told once"
+
+
+def test_nobody_has_arrived_before_they_may_go_though_nothing_is_to_be_done_again(slot):
+    nowhere = {number: dict.fromkeys(progress, 0) for number, progress in run_to_the_end(slot, 1, {}).items()}
+    slot.restore(2, nowhere)
+    for _ in range(5):
+        slot.turn()
+    slot.look()
+    assert slot.reached == []
+    slot.go(2)
+    slot.until(lambda: slot.look() and len(slot.reached) == len(slot.everyone))
+
+
+def test_who_was_lost_before_it_could_report_arrives_when_it_goes_on(slot):
+    slot.restore(2, {number: {} for number in slot.everyone})
+    slot.turn()
+    slot.look()
+    assert slot.reached == []
+    slot.go(2)
+    slot.until(lambda: slot.look() and len(slot.reached) == len(slot.everyone))
+
+
+def test_who_goes_back_again_on_the_way_arrives_in_the_later_recovery_only(slot):
+    further = {
+        number: {channel: at + 10**6 for channel, at in progress.items()}
+        for number, progress in run_to_the_end(slot, 1, {}).items()
+    }
+    slot.restore(2, further)
+    slot.go(2)
+    slot.until(slot.finished)
+    slot.restore(3, {number: dict.fromkeys(progress, 1) for number, progress in further.items()})
+    slot.go(3)
+    slot.until(lambda: slot.look() and len(slot.reached) == len(slot.everyone))
+    assert {each.epoch for each in slot.reached} == {3}
+
+
+def test_where_nobody_knows_how_far_a_partition_was_an_earlier_goal_is_void(slot):
+    slot.restore(2, run_to_the_end(slot, 1, {}))
+    run_to_the_end(slot, 3, {})
+    assert slot.reached == []
+
+
+@dataclass
+class Standing:
+    """A partition that is as far as it says."""
+
+    received: dict[int, int]
+    number: int = 4
+    epoch: int = 2
+    running: bool = True
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def intake(self):
+        return self
+
+    @property
+    def source_input(self):
+        return SimpleNamespace(position=0)
+
+
+def test_a_partition_is_back_once_it_is_on_all_of_its_channels():
+    partition, catching_up = Standing({7: 10, 8: 9}), CatchingUp()
+    catching_up.expect(Peers(2, (), (), 0, (4,), reached={4: {7: 10, 8: 10}}))
+    catching_up.begin(partition, ReadBack({}, (None, None), 0.1))
+    catching_up.look(1.0)
+    assert catching_up.take_reached() == ()
+    partition.received[8] = 10
+    catching_up.look(1.0)
+    assert [each.partition for each in catching_up.take_reached()] == [4]
+
+
+def test_a_promoted_copy_has_read_nothing_back_and_arrives_as_well():
+    copy, catching_up = Standing({7: 9}, running=False), CatchingUp()
+    catching_up.expect(Peers(2, (), (), 0, (), reached={4: {7: 10}}))
+    catching_up.follow(copy)
+    copy.running, copy.received[7] = True, 10
+    catching_up.look(1.0)
+    assert [each.partition for each in catching_up.take_reached()] == [4]
+    assert catching_up.take_loaded() == ()

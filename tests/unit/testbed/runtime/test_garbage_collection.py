@@ -1,0 +1,80 @@
+"""What nobody needs any more is deleted, by a store that refuses now and then."""
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from journal.reader import raw_entries
+from journal.writer import Journal
+from testbed.core.effects import Sweep
+from testbed.runtime.server.garbage_collection import GarbageCollector
+from testbed.stores.store import DirectoryStore, MemoryStore
+
+
+@pytest.mark.parametrize("foreign", [(), ("a.txt", "out.0/notes-last", "out.0/backup-1")])
+def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path, foreign):
+    store = DirectoryStore(tmp_path / "store")
+    for key in foreign:
+        store.put(key, [b"not of this runtime"])
+    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2", "out.0/sent-1-1"):
+        store.put(key, [b"content"])
+    for name in (".7.state-3-1", ".8.state-3-2"):
+        (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(Sweep(2, frozenset({"out.0/state-1-1"}), frozenset({"out.0"})))
+    collector.close()
+    assert store.keys() == sorted(["out.0/.8.state-3-2", "out.0/state-1-1", "out.0/state-2-2", *foreign])
+
+
+def test_a_partial_recovery_leaves_alone_what_survivors_wrote_in_earlier_epochs(tmp_path):
+    store = MemoryStore()
+    for key in ("out.0/state-1-1", "out.1/state-1-1", "in.0/state-1-2"):
+        store.put(key, [b"content"])
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    for epoch, partition in ((2, "out.0"), (3, "in.0")):
+        collector.sweep(Sweep(epoch, frozenset(), frozenset({partition})))
+    collector.close()
+    assert store.keys() == ["out.1/state-1-1"]
+
+
+class Refusing(MemoryStore):
+    """Refuses the first listing and the first delete."""
+
+    def __init__(self):
+        super().__init__()
+        self._refusals = ["keys", "delete"]
+
+    def keys(self):
+        self._refuse("keys")
+        return super().keys()
+
+    def delete(self, key):
+        self._refuse("delete")
+        super().delete(key)
+
+    def _refuse(self, what):
+        if what in self._refusals:
+            self._refusals.remove(what)
+            raise EnvironmentFailure(f"{what} refused", "wait")
+
+
+def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
+    store, journal = Refusing(), tmp_path / "journal.jsonl"
+    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-3-1", "out.0/state-4-2"):
+        store.put(key, [b"content"])
+    collector = GarbageCollector(store, Journal(journal))
+    collector.sweep(Sweep(2, frozenset({"out.0/state-3-1"}), frozenset({"out.0"})))
+    collector.delete(("out.0/state-1-1",))
+    collector.delete(())
+    collector.close()
+    assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
+    assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]
+
+
+def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
+    store = MemoryStore()
+    for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
+        store.put(key, [b"content"])
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
+    collector.close()
+    assert store.keys() == ["out.0/sent-1-2"]

@@ -1,0 +1,186 @@
+"""A second server on the store of a first one: what it knows, and what becomes of the first."""
+
+import secrets
+import socket
+import time
+from dataclasses import replace
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from journal.events.testbed import TESTBED, Finished, Recovering, WorkerJoined
+from journal.reader import events
+from journal.writer import Journal
+from testbed.core.seal import KEY_BYTES
+from testbed.runtime.network import messages
+from testbed.runtime.network.messages import SLOT, Hello, SlotStatus
+from testbed.runtime.network.secret import TOKEN_BYTES, RunSecret
+from testbed.runtime.network.wire import NO_PARTITION, block
+from testbed.runtime.server import record_keeper
+from testbed.runtime.server.server import Server
+from testbed.stores.record_chain import TakenOver
+from tests.unit.testbed.small_job import HERE, JOB
+
+SECRET = RunSecret(secrets.token_bytes(TOKEN_BYTES), secrets.token_bytes(KEY_BYTES))
+LIMIT_S = 10.0
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts servers, one after the other."""
+    servers = []
+
+    def start(store_key=SECRET.store_key, **changes):
+        job = replace(JOB, slots=1, store=str(tmp_path / "store"), **changes)
+        servers.append(Server(job, SECRET.token, HERE, Journal(tmp_path / "journal.jsonl"), store_key))
+        return servers[-1]
+
+    yield start
+    for each in servers:
+        each.close()
+
+
+def told(folder, kind):
+    return [event for event in events(folder / "journal.jsonl", TESTBED) if isinstance(event, kind)]
+
+
+def serve_until(server, condition):
+    deadline_s = time.monotonic() + LIMIT_S
+    server.serve(lambda: condition() or time.monotonic() > deadline_s)
+    assert condition()
+
+
+def join(server, folder):
+    """A slot comes, and everybody is told to go back."""
+    before = len(told(folder, Recovering))
+    slot = socket.create_connection(server.address)
+    slot.sendall(SLOT.of(SECRET.token) + block(NO_PARTITION, messages.encode(Hello((HERE, 1), 0, 0))))
+    serve_until(server, lambda: len(told(folder, Recovering)) > before)
+    return slot
+
+
+def test_a_second_driver_uses_no_epoch_and_no_name_of_the_first(started, tmp_path):
+    with join(started(), tmp_path), join(started(), tmp_path):
+        assert [each.epoch for each in told(tmp_path, Recovering)] == [1, 2]
+        assert [each.worker for each in told(tmp_path, WorkerJoined)] == ["slot-1", "slot-2-1"]
+
+
+def test_a_driver_that_another_has_followed_ends_before_it_begins_anything(started, tmp_path):
+    first = started()
+    with join(first, tmp_path):
+        started()
+    with pytest.raises(TakenOver):
+        join(first, tmp_path)
+    assert [each.epoch for each in told(tmp_path, Recovering)] == [1]
+
+
+def test_a_driver_that_another_has_followed_does_not_tell_that_the_output_is_complete(started, tmp_path, monkeypatch):
+    first = started()
+    with join(first, tmp_path):
+        second = started()
+        for server in (first, second):
+            monkeypatch.setattr(server, "_finished", lambda: True)
+        with pytest.raises(TakenOver):
+            first.serve(lambda: False)
+        assert told(tmp_path, Finished) == []
+        assert second.serve(lambda: False)
+        assert len(told(tmp_path, Finished)) == 1
+
+
+def test_where_sources_end_outlives_the_driver(started, tmp_path):
+    first = started()
+    first._draining.ends = {0: 500, 1: 400, 2: 450}
+    serve_until(first, lambda: first._records.ends == first._draining.ends)
+    assert started()._draining.ends == {0: 500, 1: 400, 2: 450}
+
+
+def test_nobody_hears_where_sources_end_before_that_is_written(started):
+    class Listener:
+        def say(self, message):
+            heard.append(message)
+
+    heard, draining, ends = [], started()._draining, {0: 500, 1: 400, 2: 450}
+    draining._guests, draining.ends = {"slot-1": Listener()}, ends
+    draining.look({})
+    draining.on_epoch()
+    assert heard == []
+    draining.look(ends)
+    draining.on_epoch()
+    assert heard == [messages.Drain(ends)] * 2
+
+
+def test_what_partitions_cost_outlives_the_driver(started, tmp_path):
+    first = started()
+    first._costs.cores = {0: 0.5, 2: 0.25}
+    with join(first, tmp_path):
+        assert started()._costs.cores == {0: 0.5, 2: 0.25}
+
+
+def test_how_far_partitions_were_outlives_the_driver_where_they_recover_on_their_own(started, tmp_path):
+    parts = {"protocol": "batch-aligned", "recovery": "passive"}
+    first = started(**parts)
+    with join(first, tmp_path):
+        first._milestones.note(SlotStatus(1, progress={0: {-1: 70}, 2: {0: 5}}))
+        first._milestones.note(SlotStatus(1, progress={0: {-1: 40}}))  # again, since its last recovery
+        first._tell_progress()
+    with join(started(**parts), tmp_path):
+        found = told(tmp_path, Recovering)[-1].reached
+        assert {name: by for name, by in found.items() if by} == {"bids.0": {"-1": 70}, "bids.2": {"0": 5}}
+
+
+def test_a_second_driver_without_the_key_is_refused(started, tmp_path):
+    started()
+    with pytest.raises(EnvironmentFailure, match="what the driver before knew is lost"):
+        started(store_key=bytes(KEY_BYTES))
+
+
+def test_a_second_driver_of_another_dataflow_is_refused(started, tmp_path):
+    with join(started(), tmp_path), pytest.raises(EnvironmentFailure, match="of another dataflow"):
+        started(parallelism=2)
+
+
+def test_nothing_begins_while_the_store_refuses_records(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(record_keeper, "AGAIN_S", 0.01)
+    server, tries = started(), []
+
+    def refuse(content, real=server._records._chain.add):
+        tries.append(content)
+        if len(tries) < 4:
+            assert told(tmp_path, Recovering) == []
+            raise EnvironmentFailure("no room", "make some")
+        real(content)
+
+    monkeypatch.setattr(server._records._chain, "add", refuse)
+    with join(server, tmp_path):
+        assert len(tries) == 4
+
+
+def test_a_store_that_refuses_records_for_long_ends_the_run(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(record_keeper, "AGAIN_S", 0.0)
+    monkeypatch.setattr(record_keeper, "PATIENCE_S", 0.0)
+    server = started()
+
+    def refuse(content):
+        raise EnvironmentFailure("no room", "make some")
+
+    monkeypatch.setattr(server._records._chain, "add", refuse)
+    with pytest.raises(EnvironmentFailure, match="no room"):
+        join(server, tmp_path)
+
+
+def test_the_key_is_read_from_its_file(tmp_path):
+    file = tmp_path / "store.key"
+    file.write_text("ab" * KEY_BYTES)
+    one, other = (RunSecret.with_key_in(str(file)) for _ in range(2))
+    assert one.store_key == other.store_key == bytes([0xAB]) * KEY_BYTES
+    assert one.token != other.token
+    assert RunSecret.with_key_in(None).store_key != RunSecret.with_key_in(None).store_key
+
+
+@pytest.mark.parametrize("text", [None, "", "ab", "no digits"])
+def test_a_file_without_a_key_is_refused(tmp_path, text):
+    file = tmp_path / "store.key"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(EnvironmentFailure, match="the key of the checkpoints"):
+        RunSecret.with_key_in(str(file))

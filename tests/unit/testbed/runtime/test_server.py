@@ -1,0 +1,261 @@
+"""The coordinator's side of connections: slots that fail, strangers, deaths and broken links."""
+
+import secrets
+import socket
+import struct
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from journal.reader import raw_entries
+from journal.writer import Journal
+from testbed.core.control import Ready, encode_message
+from testbed.core.effects import Sweep
+from testbed.operators import Source
+from testbed.runtime.network import messages
+from testbed.runtime.network.messages import (
+    SLOT,
+    Broken,
+    Drain,
+    Hello,
+    Kept,
+    Loaded,
+    Reached,
+    SlotError,
+    SlotStatus,
+    Stop,
+)
+from testbed.runtime.network.secret import TOKEN_BYTES
+from testbed.runtime.network.wire import NO_PARTITION, block
+from testbed.runtime.server.server import MOST_FAILURES, Server
+from testbed.runtime.slot.slot import tell_failure
+from tests.unit.testbed.small_job import HERE, JOB
+
+TOKEN = secrets.token_bytes(TOKEN_BYTES)
+
+
+def server_in(folder):
+    return Server(replace(JOB, store=str(folder / "store")), TOKEN, HERE, Journal(folder / "journal.jsonl"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    with closing(server_in(tmp_path)) as made:
+        yield made
+
+
+def serve_until(server, condition):
+    deadline_s = time.monotonic() + 10
+    server.serve(lambda: condition() or time.monotonic() > deadline_s)
+    assert condition()
+
+
+def events_in(folder, event):
+    return [entry for entry in raw_entries(folder / "journal.jsonl") if entry["event"] == event]
+
+
+@contextmanager
+def guest(server):
+    """A connection that has greeted."""
+    with socket.create_connection(server.address) as connection:
+        connection.sendall(SLOT.of(TOKEN))
+        yield connection
+
+
+def say(slot, *words):
+    slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
+
+
+def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
+    assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
+
+
+def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp_path):
+    """As of a state that can't be serialised, which another try does not change."""
+    words = [SlotError("BadInput: state of count.0: not usable")] * MOST_FAILURES
+    with guest(server) as slot:
+        say(slot, Hello((HERE, 1), 0, 0), *words)
+        with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
+            serve_until(server, lambda: False)
+    assert len(events_in(tmp_path, "slot-failed")) == MOST_FAILURES
+
+
+def test_slots_that_cannot_even_begin_end_the_run_too(server, tmp_path):
+    for _ in range(MOST_FAILURES):
+        tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
+    with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):
+        serve_until(server, lambda: False)
+
+
+def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
+    server = server_in(tmp_path)
+    with guest(server) as living, ExitStack() as stack:
+        dying = stack.enter_context(guest(server))
+        for slot in (dying, living):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == 2)
+        dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
+        dying.close()
+        server.close()
+        heard = b"".join(iter(lambda: living.recv(1 << 16), b""))
+    assert messages.encode(Stop()) in heard
+
+
+def test_a_connection_that_breaks_while_an_earlier_break_is_remembered_is_known(server, tmp_path):
+    with guest(server) as staying, ExitStack() as stack:
+        leaving = stack.enter_context(guest(server))
+        for slot in (staying, leaving):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        first = events_in(tmp_path, "recovering")[-1]["epoch"]
+        say(staying, Broken(first, 1))
+        leaving.close()
+        say(stack.enter_context(guest(server)), Hello((HERE, 1), 0, 1))
+        serve_until(server, lambda: events_in(tmp_path, "recovering")[-1]["epoch"] > first)
+        say(staying, Broken(events_in(tmp_path, "recovering")[-1]["epoch"], 1))
+        serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
+
+
+def test_a_break_between_two_that_are_there_counts_while_a_third_is_away(server, tmp_path):
+    with guest(server) as staying, ExitStack() as stack:
+        leaving = stack.enter_context(guest(server))
+        for slot in (staying, leaving):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        (own,) = (slot for slot, name in server._coordinator.placement.hosts.items() if name == "slot-1")
+        say(staying, Broken(1, own))
+        serve_until(server, lambda: server._broken)
+        leaving.close()
+        serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
+
+
+class Heard:
+    """What a guest has heard so far."""
+
+    def __init__(self, slot):
+        self._slot, self._bytes = slot, b""
+        slot.setblocking(False)
+
+    def everything(self):
+        with suppress(BlockingIOError):
+            self._bytes += self._slot.recv(1 << 16)
+        return self._bytes
+
+    def has(self, message):
+        return messages.encode(message) in self.everything()
+
+
+def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_stopped(server, tmp_path):
+    with guest(server) as first, guest(server) as second:
+        for slot in (first, second):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        partitions = JOB.layout().partitions
+        first.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in partitions))
+        serve_until(server, lambda: events_in(tmp_path, "ready"))
+        heard, sources = Heard(first), [p.number for p in partitions if isinstance(p.element, Source)]
+        server.drain()
+        say(first, SlotStatus(1, positions={sources[0]: 10}, caught_up=True))
+        say(second, SlotStatus(1))
+        serve_until(server, lambda: all(each.status.epoch == 1 for each in server._guests.values()))
+        turns = iter(range(5))
+        serve_until(server, lambda: next(turns, None) is None)
+        assert not heard.has(Drain({})), "the other has yet to make again what is out"
+        say(second, SlotStatus(1, caught_up=True))
+        serve_until(server, lambda: heard.has(Drain({})))
+        say(first, SlotStatus(1, positions={sources[0]: 12}, caught_up=True, holding=True))
+        say(second, SlotStatus(1, positions={sources[1]: 7, sources[2]: 8}, caught_up=True, holding=True))
+        serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
+
+
+def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
+    for name in ("one", "two"):
+        server._coordinator.on_joined(name)
+    for name in ("one", "two"):
+        server._coordinator.on_lost(name)
+    assert not server._coordinator.placement.hosts
+    server._carry_out()
+
+
+@pytest.fixture
+def three(server, tmp_path):
+    """Two slots that host, and one that stands by, since it came last."""
+    with ExitStack() as stack:
+        slots = []
+        for task in range(3):
+            slots.append(stack.enter_context(guest(server)))
+            say(slots[-1], Hello((HERE, 1), task, 0))
+            serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == len(slots))
+        yield slots
+
+
+def test_a_report_sums_up_the_slots_that_host_partitions(server, three, tmp_path):
+    for slot in three:
+        say(slot, SlotStatus(1, idle_s=1.0, positions={0: 5}))
+    serve_until(server, lambda: all(each.status.idle_s for each in server._guests.values()))
+    told = len(events_in(tmp_path, "progress"))
+    serve_until(server, lambda: len(events_in(tmp_path, "progress")) > told)
+    assert {"slots": 2, "idle_s": 2.0}.items() <= events_in(tmp_path, "progress")[-1].items()
+
+
+def test_a_recovery_tells_what_was_lost_and_the_furthest_that_it_ever_was(server, three, tmp_path):
+    say(three[0], SlotStatus(1, progress={0: {-1: 40}}))
+    say(three[0], SlotStatus(1, progress={0: {-1: 30}}))
+    serve_until(server, lambda: server._guests["slot-1"].status.progress == {0: {-1: 30}})
+    three[0].close()
+    serve_until(server, lambda: len(events_in(tmp_path, "recovering")) == 2)
+    partitions = JOB.layout().partitions
+    lost = [p.name for p in partitions if p.slot(JOB.slots) == 0]
+    assert events_in(tmp_path, "worker-lost")[0]["partitions"] == lost
+    unreported = {p.name: {} for p in partitions[1:]}
+    first, second = (each["reached"] for each in events_in(tmp_path, "recovering"))
+    assert (first, second) == ({}, {partitions[0].name: {"-1": 40}} | unreported)
+    heard = Heard(three[2])
+    serve_until(server, lambda: b'"reached":{"0":{"-1":40},"1":{}' in heard.everything())
+
+
+def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
+    three[2].close()
+    serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
+    assert events_in(tmp_path, "worker-lost")[0]["partitions"] == []
+    assert len(events_in(tmp_path, "recovering")) == 1
+
+
+def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, three, tmp_path):
+    now_ns = time.time_ns()
+    told = SlotStatus(
+        1,
+        kept=(Kept(0, 1, 0.5, 10, False, age_s=30.0),),
+        loaded=(Loaded(0, 1, 0.2, 10, age_s=20.0),),
+        reached=(Reached(0, 1, 400, 800, age_s=10.0),),
+    )
+    say(three[0], told)
+    serve_until(server, lambda: events_in(tmp_path, "partition-reached"))
+    (kept,), (loaded,), (reached,) = (
+        events_in(tmp_path, name) for name in ("checkpoint", "partition-loaded", "partition-reached")
+    )
+    moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
+    assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
+    assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)
+
+
+def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
+    assert events_in(tmp_path, "recovering")[0]["restored"] == []
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2])
+def test_output_may_leave_once_as_many_lines_follow_as_the_job_spares(tmp_path, spare):
+    job = replace(JOB, spare_lines=spare, store=str(tmp_path / "store"))
+    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server:
+        history, stable = server._coordinator.history, []
+        for number in range(1, 4):
+            for each in history.line:
+                history.add(replace(each, number=number, state_keys=(f"{each.partition}/state-{number}-1",)))
+            stable.append(history.stable[0].number)
+        assert stable == [max(0, number - spare) for number in range(1, 4)]

@@ -1,0 +1,105 @@
+"""The thread that reads a partition, at the broker that librdkafka has for tests: JSON, batches, ends and bad input."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_until
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from infra.broker import Broker
+from testbed.runtime.job import InputKind, JobInput
+from testbed.runtime.slot.inputs import feeds
+from tests.unit.testbed.small_job import JOB
+from workloads import producing
+from workloads.feeds import feed_of
+from workloads.inputs import TopicStream, records
+from workloads.schedule import Schedule
+
+SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 20.0
+Q8 = NexmarkSpec(query=NexmarkQuery.Q8)
+
+
+@pytest.fixture(scope="module")
+def broker():
+    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    found = host.list_topics(timeout=LIMIT_S).brokers.values()
+    yield Broker(",".join(f"{each.host}:{each.port}" for each in found))
+    host.flush()
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch):
+    """An idempotent producer is more than that broker knows of several partitions."""
+    plain = producing.SETTINGS | {"enable.idempotence": False, "linger.ms": 1}
+    monkeypatch.setattr(producing, "SETTINGS", plain)
+
+
+def filled(broker, topic, batch):
+    """A job whose input topic has all its events."""
+    found = JobInput(InputKind.KAFKA, EVENTS, broker=broker, topic=topic, batch_records=batch)
+    job = replace(JOB, workload=Q8, input=found)
+    sender = feed_of(broker, Q8, TopicStream(topic, records(Q8, SCHEDULE), SCHEDULE), batch)
+    sender.send_until(EVENTS)
+    sender.finish()
+    assert sender.delivered == EVENTS
+    return job
+
+
+def source(job, name):
+    return next(each for each in job.layout().partitions if each.name == name)
+
+
+def read_all(feed):
+    found, at = [], [0, False]
+
+    def step():
+        read = feed.read(at[0])
+        if read is not None:
+            at[:] = read.position, read.ended
+            found.extend([] if read.batch is None else [read.batch])
+        return at[1]
+
+    assert poll_until(step, interval_s=0.01, limit_s=LIMIT_S)
+    return pa.Table.from_batches(found).combine_chunks(), at[0]
+
+
+def test_both_forms_of_input_have_the_same_events_and_ends(broker):
+    single, batched = filled(broker, "single", None), filled(broker, "batched", BATCH)
+    feed_of, batch_feed_of = feeds(single), feeds(batched)
+    for name in ("auctions.0", "persons.0", "auctions.2"):
+        wanted, end = read_all(one := feed_of(source(single, name)))
+        found, batch_end = read_all(other := batch_feed_of(source(batched, name)))
+        assert found.equals(wanted)
+        assert wanted.num_rows >= EVENTS // JOB.parallelism // 50
+        assert end == batch_end == EVENTS // JOB.parallelism
+        one.close()
+        other.close()
+
+
+def test_bad_input_is_told_with_its_place_by_whoever_reads(broker):
+    job = filled(broker, "bad", None)
+    producer = Producer({**broker.for_librdkafka(), "log_level": 0})
+    producer.produce("bad", b"hello", partition=1)
+    producer.flush()
+    job = replace(job, input=replace(job.input, events=None))
+    feed = feeds(job)(source(job, "persons.1"))
+    told = []
+
+    def failed():
+        try:
+            read = feed.read(position[0])
+        except EnvironmentFailure as failure:
+            told.append(str(failure))
+            return True
+        position[0] = read.position if read else position[0]
+        return False
+
+    position = [0]
+    assert poll_until(failed, interval_s=0.01, limit_s=LIMIT_S)
+    assert f"the topic bad, partition 1, offset {EVENTS // JOB.parallelism}: no event of this workload" in told[0]
+    with pytest.raises(EnvironmentFailure, match="no event of this workload"):
+        feed.read(position[0])
+    feed.close()
