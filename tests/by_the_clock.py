@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CHECKS = {"faults.on_time"}  # benchmarks/kill_lateness.py
+CHECKS = {"faults.on_time"}  # benchmarks/injector/kill_lateness.py
 
 
 def others(verdicts: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.dataflow_slot import OneSlot
+from benchmarks.testbed.slot import OneSlot
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.control import Restore

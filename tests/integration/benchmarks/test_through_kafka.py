@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.nexmark_spark import Cut, Session, Topic
-from benchmarks.peer_engine import Engine, Task
-from benchmarks.side_by_side import measured
+from benchmarks.engines.nexmark_spark import Cut, Session, Topic
+from benchmarks.engines.peer_engine import Engine, Task
+from benchmarks.engines.side_by_side import measured
 from experiments.workloads import NexmarkQuery
 from infra.cluster import Handle
 

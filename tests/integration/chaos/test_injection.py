@@ -80,7 +80,9 @@ def test_planned_kills_wait_for_their_moment_and_land_with_their_proof_and_the_w
     assert injection.events() == ["armed", *STORY, *STORY, "disarmed"]
     for entry in injection.journal():
         if entry["event"] == "injected":
-            assert entry["fired_ns"] >= entry["planned_ns"], "how late kills come, benchmarks/kill_lateness.py measures"
+            assert entry["fired_ns"] >= entry["planned_ns"], (
+                "how late kills come, benchmarks/injector/kill_lateness.py measures"
+            )
             assert entry["done"]["processes killed"] >= 1
             assert entry["left"] == {"survivors": 0, "open ports": 0}
     assert injection.is_up()

@@ -1,6 +1,6 @@
 """Kills of a host that is reached over a session, at planned moments: never before, and each with its proof.
 
-How late they come, `benchmarks/kill_lateness.py` measures.
+How late they come, `benchmarks/injector/kill_lateness.py` measures.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The runtime without Spark: slots as processes that are killed at random and at chosen moments, each protocol, no JVM.
 
-The same campaign, but short, as `benchmarks/dataflow_kills.py`.
+The same campaign, but short, as `benchmarks/testbed/kills.py`.
 """
 
 from __future__ import annotations

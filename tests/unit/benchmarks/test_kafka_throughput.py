@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.dataflow_throughput import BenchmarkCluster
-from benchmarks.kafka_throughput import Rates, Seen, kafka_job, line, middle, window_of
-from benchmarks.nexmark_results import ExpectedResults
-from benchmarks.record_path import STAGES, measured
+from benchmarks.testbed.kafka_throughput import Rates, Seen, kafka_job, line, middle, window_of
+from benchmarks.testbed.nexmark_results import ExpectedResults
+from benchmarks.testbed.record_path import STAGES, measured
+from benchmarks.testbed.throughput import BenchmarkCluster
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from benchmarks.dataflow_kills import Amiss
-from benchmarks.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
+from benchmarks.testbed.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
+from benchmarks.testbed.kills import Amiss
 from tests.integration.spark_jobs.exact_results import Verdict
 from tests.integration.spark_jobs.kills.campaign import Episode, Injection, Means
 from tests.integration.spark_jobs.kills.moments import Moment

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import nexmark_spark
-from benchmarks.nexmark_spark import Row, watched, window_of
+from benchmarks.engines import nexmark_spark
+from benchmarks.engines.nexmark_spark import Row, watched, window_of
 from experiments.errors import BadInput, EnvironmentFailure
 from spark_jobs.streaming.progress import MicroBatch
 

@@ -7,8 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.real_nights import SLOW_FROM, next_cell, nights_of, noise, replay, report, run_nights, slowed
-from benchmarks.regression_nights import WORK
+from benchmarks.regressions.real_nights import (
+    SLOW_FROM,
+    next_cell,
+    nights_of,
+    noise,
+    replay,
+    report,
+    run_nights,
+    slowed,
+)
+from benchmarks.regressions.simulated_nights import WORK
 from experiments import matrix
 from results.regression import history
 from results.runs.machine import experiment_digest, machine_class

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engine_testbed import job_of
-from benchmarks.peer_engine import COMMANDS, Engine, RunningEngine, Task
-from benchmarks.result_timing import Results, Timing
-from benchmarks.side_by_side import Row
+from benchmarks.engines.peer_engine import COMMANDS, Engine, RunningEngine, Task
+from benchmarks.engines.result_timing import Results, Timing
+from benchmarks.engines.side_by_side import Row
+from benchmarks.engines.testbed_engine import job_of
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.waiting import poll_until
 from infra.broker import Broker
@@ -41,7 +41,7 @@ def fill(results: Results, latency_ms) -> None:
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_an_engine_of_ours_is_told_the_whole_task(name: str, task: Task) -> None:
     python, flag, module, *words = Engine.parse(name).command_for(task)
-    assert (python, flag, module) == (sys.executable, "-m", f"benchmarks.engine_{name}")
+    assert (python, flag, module) == (sys.executable, "-m", f"benchmarks.engines.{name}_engine")
     assert Task.from_words(words) == task
 
 

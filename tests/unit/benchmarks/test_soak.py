@@ -8,9 +8,9 @@ import pandas as pd
 import psutil
 import pytest
 
-from benchmarks import belongings, soak
-from benchmarks.belongings import Usage
-from benchmarks.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
+from benchmarks.orchestration import belongings, soak
+from benchmarks.orchestration.belongings import Usage
+from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
 from infra.strikes import partition
 from tests.unit.results import synthetic
 

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.check_power import EXPERIMENT, FORMULAS, SECONDS_PER_FAULT, TABLES_WITH, Machine, Simulated, fails
+from benchmarks.regressions.check_power import (
+    EXPERIMENT,
+    FORMULAS,
+    SECONDS_PER_FAULT,
+    TABLES_WITH,
+    Machine,
+    Simulated,
+    fails,
+)
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
 from results.predictions import process

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.check_power import EXPERIMENT, Machine, Simulated
+from benchmarks.regressions.check_power import EXPERIMENT, Machine, Simulated
 from models import utilization as model
 from models.uncertainty import simulate_windows
 from results.predictions import pooled as module

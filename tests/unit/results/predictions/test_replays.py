@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.check_power import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
+from benchmarks.regressions.check_power import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
 from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment

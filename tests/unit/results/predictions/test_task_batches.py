@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.check_power import START_NS, Simulated
+from benchmarks.regressions.check_power import START_NS, Simulated
 from experiments.spec import Experiment
 from models.replay.task_batches import Strike, TaskBatches
 from results.predictions import task_batches

@@ -1,6 +1,6 @@
 """How late the injector's orders are with many hosts, each a sleep of one round trip: what its own loop costs.
 
-    .venv/bin/python benchmarks/injector_scale.py [HOSTS [ROUND_TRIP_MS]]
+    .venv/bin/python -m benchmarks.injector.scale [HOSTS [ROUND_TRIP_MS]]
 
 Strikes hosts one at a time, 50 at one moment and all at one moment, then all of them spread over 20 s; prints how long
 after its due time each order went out (0: before it), threads and memory. A minute.
@@ -85,7 +85,7 @@ def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
 
 
 def main() -> None:
-    """Inject every part and print how late its orders were: `injector_scale.py [HOSTS [ROUND_TRIP_MS]]`."""
+    """Inject every part and print how late its orders were."""
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
     parts, root, driver = groups(hosts), Path(tempfile.mkdtemp()), ManyHosts(round_trip_s)

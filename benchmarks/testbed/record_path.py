@@ -1,9 +1,9 @@
 """Where the time of one record goes between two topics, stage by stage, in one process and without a real broker.
 
-`.venv/bin/python -m benchmarks.record_path [--queries q1 q12] [--protocols none ...] [--records 1 1024] [--events N]
-[--batch N]` prints a line for each query, number of records a message and protocol [µs of CPU time for a record that
-the query reads]. The broker is the one that librdkafka has for tests; one source and all partitions behind it are
-real, and what they send goes through bytes, as between two slots. Stages:
+`.venv/bin/python -m benchmarks.testbed.record_path [--queries q1 q12] [--protocols none ...] [--records 1 1024]
+[--events N] [--batch N]` prints a line for each query, number of records a message and protocol [µs of CPU time for a
+record that the query reads]. The broker is the one that librdkafka has for tests; one source and all partitions behind
+it are real, and what they send goes through bytes, as between two slots. Stages:
 
     poll        messages as objects, by the consumer's call
     decode      their events by column (of a message with a batch this is part of poll)
@@ -36,7 +36,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.dataflow_throughput import OF_ANY_STATE
+from benchmarks.testbed.throughput import OF_ANY_STATE
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from testbed.core.checkpoints import initial_line

@@ -1,6 +1,6 @@
 """Whether the memory of slots is bounded: the resident size of each slot's process through a long run.
 
-`.venv/bin/python -m benchmarks.dataflow_memory [--query q12] [--protocol uncoordinated] [--minutes 30] [--rate R]`
+`.venv/bin/python -m benchmarks.testbed.memory [--query q12] [--protocol uncoordinated] [--minutes 30] [--rate R]`
 measures for some seconds how many events a second the machine manages (unless a rate is given), then runs the query at
 80 % of that, and prints the size of each slot's process once a minute, how it changes over the second half of the run
 (a line through all samples), and a verdict: bounded if by that line a slot gains less than 5 % of its size in half an
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.dataflow_throughput import BenchmarkCluster, cluster_of, job_of, measured
+from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
 from journal.reader import raw_entries
 from testbed.progress import events_read

@@ -1,6 +1,6 @@
 """Throughput of NexMark's queries on the testbed from topic to topic: what has come out, in records that were read.
 
-`.venv/bin/python -m benchmarks.kafka_throughput [--queries q1 ...] [--protocols none ...] [--records 1 1024]
+`.venv/bin/python -m benchmarks.testbed.kafka_throughput [--queries q1 ...] [--protocols none ...] [--records 1 1024]
 [--workers 2] [--window S] [--repeats N] [--events N] [--batch N] [--json]` makes a local cluster with its broker, fills
 the input topic, and runs one driver program after another on it, each protocol in its turn. All input is there before a
 program starts, so that no generator limits it. Output is exactly once; that of protocol `none`, for which nothing is
@@ -31,8 +31,8 @@ from typing import TextIO
 
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.dataflow_throughput import OF_ANY_STATE, BenchmarkCluster, cluster_of, job_of, times
-from benchmarks.nexmark_results import ExpectedResults
+from benchmarks.testbed.nexmark_results import ExpectedResults
+from benchmarks.testbed.throughput import OF_ANY_STATE, BenchmarkCluster, cluster_of, job_of, times
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker

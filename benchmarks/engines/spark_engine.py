@@ -1,6 +1,6 @@
 """Structured Streaming as an engine of `side_by_side`: one session on all cores, a micro-batch every `checkpoint_s`.
 
-Started by the command in `benchmarks.peer_engine`.
+Started by the command in `benchmarks.engines.peer_engine`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 
-from benchmarks.local_spark import local_spark
-from benchmarks.peer_engine import Task
+from benchmarks.engines.local_spark import local_spark
+from benchmarks.engines.peer_engine import Task
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from spark_jobs.streaming.job import records_of, to_topic
 from workloads.queries import query

@@ -1,7 +1,7 @@
 """How often the regression verdicts err: nights without a change, and nights after a slowdown, simulated.
 
-`regression_nights.py [HISTORIES]` prints the tables of docs/lab/regressions.md (default: 50 histories of 200 nights,
-and the fewer the more experiments a night has).
+`python -m benchmarks.regressions.simulated_nights [HISTORIES]` prints the tables of docs/lab/regressions.md (default:
+50 histories of 200 nights, and the fewer the more experiments a night has).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often the check of utilization notices an error, and how often it raises a false alarm.
 
-`.venv/bin/python -m benchmarks.check_power [--runs 200] [--faults 6 20 60]` simulates runs of a query in
+`.venv/bin/python -m benchmarks.regressions.check_power [--runs 200] [--faults 6 20 60]` simulates runs of a query in
 micro-batches, one batch after another, with recoveries and checkpoints that scatter as measured ones do. Each run is
 predicted and judged as a real one is, by the product's own checks of utilization. Then an error is planted in its
 tables or in a formula, and it is judged again. Prints the share of the runs in which a verdict was fail, of those in

@@ -1,11 +1,11 @@
 """What a poll of a run's journals takes after hours: processor time, and the memory that it needs at its peak.
 
-`.venv/bin/python -m benchmarks.journal_polls [--hours 6] [--how followed|whole] [--polls 20] [--partitions 8]` writes
-the journals of a run of the testbed as long as that (its query reports twice a second what every partition did, the
-injector strikes every ten seconds, four hosts are sampled each second). Then it asks what a step that waits asks each
-half second: whether the query has committed since, and whether injector and services are well. `followed` is how steps
-ask; `whole` reads the journals from their beginning at each poll, to compare. The first poll of a process is told
-apart; of the later ones the median.
+`.venv/bin/python -m benchmarks.orchestration.journal_polls [--hours 6] [--how followed|whole] [--polls 20]
+[--partitions 8]` writes the journals of a run of the testbed as long as that (its query reports twice a second what
+every partition did, the injector strikes every ten seconds, four hosts are sampled each second). Then it asks what a
+step that waits asks each half second: whether the query has committed since, and whether injector and services are
+well. `followed` is how steps ask; `whole` reads the journals from their beginning at each poll, to compare. The first
+poll of a process is told apart; of the later ones the median.
 """
 
 from __future__ import annotations

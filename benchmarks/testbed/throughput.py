@@ -1,6 +1,6 @@
 """Throughput of queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
 
-`.venv/bin/python -m benchmarks.dataflow_throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
+`.venv/bin/python -m benchmarks.testbed.throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
 [--records 1024] [--intervals S ...] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number
 of workers, and runs one driver program after another on it, the protocols and checkpoint intervals by turns. Events are
 made inside the sources and results are forgotten, so that the figure is the runtime's own; the generator's cost is in

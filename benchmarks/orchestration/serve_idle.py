@@ -1,6 +1,6 @@
 """How long `aftershock serve` takes until it can be used, and what an idle Airflow costs.
 
-    .venv/bin/python -m benchmarks.serve_idle [SECONDS]
+    .venv/bin/python -m benchmarks.orchestration.serve_idle [SECONDS]
 
 Serves twice from a home of its own: with a new database, and again with that database. The second is watched for so
 many seconds (60 by default) once it has been up for a minute, as a server that nobody uses.

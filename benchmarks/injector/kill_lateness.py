@@ -1,6 +1,6 @@
 """How late faults of hosts come: the injector against sleeping hosts in namespaces or containers. Two minutes or so.
 
-    .venv/bin/python benchmarks/kill_lateness.py [HOSTS] [KIND] [APART_S] [netns|docker]
+    .venv/bin/python -m benchmarks.injector.kill_lateness [HOSTS] [KIND] [APART_S] [netns|docker]
 
 Strikes one host after another, then all hosts at one moment, again and again; prints what `actual - planned` was, and
 what a session with a host costs the injector. A host must be healed before it is struck again, or that strike waits:

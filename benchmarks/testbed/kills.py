@@ -1,6 +1,6 @@
 """Kills of the testbed's slots, and whether a record was lost or came twice.
 
-`.venv/bin/python -m benchmarks.dataflow_kills --protocol coordinated --query q12 --kills 200 --seed 1 [--spark]`
+`.venv/bin/python -m benchmarks.testbed.kills --protocol coordinated --query q12 --kills 200 --seed 1 [--spark]`
 runs episodes of `--episode` kills each: a coordinator, slots, a store, all of them real processes; SIGKILL at random
 and at chosen moments, now and then to all slots at once, and SIGSTOP until a slot was given up. At the end of each the
 output is compared with what the events that were read must give, record by record. With `--spark` the slots are Spark

@@ -1,17 +1,17 @@
 """The same NexMark queries at the same rates on several engines, from a topic to a topic.
 
-`.venv/bin/python -m benchmarks.side_by_side [--engine spark] [--engine testbed] [--engine NAME=COMMAND] [--queries q1]
-[--rates 5000] [--seconds 20] [--json]` starts a broker, and for each query and rate one engine after the other. What a
-command must do is in `benchmarks.peer_engine`: so anybody's engine can be put beside these two. The driver feeds the
-topic (a few records until the first result is out, then the rate), and reads what is committed. A row is about the
-results that were due in the window:
+`.venv/bin/python -m benchmarks.engines.side_by_side [--engine spark] [--engine testbed] [--engine NAME=COMMAND]
+[--queries q1] [--rates 5000] [--seconds 20] [--json]` starts a broker, and for each query and rate one engine after the
+other. What a command must do is in `benchmarks.engines.peer_engine`: so anybody's engine can be put beside these two.
+The driver feeds the topic (a few records until the first result is out, then the rate), and reads what is committed. A
+row is about the results that were due in the window:
 
     records/s    sent to the topic in the window, of all kinds
     a core       records for each second of CPU time of the engine's processes, which are all that the command started
     results      committed until the end, each once; engines that give the same results have about the same number
     doubled      results that came once more, in the whole run
     p50, p99     from when a result's last record was due (or its window ended) until it could be read [s]
-    behind       how much of the load the engine did not keep up with (`benchmarks.result_timing`)
+    behind       how much of the load the engine did not keep up with (`benchmarks.engines.result_timing`)
     keeps up     whether that is less than a twentieth
 """
 
@@ -28,8 +28,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peer_engine import COMMANDS, Engine, RunningEngine, Task
-from benchmarks.result_timing import Results, Timing
+from benchmarks.engines.peer_engine import COMMANDS, Engine, RunningEngine, Task
+from benchmarks.engines.result_timing import Results, Timing
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker

@@ -1,7 +1,7 @@
 """How soon survivors put out tentative results, and what that time is made of.
 
-`.venv/bin/python -m benchmarks.first_tentative --kills 10 --slide 1 --seed 1`
-runs the testbed as processes, as `dataflow_kills` does, once for each kill: a slot is killed and stays away until a
+`.venv/bin/python -m benchmarks.testbed.first_tentative --kills 10 --slide 1 --seed 1`
+runs the testbed as processes, as `kills` does, once for each kill: a slot is killed and stays away until a
 tentative result is out. Prints for each kill, and as median and range, all in ms:
 
     notice  from the death of the slot to its notice
@@ -26,7 +26,7 @@ from random import Random
 
 import pyarrow as pa
 
-from benchmarks.by_kill import print_by_kill
+from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
 from testbed.runtime.job import Job

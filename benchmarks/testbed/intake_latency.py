@@ -1,7 +1,7 @@
 """From when a record is due until its result is out: messages as they come against batches cut by content.
 
-`.venv/bin/python -m benchmarks.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15]` runs NexMark's Q1 on two
-slots, which are processes as in `dataflow_kills`, with results written to files. Each line is one run: protocol,
+`.venv/bin/python -m benchmarks.testbed.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15]` runs NexMark's
+Q1 on two slots, which are processes as in `kills`, with results written to files. Each line is one run: protocol,
 delivery and records a message, then p50, p99 and the highest latency [ms], of the records that were due in the last
 `--seconds`. A file counts as out when it has its name, which is after it has been synced to disk. A run that does not
 keep up may have nothing out (nan).

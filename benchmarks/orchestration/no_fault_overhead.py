@@ -1,10 +1,11 @@
 """What Aftershock itself costs: throughput of the word count without faults, under it and started by hand.
 
-`.venv/bin/python benchmarks/no_fault_overhead.py` makes a cluster, fills a topic, and lets the same query read it in
-batches of one size, by turns started by hand with spark-submit and as a benchmark starts it (supervisor, driver with
-its listener and watch, sampler, armed injector). Prints records per second of each turn, how many TCP connections were
-opened while its warm batches ran, and the ratio of the medians. The kernel counts connections by network namespace:
-`unshare --net sh -c 'ip link set lo up && .venv/bin/python benchmarks/no_fault_overhead.py'` counts no others.
+`.venv/bin/python -m benchmarks.orchestration.no_fault_overhead` makes a cluster, fills a topic, and lets the same query
+read it in batches of one size, by turns started by hand with spark-submit and as a benchmark starts it (supervisor,
+driver with its listener and watch, sampler, armed injector). Prints records per second of each turn, how many TCP
+connections were opened while its warm batches ran, and the ratio of the medians. The kernel counts connections by
+network namespace: `unshare --net sh -c 'ip link set lo up && .venv/bin/python -m
+benchmarks.orchestration.no_fault_overhead'` counts no others.
 """
 
 from __future__ import annotations

@@ -9,18 +9,18 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import (
+from benchmarks.testbed import (
     copies_throughput,
-    dataflow_kills,
-    dataflow_memory,
-    dataflow_pause,
-    dataflow_slot,
-    dataflow_throughput,
     kafka_throughput,
+    kills,
+    memory,
+    pause,
     record_path,
+    slot,
+    throughput,
 )
-from benchmarks.dataflow_memory import _behind_s, _slot_mb
-from benchmarks.dataflow_throughput import BenchmarkCluster, _figures, job_of
+from benchmarks.testbed.memory import _behind_s, _slot_mb
+from benchmarks.testbed.throughput import BenchmarkCluster, _figures, job_of
 from infra.cluster import Handle
 
 JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
@@ -31,11 +31,11 @@ REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies":
     "program",
     [
         copies_throughput,
-        dataflow_kills,
-        dataflow_memory,
-        dataflow_pause,
-        dataflow_slot,
-        dataflow_throughput,
+        kills,
+        memory,
+        pause,
+        slot,
+        throughput,
         kafka_throughput,
         record_path,
     ],

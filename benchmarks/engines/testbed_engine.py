@@ -1,6 +1,6 @@
 """The protocol testbed as an engine of `side_by_side`: two slots as processes, protocol `coordinated`, exactly once.
 
-Started by the command in `benchmarks.peer_engine`.
+Started by the command in `benchmarks.engines.peer_engine`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from benchmarks.peer_engine import Task
+from benchmarks.engines.peer_engine import Task
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery

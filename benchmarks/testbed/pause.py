@@ -1,6 +1,6 @@
 """For how long a checkpoint keeps a partition from its work.
 
-`.venv/bin/python -m benchmarks.dataflow_pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
+`.venv/bin/python -m benchmarks.testbed.pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
 [--repeats 2]`: a state with so many keys is updated by small batches without end, as a slot does, while a thread writes
 its checkpoints to a folder below the temporary one. Prints the median and the longest of: taking the checkpoint, in the
 slot's own thread and of its CPU time; the longest time that two batches were apart while it was written; and writing

@@ -1,6 +1,6 @@
 """What one slot of the testbed costs without Spark: events per CPU second by protocol, in one process, with a store.
 
-`.venv/bin/python -m benchmarks.dataflow_slot [--queries q1 ...] [--protocols none ...] [--records 1024] [--cpu S]
+`.venv/bin/python -m benchmarks.testbed.slot [--queries q1 ...] [--protocols none ...] [--records 1024] [--cpu S]
 [--repeats N] [--no-chaining]` runs all partitions of a query in one slot, events made inside the sources and results
 forgotten, and checkpoints every 5 s to a folder below the temporary one. It takes turns between protocols, so that
 other work on the machine meets all alike, and judges by CPU time: of all threads, after a quarter of it to get warm.
@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from benchmarks.dataflow_throughput import WORKLOADS, comparison, job_of
+from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Delete, Order

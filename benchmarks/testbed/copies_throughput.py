@@ -1,11 +1,11 @@
 """What active copies cost in throughput, beside what they cost in CPU time.
 
-`.venv/bin/python -m benchmarks.copies_throughput [--query q12] [--shares 0.5 1] [--repeats N] [--window S]` makes one
-local cluster with two slots and two that stand by. It runs a saturating source on it, by turns without copies and with
-copies of a share of the partitions. If the slots keep all cores busy and copies cost CPU time only, throughput falls to
-the share of CPU time that they leave to primaries. Prints that share beside the throughput by that without copies: of
-each run, and the medians of several. The share counts processing, and checkpoints of copies. It leaves out checkpoints
-of primaries, and what it costs to send to copies.
+`.venv/bin/python -m benchmarks.testbed.copies_throughput [--query q12] [--shares 0.5 1] [--repeats N] [--window S]`
+makes one local cluster with two slots and two that stand by. It runs a saturating source on it, by turns without copies
+and with copies of a share of the partitions. If the slots keep all cores busy and copies cost CPU time only, throughput
+falls to the share of CPU time that they leave to primaries. Prints that share beside the throughput by that without
+copies: of each run, and the medians of several. The share counts processing, and checkpoints of copies. It leaves out
+checkpoints of primaries, and what it costs to send to copies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.dataflow_throughput import (
+from benchmarks.testbed.throughput import (
     POLL_S,
     START_LIMIT_S,
     WARM_S,

@@ -1,8 +1,8 @@
 """Throughput of NexMark's queries on Structured Streaming, through Kafka: records/s, counted at the output.
 
-`.venv/bin/python -m benchmarks.nexmark_spark [--queries q0 ...] [--events N] [--batch N] [--cores N] [--partitions N]
-[--cuts read parsed forgotten whole] [--first-compiler] [--json]` sends N events to a topic once, and has every query
-read all of them, as fast as it can, in one Spark session. A row has
+`.venv/bin/python -m benchmarks.engines.nexmark_spark [--queries q0 ...] [--events N] [--batch N] [--cores N]
+[--partitions N] [--cuts read parsed forgotten whole] [--first-compiler] [--json]` sends N events to a topic once, and
+has every query read all of them, as fast as it can, in one Spark session. A row has
 
     records/s   records of the topic (of all kinds: Spark reads them all) until all results are in the output topic
     a core      records for each second of CPU time of Spark's JVM, as nexmark-flink counts; the broker is left out
@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from benchmarks.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker

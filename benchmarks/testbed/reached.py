@@ -1,7 +1,7 @@
 """How long a killed slot holds up the output, with active copies and without.
 
-`.venv/bin/python -m benchmarks.dataflow_reached --recovery partially-active --ratio 1 --kills 10 --seed 1`
-runs the testbed as processes, as `dataflow_kills` does, once for each kill: the process of a slot that hosts partitions
+`.venv/bin/python -m benchmarks.testbed.reached --recovery partially-active --ratio 1 --kills 10 --seed 1`
+runs the testbed as processes, as `kills` does, once for each kill: the process of a slot that hosts partitions
 is killed, with one standby slot for each slot. Prints for each kill, and as median and range: the age of the recovery
 line (since the last checkpoint), the time from death to notice, from notice until all go on, and from death to reached.
 An output is reached when every sink has put out a batch that ended after the death; `usual` is how long that takes for
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from benchmarks.by_kill import print_by_kill
+from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job

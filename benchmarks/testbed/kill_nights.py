@@ -1,8 +1,8 @@
 """Real kills of the testbed's slots for every recovery strategy, over as many nights as it takes.
 
-`.venv/bin/python -m benchmarks.kill_nights --ledger kills.jsonl [--strategies passive ...] [--kills 200] [--hours 8]`
-runs episodes as `dataflow_kills` does, with protocol `batch-aligned`, until each strategy has had so many kills, or for
-so long. Next comes the strategy with the fewest episodes so far. Its queries take turns.
+`.venv/bin/python -m benchmarks.testbed.kill_nights --ledger kills.jsonl [--strategies passive ...] [--kills 200]
+[--hours 8]` runs episodes as `kills` does, with protocol `batch-aligned`, until each strategy has had so many kills, or
+for so long. Next comes the strategy with the fewest episodes so far. Its queries take turns.
 
 The ledger gets one line for each episode when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. An episode that is amiss counts no kills; its line names its files. Prints kills by
@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmarks.dataflow_kills import Amiss, Case, run_episode
 from benchmarks.json_ledger import add_line, as_markdown, whole_lines
+from benchmarks.testbed.kills import Amiss, Case, run_episode
 from testbed.recovery import STRATEGIES
 from tests.integration.spark_jobs.kills.campaign import Episode, Means
 from tests.integration.spark_jobs.kills.jobs import TREE

@@ -1,6 +1,7 @@
 """Thousands of faults of every kind under a served Airflow, in pieces, and what each piece leaves on the machine.
 
-    .venv/bin/python -m benchmarks.soak --ledger soak.jsonl [--drivers local netns docker] [--faults 10000] [--hours 24]
+    .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker] [--faults
+    10000] [--hours 24]
 
 serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until so many faults were
 injected, or for so long. A piece is a run of a soak experiment under the next seed, on the driver with the fewest
@@ -29,9 +30,9 @@ from typing import Any
 import psutil
 import yaml
 
-from benchmarks import belongings
 from benchmarks.json_ledger import add_line, as_markdown, whole_lines
-from benchmarks.serve_idle import PORT, served
+from benchmarks.orchestration import belongings
+from benchmarks.orchestration.serve_idle import PORT, served
 from experiments import spec
 from experiments.errors import AftershockError
 from infra.drivers import driver_of

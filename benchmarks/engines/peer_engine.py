@@ -35,8 +35,8 @@ from infra.launch import REPOSITORY
 STOP_S = 30.0
 OWN = "{broker} {credentials} {query} {window_s} {input} {output} {partitions} {checkpoint_s} {folder}"
 COMMANDS = {
-    "spark": f"{{python}} -m benchmarks.engine_spark {OWN}",
-    "testbed": f"{{python}} -m benchmarks.engine_testbed {OWN}",
+    "spark": f"{{python}} -m benchmarks.engines.spark_engine {OWN}",
+    "testbed": f"{{python}} -m benchmarks.engines.testbed_engine {OWN}",
 }
 
 
