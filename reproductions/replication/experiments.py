@@ -37,11 +37,18 @@ class Failure(StrEnum):
 
 RATIOS = {Mode.ALL: 1.0, Mode.HALF: 0.5, Mode.NONE: 0.0}
 HOSTS, STANDBY = 4, 2  # those that stand by are the last ones
-WINDOW_S, KILL_AT_S, HEAL_AFTER_S = 100.0, 65.0, 5.0
+# Between kills lie whole intervals and a quarter (of 5 s), three quarters (of 15 s) or three eighths (of 30 s). So the
+# kills of a run find checkpoints of different ages, whenever its window opens.
+KILLS_AT_S = (40.0, 81.25, 122.5)
+WINDOW_S, HEAL_AFTER_S = 135.0, 5.0
 WINDOWS_S, RATES, INTERVALS_S = (10.0, 30.0), (1000.0, 2000.0), (5.0, 15.0, 30.0)
 USUAL_INTERVAL_S = 15.0  # where the figure does not compare intervals
 COST_INTERVALS_S, COST_WINDOW_S = (1.0, *INTERVALS_S), 60.0
-TARGETS = {Failure.ONE: ["worker-1"], Failure.ALL: ["worker-1", "worker-2"]}
+# Those that have primaries: what a kill takes goes to the hosts that stand by, and a host that comes back stands by.
+TARGETS = {
+    Failure.ONE: (["worker-1"], ["worker-2"], ["worker-3"]),
+    Failure.ALL: (["worker-1", "worker-2"], ["worker-3", "worker-4"], ["worker-1", "worker-2"]),
+}
 
 
 def one_lost(size: int) -> list[Experiment]:
@@ -82,7 +89,8 @@ def window_of(experiment: Experiment) -> float:
 
 def _lost(failure: Failure) -> Iterable[Experiment]:
     """Passive recovery under every checkpoint interval, the other techniques under one."""
-    faults = {"events": [{"at": KILL_AT_S, "targets": TARGETS[failure], "heal_after": HEAL_AFTER_S}]}
+    kills = zip(KILLS_AT_S, TARGETS[failure], strict=True)
+    faults = {"events": [{"at": at, "targets": targets, "heal_after": HEAL_AFTER_S} for at, targets in kills]}
     purpose = failure.value.replace(" ", "-")
     for mode, length_s, rate in product(Mode, WINDOWS_S, RATES):
         for interval_s in INTERVALS_S if mode is Mode.NONE else (USUAL_INTERVAL_S,):

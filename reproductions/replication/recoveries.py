@@ -1,22 +1,26 @@
 """`ppa`, figures 7, 8 and 10: recovery latency of one host and of all hosts, by technique.
 
 As in the paper, recovery latency of a partition lasts from the notice of its loss until it is as far as it was before
-on every input. That of a run is the longest of its lost partitions.
+on every input. That of a kill is the longest of its lost partitions. What is restored takes the longer the older its
+checkpoint is, and each run has several kills at different ages: techniques are compared kill by kill.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
 from reproductions.checkmate.measuring import Row, measured
+from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.plants import Plant, scaled_rows
 from reproductions.replication.experiments import (
     INTERVALS_S,
+    KILLS_AT_S,
     RATES,
     USUAL_INTERVAL_S,
     WINDOWS_S,
@@ -30,13 +34,23 @@ from reproductions.replication.experiments import (
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 from results.tables.schema import RecoveredHow
-from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
+from results.views.style import BLUE, ORANGE, WIDTH_IN
 
 SETTING = ["window_s", "rate"]
+KILL = [*SETTING, "interval_s", "kill", "replicate"]
 FLAT = 0.2  # how much more than the shortest the longest active recovery may take
 TENTH = 0.1
 NEARLY = 1.1
-LOOKS = {Mode.ALL: (GREEN, "o"), Mode.HALF: (BLUE, "s"), Mode.NONE: (ORANGE, "^"), Mode.STORM: (GREY, "v")}
+COLORS = dict(zip(RATES, (BLUE, ORANGE), strict=True))
+
+
+class Part(NamedTuple):
+    """Some of the kills: those of a technique, with so many seconds between checkpoints, at a load, with a window."""
+
+    mode: Mode
+    interval_s: float | None = USUAL_INTERVAL_S
+    rate: float | None = None
+    window_s: float | None = None
 
 
 def facts(cell: Cell) -> Row:
@@ -54,75 +68,67 @@ def facts(cell: Cell) -> Row:
 
 
 def latencies(cell: Cell) -> Iterator[Row]:
-    """Recovery latency [s] of the run, `latency_s`, and of its partitions that had a copy, `active_s`, with how many
-    partitions were lost and how many copies were promoted; nothing if a lost partition was not seen to arrive."""
+    """A row for each kill: its recovery latency [s], `latency_s`, and that of its partitions that had a copy,
+    `active_s`; the age of the oldest checkpoint that was restored, `age_s` [s]; how many partitions were lost and how
+    many copies were promoted.
+
+    The latency is not known if nothing was lost, or if a lost partition was not seen to arrive.
+    """
     found = cell.table("partition_recoveries")
     if found.empty:
         return
-    struck = [RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST]
-    lost = found[found["fault"].notna() & found["how"].isin(struck)]
-    if lost.empty or lost["reached_ns"].isna().any():
-        return
-    took_s = (lost["reached_ns"] - lost["notice_ns"]).astype(float) / 1e9
-    of_copies = took_s[lost["how"] == RecoveredHow.PROMOTED]
-    yield {
-        "latency_s": float(took_s.max()),
-        "active_s": float(of_copies.max()) if len(of_copies) else None,
-        "lost": len(lost),
-        "promoted": len(of_copies),
-    }
+    struck = found[found["how"].isin([RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST])]
+    for number in range(len(KILLS_AT_S)):
+        lost = struck[struck["fault"] == number]
+        took_s = (lost["reached_ns"] - lost["notice_ns"]).astype(float) / 1e9
+        of_copies = took_s[lost["how"] == RecoveredHow.PROMOTED]
+        arrived = len(lost) > 0 and bool(took_s.notna().all())
+        yield {
+            "kill": number + 1,
+            "latency_s": float(took_s.max()) if arrived else None,
+            "active_s": float(of_copies.max()) if arrived and len(of_copies) else None,
+            "age_s": float(lost["checkpoint_age_s"].astype(float).max()),
+            "lost": len(lost),
+            "promoted": len(of_copies),
+        }
 
 
-def medians(table: pd.DataFrame, mode: Mode, column: str = "latency_s", interval_s: float | None = None) -> pd.Series:
-    """By window and load, the median over the replicates of a technique; raises `NotEnough` if some are missing."""
-    rows = table[table["mode"] == mode.value]
-    if interval_s is not None:
-        rows = rows[rows["interval_s"] == interval_s]
+def by_kill(table: pd.DataFrame, part: Part, column: str = "latency_s") -> pd.Series:
+    """What was measured at each kill of a part, by `KILL`; raises `NotEnough` if some are missing."""
+    chosen = table["mode"] == part.mode.value
+    for name in ("interval_s", "rate", "window_s"):
+        if (wanted := getattr(part, name)) is not None:
+            chosen &= table[name] == wanted
+    rows = table[chosen]
     if rows.empty or column not in rows or rows[column].isna().all():
-        raise NotEnough(f"no run has measured {column} of {mode.value}")
+        raise NotEnough(f"no run has measured {column} of {part.mode.value}")
     lacking = rows[rows[column].isna()]
     if len(lacking):
-        names = [
-            f"{mode.value} w{r.window_s:g} r{r.rate:g} c{r.interval_s:g} #{r.replicate}" for r in lacking.itertuples()
-        ]
-        raise NotEnough(f"{column} is not known of {', '.join(names)}")
-    return rows.groupby(SETTING)[column].median()
+        names = {
+            f"{part.mode.value} w{r.window_s:g} r{r.rate:g} c{r.interval_s:g} #{r.replicate}"
+            for r in lacking.itertuples()
+        }
+        raise NotEnough(f"{column} is not known of every kill of {', '.join(sorted(names))}")
+    return rows.set_index(KILL)[column].astype(float)
 
 
 def _flat(table: pd.DataFrame) -> pd.DataFrame:
-    found = medians(table, Mode.ALL)
+    found = by_kill(table, Part(Mode.ALL)).groupby(SETTING).median()
     return pd.DataFrame({"spread": [found.max() / found.min() - 1], "low": [found.min()], "high": [found.max()]})
 
 
-def _best_setting(table: pd.DataFrame) -> pd.DataFrame:
-    """The longest window, load and checkpoint interval, which passive recovery suffers from most."""
-    best = WINDOWS_S[-1], RATES[-1]
-    active, passive = medians(table, Mode.ALL)[best], medians(table, Mode.NONE, interval_s=INTERVALS_S[-1])[best]
-    return pd.DataFrame({"active_s": [active], "passive_s": [passive], "ratio": [active / passive]})
+def _times(
+    what: str, over: Part, under: Part, across: str | None = None, columns: tuple[str, str] = ("latency_s", "latency_s")
+) -> Callable[[pd.DataFrame], list[Ratio]]:
+    """How many times as long the kills of one part take as those of the other do: pairs that differ by `across`."""
 
-
-def _later(sooner: Callable[[pd.DataFrame], pd.Series], later: Callable[[pd.DataFrame], pd.Series]) -> Callable:
-    """By setting, how much the second takes relative to the first."""
-
-    def compare(table: pd.DataFrame) -> pd.DataFrame:
-        first, second = sooner(table), later(table)
-        return pd.DataFrame({"ratio": (second / first).dropna()})
+    def compare(table: pd.DataFrame) -> list[Ratio]:
+        parts = [by_kill(table, part, column) for part, column in zip((over, under), columns, strict=True)]
+        longer, shorter = (each.droplevel(across) if across else each for each in parts)
+        pairs = pd.concat([longer, shorter], axis="columns", keys=["over", "under"]).dropna()
+        return [mean_ratio(what, zip(pairs["over"], pairs["under"], strict=True))]
 
     return compare
-
-
-def _of(mode: Mode, column: str = "latency_s", interval_s: float = USUAL_INTERVAL_S) -> Callable[..., pd.Series]:
-    return lambda table: medians(table, mode, column, interval_s)
-
-
-def _ratios(frame: pd.DataFrame) -> str:
-    return f"{frame['ratio'].min():.2f} to {frame['ratio'].max():.2f} times"
-
-
-def _at_least(
-    name: str, sooner: Callable[..., pd.Series], later: Callable[..., pd.Series], expected: str, plant: Plant
-) -> ReproductionCheck:
-    return holds(name, _later(sooner, later), [between("ratio", 1.0, None)], _ratios, expected, plant)
 
 
 def _latency(factor: float, mode: Mode, **where: float) -> Plant:
@@ -130,71 +136,100 @@ def _latency(factor: float, mode: Mode, **where: float) -> Plant:
 
 
 ORDERED = (
-    _at_least(
+    at_least(
         "ppa.half_not_before_all",
-        _of(Mode.ALL),
-        _of(Mode.HALF),
-        "PPA-0.5 takes at least as long as PPA-1.0, for every window and load",
+        _times("PPA-0.5 over PPA-1.0", Part(Mode.HALF), Part(Mode.ALL)),
+        1.0,
+        "PPA-0.5 takes at least as long as PPA-1.0",
         _latency(30.0, Mode.ALL),
     ),
-    _at_least(
+    at_least(
         "ppa.none_not_before_half",
-        _of(Mode.HALF),
-        _of(Mode.NONE),
-        "PPA-0 takes at least as long as PPA-0.5, for every window and load",
+        _times("PPA-0 over PPA-0.5", Part(Mode.NONE), Part(Mode.HALF)),
+        1.0,
+        "PPA-0 takes at least as long as PPA-0.5",
         _latency(0.03, Mode.NONE),
     ),
-    holds(
+    at_least(
         "ppa.active_part",
-        _later(_of(Mode.ALL), _of(Mode.HALF, "active_s")),
-        [between("ratio", None, NEARLY)],
-        _ratios,
-        f"copies in PPA-0.5 take at most {NEARLY:g} times as long as PPA-1.0, for every window and load",
+        _times(
+            "PPA-1.0 over the copies in PPA-0.5", Part(Mode.ALL), Part(Mode.HALF), columns=("latency_s", "active_s")
+        ),
+        1 / NEARLY,
+        f"copies in PPA-0.5 take at most {NEARLY:g} times as long as PPA-1.0",
         scaled_rows("active_s", 1.5, mode=Mode.HALF.value),
     ),
 )
+WORST = {"rate": RATES[-1], "window_s": WINDOWS_S[-1]}  # the setting that passive recovery suffers from most
 BY_TECHNIQUE = (
     holds(
         "active.flat",
         _flat,
         [between("spread", 0, FLAT)],
         lambda found: f"{found['low'].iat[0]:.3f} to {found['high'].iat[0]:.3f} s",
-        f"PPA-1.0 varies by less than {FLAT:.0%} over windows and loads",
+        f"PPA-1.0 varies by less than {FLAT:.0%} over windows and loads (medians over the kills)",
         _latency(1.4, Mode.ALL, rate=RATES[-1]),
     ),
-    holds(
+    at_least(
         "active.tenth_of_passive",
-        _best_setting,
-        [between("ratio", 0, TENTH)],
-        lambda found: f"{found['active_s'].iat[0]:.3f} s against {found['passive_s'].iat[0]:.2f} s",
+        _times("PPA-0 over PPA-1.0", Part(Mode.NONE, INTERVALS_S[-1], **WORST), Part(Mode.ALL, **WORST), "interval_s"),
+        1 / TENTH,
         f"PPA-1.0 takes at most {TENTH:g} of PPA-0, with the longest window, load and checkpoint interval",
         _latency(0.05, Mode.NONE, interval_s=INTERVALS_S[-1]),
     ),
-    _at_least(
+    at_least(
         "passive.grows_with_interval",
-        _of(Mode.NONE, interval_s=INTERVALS_S[0]),
-        _of(Mode.NONE, interval_s=INTERVALS_S[-1]),
+        _times(
+            f"PPA-0 every {INTERVALS_S[-1]:g} s over every {INTERVALS_S[0]:g} s",
+            Part(Mode.NONE, INTERVALS_S[-1]),
+            Part(Mode.NONE, INTERVALS_S[0]),
+            "interval_s",
+        ),
+        1.0,
         f"PPA-0 takes longer with checkpoints every {INTERVALS_S[-1]:g} s than every {INTERVALS_S[0]:g} s",
         _latency(20.0, Mode.NONE, interval_s=INTERVALS_S[0]),
+    ),
+    *(
+        at_least(
+            f"{name}.grows_with_rate",
+            _times(
+                f"{mode.value} at {RATES[-1]:g} over {RATES[0]:g} records/s",
+                Part(mode, interval_s, RATES[-1]),
+                Part(mode, interval_s, RATES[0]),
+                "rate",
+            ),
+            1.0,
+            f"{mode.value} takes longer at twice the load",
+            _latency(20.0, mode, rate=RATES[0]),
+        )
+        for name, mode, interval_s in (("passive", Mode.NONE, None), ("storm", Mode.STORM, USUAL_INTERVAL_S))
     ),
 )
 
 
+def _techniques(rows: pd.DataFrame) -> pd.Series:
+    """What stands below the axis for each row: the technique, and the interval where that is compared."""
+    compared = rows["mode"] == Mode.NONE.value
+    return rows["mode"] + (", " + rows["interval_s"].map("{:g} s".format)).where(compared, "")
+
+
 def _plot(table: pd.DataFrame) -> Figure:
+    """A panel for each window: each kill by technique and load, and the median of each setting as a bar."""
     lengths = sorted(table["window_s"].unique())
+    table = table.assign(technique=_techniques(table))
+    places = {name: at for at, name in enumerate(dict.fromkeys(table["technique"]))}
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
     for panel, length_s in zip(figure.subplots(1, len(lengths), sharey=True, squeeze=False)[0], lengths, strict=True):
-        rows = table[table["window_s"] == length_s]
-        for place, (mode, (color, marker)) in enumerate(LOOKS.items()):
-            for interval_s, of_one in rows[rows["mode"] == mode.value].groupby("interval_s"):
-                at = [RATES.index(rate) + 0.12 * (place - 1.5) for rate in of_one["rate"]]
-                size = 4 + interval_s / 5
-                label = f"{mode.value}, checkpoints every {interval_s:g} s"
-                panel.plot(at, of_one["latency_s"].astype(float), marker, color=color, ms=size, ls="none", label=label)
-        panel.set(title=f"windows of {length_s:g} s", xlabel="load [records/s]", yscale="log", xlim=(-0.5, 1.5))
-        panel.set_xticks(range(len(RATES)), [f"{rate:g}" for rate in RATES])
+        for (rate, technique), rows in table[table["window_s"] == length_s].groupby(["rate", "technique"]):
+            values = rows["latency_s"].astype(float).dropna()
+            at, color = places[str(technique)] + (-0.17 if rate == RATES[0] else 0.17), COLORS[float(str(rate))]
+            panel.plot([at] * len(values), values, "o", ms=4, color=color, label=f"{rate:g} records/s")
+            panel.hlines(values.median(), at - 0.15, at + 0.15, color=color, lw=2)
+        panel.set(title=f"windows of {length_s:g} s", yscale="log")
+        panel.set_xticks(range(len(places)), list(places), rotation=60, ha="right", fontsize=8)
     figure.axes[0].set_ylabel("recovery latency [s]")
-    figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
+    drawn = {label: handle for handle, label in zip(*figure.axes[-1].get_legend_handles_labels(), strict=True)}
+    figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=2, fontsize=8)
     return figure
 
 

@@ -11,7 +11,7 @@ from experiments.spec import Experiment
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.measured import Cell
-from reproductions.replication.experiments import KILL_AT_S, Mode, mode_of
+from reproductions.replication.experiments import KILLS_AT_S, RATES, Mode, mode_of
 from reproductions.replication.recoveries import latencies
 from reproductions.replication.tentative_experiments import Query, by_metric, by_planner, query_of
 from reproductions.replication.tentative_output import accuracies
@@ -32,8 +32,12 @@ CHECKS = [
     for check in CATALOGUE[id].checks
 ]
 ACTIVE_S = 0.05
-FAULT = {"fault": 0, "kind": "kill", "targets": "worker-1", "outcome": "injected"}
-FELT: Tables = {"faults": [FAULT], "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}]}
+KILL_AT_S = KILLS_AT_S[0]
+FAULT = {"kind": "kill", "targets": "worker-1", "outcome": "injected"}
+FELT: Tables = {
+    "faults": [FAULT | {"fault": number} for number in range(len(KILLS_AT_S))],
+    "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}],
+}
 AWAY_S = 40.0  # until the hosts of figures 12 and 13 are back
 
 
@@ -42,11 +46,16 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
-def recovered(partition: str, how: str, took_s: float | None) -> dict[str, object]:
-    notice_ns = ns(KILL_AT_S + 1)
+def recovered(partition: str, how: str, took_s: float | None, kill: int = 0) -> dict[str, object]:
+    notice_ns = ns(KILLS_AT_S[kill] + 1)
     reached_ns = None if took_s is None else notice_ns + round(took_s * 1e9)
-    moments = {"death_ns": ns(KILL_AT_S), "notice_ns": notice_ns, "ready_ns": reached_ns, "reached_ns": reached_ns}
-    return {"fault": 0, "epoch": 2, "partition": partition, "how": how} | moments
+    moments = {
+        "death_ns": ns(KILLS_AT_S[kill]),
+        "notice_ns": notice_ns,
+        "ready_ns": reached_ns,
+        "reached_ns": reached_ns,
+    }
+    return {"fault": kill, "epoch": 2, "partition": partition, "how": how, "checkpoint_age_s": 2.0 + kill} | moments
 
 
 def paper(experiment: Experiment) -> Tables:
@@ -54,18 +63,24 @@ def paper(experiment: Experiment) -> Tables:
     if experiment.engine.tentative_run:
         reports = copies(experiment, KILL_AT_S - 1)
         return {"tentative": tentative(experiment, accuracy_in_paper(experiment)), "copies": reports, **away()}
-    engine, mode = experiment.engine, mode_of(experiment)
+    engine = experiment.engine
     if not experiment.fault_spec.events:
         return {"runs": facts(experiment, checkpoint_cpu_share=0.5 / engine.checkpoint_interval_s)}
-    passive_s = experiment.load.rate / 10_000 * engine.checkpoint_interval_s
-    promoted = [recovered("O1.0", "promoted", ACTIVE_S), recovered("O1.1", "promoted", ACTIVE_S / 2)]
-    rows = {
+    rows = [row for kill in range(len(KILLS_AT_S)) for row in recovered_in_paper(experiment, kill)]
+    return {"partition_recoveries": rows, **FELT}
+
+
+def recovered_in_paper(experiment: Experiment, kill: int) -> list[dict[str, object]]:
+    """The older the checkpoint, the longer it takes: some kills of a run find older ones than others."""
+    replayed_s = experiment.load.rate / RATES[-1] * (1 + 0.2 * kill)
+    passive_s = replayed_s * experiment.engine.checkpoint_interval_s / 10
+    promoted = [recovered("O1.0", "promoted", ACTIVE_S, kill), recovered("O1.1", "promoted", ACTIVE_S / 2, kill)]
+    return {
         Mode.ALL: promoted,
-        Mode.HALF: [*promoted, recovered("O2.0", "restored", passive_s / 2)],
-        Mode.NONE: [recovered("O1.0", "restored", passive_s), recovered("O2.0", "restored", passive_s / 2)],
-        Mode.STORM: [recovered("O1.0", "restored", 8.0), recovered("O3.0", "rolled-back", 99.0)],
-    }
-    return {"partition_recoveries": rows[mode], **FELT}
+        Mode.HALF: [*promoted, recovered("O2.0", "restored", passive_s / 2, kill)],
+        Mode.NONE: [recovered("O1.0", "restored", passive_s, kill), recovered("O2.0", "restored", passive_s / 2, kill)],
+        Mode.STORM: [recovered("O1.0", "restored", 8 * replayed_s, kill), recovered("O3.0", "rolled-back", 99.0, kill)],
+    }[mode_of(experiment)]
 
 
 def away(took_s: float = AWAY_S) -> Tables:
@@ -127,23 +142,60 @@ def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged():
     found = Computed("ppa/fig-08", CATALOGUE["ppa/fig-08"].compute(1, lambda done, total: None))
     rows = {check.name: judge(check, found) for check in CATALOGUE["ppa/fig-08"].checks}
     assert rows["active.flat"]["verdict"] == "unknown"
-    assert "PPA-1.0 w30 r2000 c15 #1" in rows["active.flat"]["detail"]
+    assert f"PPA-1.0 w30 r{RATES[-1]:g} c15 #1" in rows["active.flat"]["detail"]
     assert rows["passive.grows_with_interval"]["verdict"] == "pass"
 
 
-def test_a_run_in_which_a_lost_partition_did_not_arrive_has_no_latency():
+def test_a_kill_after_which_a_lost_partition_did_not_arrive_has_no_latency():
     (experiment, *_) = (each for each in missing_runs("ppa/fig-08", 1) if mode_of(each) is Mode.ALL)
     tables = paper(experiment)
-    tables["partition_recoveries"].append(recovered("O3.0", "restored", None))
-    assert list(latencies(Cell(experiment, put_run(experiment, tables)))) == []
+    tables["partition_recoveries"].append(recovered("O3.0", "restored", None, kill=1))
+    rows = list(latencies(Cell(experiment, put_run(experiment, tables))))
+    assert [row["latency_s"] for row in rows] == [ACTIVE_S, None, ACTIVE_S]
+
+
+def test_a_kill_that_took_no_partition_leaves_the_technique_unknown():
+    experiments = missing_runs("ppa/fig-08", 1)
+    for experiment in experiments:
+        tables = paper(experiment)
+        if mode_of(experiment) is Mode.STORM:
+            tables["partition_recoveries"] = [row for row in tables["partition_recoveries"] if row["fault"] != 2]
+        put_run(experiment, tables)
+    found = Computed("ppa/fig-08", CATALOGUE["ppa/fig-08"].compute(1, lambda done, total: None))
+    rows = {check.name: judge(check, found) for check in CATALOGUE["ppa/fig-08"].checks}
+    assert rows["storm.grows_with_rate"]["verdict"] == "unknown"
+    assert "not known of every kill of Storm" in rows["storm.grows_with_rate"]["detail"]
+    assert rows["active.flat"]["verdict"] == "pass"
+
+
+def test_where_kills_differ_as_much_as_techniques_nothing_is_decided():
+    for experiment in missing_runs("ppa/fig-08", 1):
+        tables = paper(experiment)
+        if mode_of(experiment) is Mode.HALF:
+            kills = enumerate(recovered_in_paper(experiment, kill) for kill in range(len(KILLS_AT_S)))
+            tables["partition_recoveries"] = [
+                row if row["how"] == "promoted" else recovered("O2.0", "restored", (0.5, 1.6, 1.0)[kill], kill)
+                for kill, rows in kills
+                for row in rows
+            ]
+        if mode_of(experiment) is Mode.NONE:
+            tables["partition_recoveries"] = [
+                recovered("O2.0", "restored", took_s, kill) for kill, took_s in enumerate((1.1, 1.0, 1.2))
+            ]
+        put_run(experiment, tables)
+    found = Computed("ppa/fig-08", CATALOGUE["ppa/fig-08"].compute(1, lambda done, total: None))
+    check = next(each for each in CATALOGUE["ppa/fig-08"].checks if each.name == "ppa.none_not_before_half")
+    assert judge(check, found)["verdict"] == "unknown"
 
 
 def test_what_was_rolled_back_or_lost_to_no_fault_does_not_count():
     (experiment, *_) = (each for each in missing_runs("ppa/fig-08", 1) if mode_of(each) is Mode.STORM)
     tables = paper(experiment)
     tables["partition_recoveries"].append(recovered("O2.1", "restored", 77.0) | {"fault": None})
-    (row,) = latencies(Cell(experiment, put_run(experiment, tables)))
-    assert (row["latency_s"], row["active_s"], row["lost"], row["promoted"]) == (pytest.approx(8.0), None, 1, 0)
+    row, *_ = latencies(Cell(experiment, put_run(experiment, tables)))
+    expected_s = 8 * experiment.load.rate / RATES[-1]
+    assert (row["latency_s"], row["active_s"], row["lost"], row["promoted"]) == (pytest.approx(expected_s), None, 1, 0)
+    assert row["age_s"] == 2.0
 
 
 def test_only_windows_that_lacked_the_same_throughout_have_an_accuracy():
