@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
 from reproductions.plants import scaled_rows
-from reproductions.replication.experiments import COST_INTERVALS_S, RATES, undisturbed
+from reproductions.replication.experiments import COST_INTERVALS_S, COST_RATES, undisturbed
 from reproductions.replication.recoveries import facts
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, ORANGE, WIDTH_IN
 
-COLORS = dict(zip(RATES, (BLUE, ORANGE), strict=True))
+COLORS = dict(zip(COST_RATES, (BLUE, ORANGE), strict=True))
 FEWER = 2.0  # with checkpoints every second, at least so many times the share that there is with the next interval
 
 
