@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from experiments.spec import Experiment
+from models.replication.planners import PLANNERS
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.measured import Cell
@@ -24,11 +25,20 @@ from reproductions.replication.tentative_experiments import (
 )
 from reproductions.replication.tentative_output import LATE_NS, accuracies
 from reproductions.replication.tentative_output import facts as facts_of
-from reproductions.replication.tentative_plans import BY_METRIC, BY_PLANNER, Planned, PlannedBy, alike, plan_of
+from reproductions.replication.tentative_plans import (
+    BY_METRIC,
+    BY_PLANNER,
+    COMPARED,
+    Planned,
+    PlannedBy,
+    alike,
+    plan_of,
+)
 from reproductions.replication.tentative_queries import Query, layout_of_query
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from testbed.recovery.partially_active import standby_needed
+from testbed.topology import even_rates, topology_of
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, ns, put_run
 
 IDS = ("ppa/fig-12", "ppa/fig-13")
@@ -138,13 +148,27 @@ def test_the_copies_are_those_of_the_plan_and_fill_the_hosts_that_stand_by(cell:
 
 
 def test_where_dp_and_structure_aware_plan_differently():
-    """With both queries at even rates nowhere, and with Q2 at its own rates nowhere either."""
     differ = {
         (each.query, each.copies)
         for each in BY_PLANNER
         if plan_of(each._replace(planner=PlannedBy.DP)) != plan_of(each._replace(planner=PlannedBy.STRUCTURE_AWARE))
     }
     assert differ == {(Query.BOUND, 10), (Query.BOUND, 12)}
+
+
+@pytest.mark.parametrize("copies", range(5, 17))
+def test_with_any_number_of_copies_they_plan_alike_for_q2(copies):
+    dp, ours = (plan_of(Planned(Query.INCIDENTS, each, copies)) for each in COMPARED[:2])
+    assert dp == ours
+
+
+@pytest.mark.parametrize("query", [Query.BOUND, Query.INCIDENTS])
+def test_under_even_rates_they_plan_alike(query):
+    layout = layout_of_query(query)
+    topology = topology_of(layout, even_rates(layout))
+    for copies in range(5, 17):
+        dp, ours = (PLANNERS[each.value](topology, copies).replicated for each in COMPARED[:2])
+        assert (dp == ours).all(), copies
 
 
 # What is measured.
