@@ -2,100 +2,65 @@
 
 As in the paper, section VI-B, all hosts with primaries fail, and what has a copy goes on alone. Four hosts have all
 partitions. One or two stand by, whose room the copies fill, so that nothing else is restored until hosts are back.
+Cells with the same plan share a run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
-from itertools import product
-from typing import Any
+from functools import cache
 
 from experiments.parsing import parse
-from experiments.ppa_queries import Binding, Top100Spec
-from experiments.recovery_modes import RecoveryMode, ReplicationPlanner
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from reproductions.checkmate.experiments import repeated
+from reproductions.replication.tentative_plans import BY_METRIC, BY_PLANNER, Planned, alike, plan_of
+from reproductions.replication.tentative_queries import RATE, SOURCES, WORKLOADS
 
-
-class Query(StrEnum):
-    """The queries of the paper; entries of Q1 are bound to servers, or every server gives them out."""
-
-    BOUND = "Q1"
-    SPREAD = "Q1, entries spread"
-    INCIDENTS = "Q2"
-
-
-WORKLOADS: dict[Query, dict[str, Any]] = {
-    Query.BOUND: {"name": "top-100", "window_s": 5, "slide_s": 1, "binding": Binding.BOUND},
-    Query.SPREAD: {"name": "top-100", "window_s": 5, "slide_s": 1, "binding": Binding.SPREAD},
-    Query.INCIDENTS: {
-        **{"name": "incidents", "window_s": 5, "slide_s": 1, "users": 1000, "segments": 500},
-        **{"events_per_incident": 200, "jam_share": 1},
-    },
-}
-SOURCES = {Query.BOUND: 8, Query.SPREAD: 8, Query.INCIDENTS: 4}
-PARTITIONS = {Query.BOUND: 16, Query.SPREAD: 16, Query.INCIDENTS: 18}
 PRIMARIES, ROOM = 4, 6  # hosts, and how many partitions the largest of their slots has
-STANDBY = (1, 2)
-RATE, WINDOW_S, KILL_AT_S, HEAL_AFTER_S, INTERVAL_S = 2000.0, 110.0, 40.0, 40.0, 5.0
-WHOLE_TREES, SINGLE_TASKS = ReplicationPlanner.STRUCTURE_AWARE, ReplicationPlanner.GREEDY
-COMPARED = (ReplicationPlanner.DP, WHOLE_TREES, SINGLE_TASKS)
+WINDOW_S, KILL_AT_S, HEAL_AFTER_S, INTERVAL_S = 110.0, 40.0, 40.0, 5.0
 
 
 def by_metric(size: int) -> list[Experiment]:
-    """Plans of whole MC-trees for every query, and of the query that joins also plans of single tasks.
-
-    The paper makes plans by internal completeness for the comparison. A plan is made here before any rate is known, and
-    under even rates such a plan has whole trees, too. Those of single tasks are what completeness judges wrongly.
-    """
-    return repeated(_made([*((query, WHOLE_TREES) for query in Query), (Query.INCIDENTS, SINGLE_TASKS)]), size)
+    """Plans of whole MC-trees for every query, and of the query that joins also plans by internal completeness."""
+    return repeated(_each_once(BY_METRIC), size)
 
 
 def by_planner(size: int) -> list[Experiment]:
     """Every planner of the figure for both queries."""
-    return repeated(_made(list(product((Query.BOUND, Query.INCIDENTS), COMPARED))), size)
+    return repeated(_each_once(BY_PLANNER), size)
 
 
-def query_of(experiment: Experiment) -> Query:
-    """The query of one of these experiments."""
-    workload = experiment.workload
-    if not isinstance(workload, Top100Spec):
-        return Query.INCIDENTS
-    return Query.BOUND if workload.binding is Binding.BOUND else Query.SPREAD
+def _each_once(cells: Iterable[Planned]) -> list[Experiment]:
+    return list({each.name: each for each in map(experiment_of, cells)}.values())
 
 
-def copies_of(experiment: Experiment) -> int:
-    """How many copies the hosts that stand by have room for."""
-    return experiment.engine.standby_run * ROOM
-
-
-def _made(cells: list[tuple[Query, ReplicationPlanner]]) -> Iterable[Experiment]:
-    for (query, planner), standby in product(cells, STANDBY):
-        yield _experiment(query, planner, standby)
-
-
-def _experiment(query: Query, planner: ReplicationPlanner, standby: int) -> Experiment:
+@cache
+def experiment_of(cell: Planned) -> Experiment:
+    """The experiment that a cell is measured in. Its name has every planner that makes this plan."""
     hosts = [f"worker-{number}" for number in range(1, PRIMARIES + 1)]
-    purpose = query.name.lower()
-    document: dict[str, Any] = {
-        "name": f"ppa-quality-{purpose}-{planner.value}-{standby * ROOM}",
-        "window_s": WINDOW_S,
-        "cluster": {"workers": PRIMARIES + standby, "worker_cores": 1},
-        "workload": WORKLOADS[query],
-        "engine": {
-            "name": "dataflow",
-            "protocol": "batch-aligned",
-            "recovery": RecoveryMode.PARTIALLY_ACTIVE,
-            "replication_planner": planner,
-            "replication_ratio": standby * ROOM / PARTITIONS[query],
-            "standby": standby,
-            "standby_room": 0,
-            "tentative": True,
-            "checkpoint_interval_s": INTERVAL_S,
-            "partitions": SOURCES[query],
+    standby = -(-cell.copies // ROOM)
+    planners = "-".join(each.planner.value for each in alike(cell))
+    return parse(
+        Experiment,
+        {
+            "name": f"ppa-quality-{cell.query.name.lower()}-{cell.copies}-{planners}",
+            "window_s": WINDOW_S,
+            "cluster": {"workers": PRIMARIES + standby, "worker_cores": 1},
+            "workload": WORKLOADS[cell.query],
+            "engine": {
+                "name": "dataflow",
+                "protocol": "batch-aligned",
+                "recovery": RecoveryMode.PARTIALLY_ACTIVE,
+                "copied": list(plan_of(cell)),
+                "standby": standby,
+                "standby_room": 0,
+                "tentative": True,
+                "checkpoint_interval_s": INTERVAL_S,
+                "partitions": SOURCES[cell.query],
+            },
+            "load": {"mode": "rate", "rate": RATE},
+            "faults": {"events": [{"at": KILL_AT_S, "targets": hosts, "heal_after": HEAL_AFTER_S}]},
         },
-        "load": {"mode": "rate", "rate": RATE},
-        "faults": {"events": [{"at": KILL_AT_S, "targets": hosts, "heal_after": HEAL_AFTER_S}]},
-    }
-    return parse(Experiment, document, "experiment")
+        "experiment",
+    )

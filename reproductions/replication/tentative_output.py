@@ -1,57 +1,50 @@
 """`ppa`, figures 12 and 13: what the two metrics say of a plan, and what its tentative output is worth.
 
-Accuracy is that of all windows together in which the same partitions were absent from beginning to end, and of which
-something came out. It is 0 of a run that put out nothing tentative before the first lost partition was back: what
-comes later is not the plan's doing. A run counts if the copies of its plan ran when the hosts were killed, and if
-nothing else was up before the hosts were.
+Accuracy is the share of the exact results that came out tentatively, of all windows that lie whole in the outage: from
+the moment from which only the copies were left, until a partition without a copy was back. A window of which nothing
+came out counts, and what came out later does not: it is not the plan's doing. A run counts if the copies of its plan
+ran when the hosts were killed, and if nothing else was up before the hosts were.
+
+Both metrics are under the rates by which the plans were made. Those that a run measured before the loss are beside
+them. The table `partition_rates` is not used: partitions that catch up after the outage put out more in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.recovery_modes import ReplicationPlanner
-from experiments.spec import Experiment
 from models.fidelity import score, worst_case
-from models.replication.planners import PLANNERS
-from models.topology import Topology
 from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
-from reproductions.plants import put_in_rows, scaled_rows
-from reproductions.replication.tentative_experiments import (
-    HEAL_AFTER_S,
-    SINGLE_TASKS,
-    WHOLE_TREES,
-    Query,
-    by_metric,
-    by_planner,
-    copies_of,
-    query_of,
-)
-from reproductions.reproduction import ReproductionCheck, holds
-from results.checks.rules import NotEnough, between
+from reproductions.replication.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
+from reproductions.replication.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
+from reproductions.replication.tentative_plans import BY_METRIC, BY_PLANNER, Planned
+from reproductions.replication.tentative_queries import Query, topology_of_query
 from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
-CLOSE = 0.1  # apart at most, of what predicts the other
-NEARLY = 0.9  # of the optimum's
 SEEN_NS = 3 * 10**9  # before a kill: a copy that runs is reported once a second
+LATE_NS = 2 * 10**9  # after its window's end at most, a result comes out that is out at all
 LOOKS = {"accuracy": (BLUE, "o"), "output_fidelity": (GREEN, "s"), "internal_completeness": (ORANGE, "^")}
+WINDOW = ["window_start_ns", "window_end_ns"]
 
 
 def facts(cell: Cell) -> Row:
-    """What is known of a cell, whether it has been run or not: also what both metrics say of its plan."""
+    """What is known of an experiment, whether it has been run or not: also what both metrics say of its plan."""
     experiment = cell.experiment
-    topology, replicated = _planned(experiment)
-    quality = score(topology, worst_case(replicated))
+    (query, copies), copied = _budgets()[experiment.name], experiment.engine.copied
+    topology = topology_of_query(query)
+    quality = score(topology, worst_case(topology.mask(copied)))
     return {
-        "query": query_of(experiment).value,
-        "planner": experiment.engine.replication_planner_run.value,
-        "copies": copies_of(experiment),
+        "experiment": experiment.name,
+        "query": query.value,
+        "copies": copies,
+        "copies_made": len(copied),
+        "copied": " ".join(copied),
         "output_fidelity": quality.output_fidelity,
         "internal_completeness": quality.internal_completeness,
         "replicate": experiment.seed,
@@ -60,32 +53,47 @@ def facts(cell: Cell) -> Row:
     }
 
 
-def accuracies(cell: Cell) -> Iterator[Row]:
-    """The accuracy of the run, with the number of windows that it is from.
+def _budgets() -> dict[str, tuple[Query, int]]:
+    """By experiment the query, and how many partitions may have a copy."""
+    return {experiment_of(each).name: (each.query, each.copies) for each in (*BY_METRIC, *BY_PLANNER)}
 
+
+def accuracies(cell: Cell) -> Iterator[Row]:
+    """The accuracy of the run, with the number of windows that it is from, and of those that were `silent`.
+
+    `fidelity_in_run` is the plan's output fidelity under the rates up to the loss, if anything tentative came out.
     Nothing of a run in which other partitions were absent than the plan leaves out: it says nothing of the plan.
     """
     if not (_copies_ran(cell) and _others_stayed_away(cell)):
         return
-    rows = cell.table("tentative")
-    rows = rows[rows["first_ns"] < _others(cell)["ready_ns"].fillna(np.inf).min()]
-    if rows.empty:
-        yield {"accuracy": 0.0, "windows": 0}
+    rows = _whole_windows(cell)
+    if not len(rows) or not rows["exact"].sum():
         return
-    steady = rows[rows["throughout"] & (rows["exact"] > 0)]
-    if len(steady):
-        yield {"accuracy": float(steady["both"].sum() / steady["exact"].sum()), "windows": len(steady)}
+    told = rows["output_fidelity"][rows["throughout"].eq(True)].dropna()
+    yield {
+        "accuracy": float(rows["both"].sum() / rows["exact"].sum()),
+        "windows": len(rows),
+        "silent": int(rows["first_ns"].isna().sum()),
+        "fidelity_in_run": float(told.median()) if len(told) else None,
+    }
 
 
-def _planned(experiment: Experiment) -> tuple[Topology, npt.NDArray[np.bool_]]:
-    """The dataflow under even rates, and which of its partitions have a copy by the plan."""
-    from testbed.experiment_layout import layout_of
-    from testbed.topology import even_rates, topology_of
+def _whole_windows(cell: Cell) -> pd.DataFrame:
+    """Every window with exact results that lies in the outage, with what came out of it tentatively, if anything."""
+    begin_ns, end_ns = _outage(cell)
+    windows, tentative = cell.table("quality"), cell.table("tentative")
+    windows = windows.loc[windows["exact"] > 0, [*WINDOW, "exact"]]
+    inside = (windows["window_start_ns"] >= begin_ns) & (windows["window_end_ns"] <= end_ns - LATE_NS)
+    in_time = tentative[tentative["first_ns"] < end_ns].drop(columns="exact")
+    return windows[inside].merge(in_time, on=WINDOW, how="left")
 
-    layout = layout_of(experiment)
-    topology = topology_of(layout, even_rates(layout))
-    planner = PLANNERS[experiment.engine.replication_planner_run.value]
-    return topology, planner(topology, copies_of(experiment)).replicated
+
+def _outage(cell: Cell) -> tuple[float, float]:
+    """From when to when nothing but the copies was there [ns]."""
+    lost, others = cell.table("partition_recoveries"), _others(cell)
+    took_over = lost.loc[lost["how"] == "promoted", "ready_ns"]
+    back = others["ready_ns"].dropna()
+    return pd.concat([took_over, others["notice_ns"]]).max(), back.min() if len(back) else math.inf
 
 
 def _copies_ran(cell: Cell) -> bool:
@@ -95,8 +103,7 @@ def _copies_ran(cell: Cell) -> bool:
         return False
     before_ns = losses["death_ns"].min() - reports["at_ns"]
     running = set(reports.loc[before_ns.between(0, SEEN_NS), "partition"])
-    topology, replicated = _planned(cell.experiment)
-    return running.issuperset(topology.tasks[at] for at in np.flatnonzero(replicated))
+    return running.issuperset(cell.experiment.engine.copied)
 
 
 def _others_stayed_away(cell: Cell) -> bool:
@@ -112,55 +119,10 @@ def _others(cell: Cell) -> pd.DataFrame:
     return found[found["how"] == "restored"]
 
 
-def _medians(table: pd.DataFrame, planner: ReplicationPlanner, *queries: Query) -> pd.DataFrame:
-    """By query and number of copies, the medians over the replicates; raises `NotEnough` if some are missing."""
-    rows = table[(table["planner"] == planner.value) & table["query"].isin([query.value for query in queries])]
-    if rows.empty or "accuracy" not in rows or rows["accuracy"].isna().any():
-        raise NotEnough(f"the accuracy under planner {planner.value} is not known of every query and number of copies")
-    return rows.groupby(["query", "copies"])[list(LOOKS)].median()
-
-
-def _apart(metric: str, planner: ReplicationPlanner, *queries: Query) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """By how much a metric says more than the accuracy is, for each query and number of copies."""
-
-    def compare(table: pd.DataFrame) -> pd.DataFrame:
-        found = _medians(table, planner, *queries)
-        return pd.DataFrame({"apart": found[metric] - found["accuracy"]})
-
-    return compare
-
-
-def _most_apart(table: pd.DataFrame) -> pd.DataFrame:
-    found = _apart("internal_completeness", SINGLE_TASKS, Query.INCIDENTS)(table)
-    return found.nlargest(1, "apart")
-
-
-def _relative(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """What the structure-aware plan reaches of what the plan by dynamic programming does."""
-
-    def compare(table: pd.DataFrame) -> pd.DataFrame:
-        dp, ours = (
-            _medians(table, each, Query.BOUND, Query.INCIDENTS) for each in (ReplicationPlanner.DP, WHOLE_TREES)
-        )
-        return pd.DataFrame({"ratio": (ours[column] / dp[column])[dp[column] > 0]})
-
-    return compare
-
-
-def _ahead(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """By how much the structure-aware plan is better than the greedy one."""
-
-    def compare(table: pd.DataFrame) -> pd.DataFrame:
-        planners = WHOLE_TREES, SINGLE_TASKS
-        ours, greedy = (_medians(table, each, Query.BOUND, Query.INCIDENTS)[column] for each in planners)
-        return pd.DataFrame({"ahead": ours - greedy})
-
-    return compare
-
-
-def _told(frame: pd.DataFrame) -> str:
-    (name,) = frame
-    return f"{name} {frame[name].min():.2f} to {frame[name].max():.2f}"
+def _by_cell(cells: Sequence[Planned], table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each cell of a figure and each run of its experiment: cells with the same plan have the same run."""
+    planned = [{"experiment": experiment_of(each).name, "planner": each.planner.value} for each in cells]
+    return pd.DataFrame(planned).merge(table, on="experiment")
 
 
 def _plot(table: pd.DataFrame) -> Figure:
@@ -169,12 +131,13 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
     for axes, ((query, planner), rows) in zip(figure.subplots(1, len(panels), sharey=True)[:], panels, strict=True):
         for place, (name, (color, marker)) in enumerate(LOOKS.items()):  # side by side, since they may be alike
-            axes.plot(rows["copies"] + place - 1, rows[name].astype(float), marker, color=color, ls="none", label=name)
+            shift = (place - 1) / 2
+            axes.plot(rows["copies"] + shift, rows[name].astype(float), marker, color=color, ls="none", label=name)
         axes.set(
             title=f"{query}\n{planner}",
             xlabel="copies",
             ylim=(-0.03, 1.03),
-            xlim=(3, 15),
+            xlim=(4, 14),
             xticks=sorted(rows["copies"].unique()),
         )
         axes.title.set_fontsize(8)
@@ -184,54 +147,6 @@ def _plot(table: pd.DataFrame) -> Figure:
     return figure
 
 
-BY_METRIC: tuple[ReproductionCheck, ...] = (
-    holds(
-        "fidelity.tracks_accuracy",
-        _apart("output_fidelity", WHOLE_TREES, Query.BOUND, Query.INCIDENTS),
-        [between("apart", -CLOSE, CLOSE)],
-        _told,
-        f"output fidelity and accuracy are at most {CLOSE:g} apart, for both queries",
-        scaled_rows("accuracy", 0.5, planner=WHOLE_TREES.value, query=Query.INCIDENTS.value),
-    ),
-    holds(
-        "completeness.tracks_without_joins",
-        _apart("internal_completeness", WHOLE_TREES, Query.BOUND),
-        [between("apart", -CLOSE, CLOSE)],
-        _told,
-        f"internal completeness and accuracy are at most {CLOSE:g} apart for Q1",
-        put_in_rows("accuracy", 0.05, query=Query.BOUND.value),
-    ),
-    holds(
-        "completeness.misleads_with_joins",
-        _most_apart,
-        [between("apart", CLOSE, None)],
-        _told,
-        f"of a plan of single tasks for Q2, internal completeness promises at least {CLOSE:g} too much",
-        put_in_rows("accuracy", 0.9, planner=SINGLE_TASKS.value),
-    ),
-)
-BY_PLANNER: tuple[ReproductionCheck, ...] = tuple(
-    check
-    for column in ("output_fidelity", "accuracy")
-    for check in (
-        holds(
-            f"structure_aware.{column}_close_to_dp",
-            _relative(column),
-            [between("ratio", NEARLY, None)],
-            _told,
-            f"{column.replace('_', ' ')} of structure-aware plans is at least {NEARLY:g} of dp's",
-            scaled_rows(column, 0.5, planner=WHOLE_TREES.value),
-        ),
-        holds(
-            f"greedy.{column}_worst",
-            _ahead(column),
-            [between("ahead", 0.0, None)],
-            _told,
-            f"{column.replace('_', ' ')} of greedy plans is never above that of structure-aware ones",
-            put_in_rows(column, 1.0, planner=SINGLE_TASKS.value),
-        ),
-    )
-)
 REPRODUCTIONS = (
     measured(
         "ppa/fig-12",
@@ -239,7 +154,8 @@ REPRODUCTIONS = (
         needs=by_metric,
         of_cell=accuracies,
         plot=_plot,
-        checks=BY_METRIC,
+        checks=METRIC_CHECKS,
+        finish=partial(_by_cell, BY_METRIC),
         about=facts,
     ),
     measured(
@@ -248,7 +164,8 @@ REPRODUCTIONS = (
         needs=by_planner,
         of_cell=accuracies,
         plot=_plot,
-        checks=BY_PLANNER,
+        checks=PLANNER_CHECKS,
+        finish=partial(_by_cell, BY_PLANNER),
         about=facts,
     ),
 )

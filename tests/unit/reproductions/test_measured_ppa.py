@@ -1,4 +1,4 @@
-"""Measured figures of `ppa`, on made-up runs: they pass on the paper's shape, and each check fails on its error."""
+"""Figures 7 to 10 of `ppa`, on made-up runs: they pass on the paper's shape, and each check fails on its error."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.replication.experiments import KILLS_AT_S, RATES, Mode, mode_of
 from reproductions.replication.recoveries import latencies
-from reproductions.replication.tentative_experiments import Query, by_metric, by_planner, query_of
-from reproductions.replication.tentative_output import accuracies
-from reproductions.replication.tentative_output import facts as quality_facts
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
-from testbed.experiment_layout import layout_of
-from testbed.recovery.partially_active import PartiallyActive
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 
 RECOVERIES = ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10")
-QUALITY = ("ppa/fig-12", "ppa/fig-13")
-IDS = (*RECOVERIES, "ppa/fig-09", *QUALITY)
+IDS = (*RECOVERIES, "ppa/fig-09")
 AS_FIGURE_7 = ("ppa/fig-08", "ppa/fig-10")  # they have its checks, of other runs
 CHECKS = [
     pytest.param(id, check, id=f"{id} {check.name}", marks=[pytest.mark.extended] * (id in AS_FIGURE_7))
@@ -32,13 +26,11 @@ CHECKS = [
     for check in CATALOGUE[id].checks
 ]
 ACTIVE_S = 0.05
-KILL_AT_S = KILLS_AT_S[0]
 FAULT = {"kind": "kill", "targets": "worker-1", "outcome": "injected"}
 FELT: Tables = {
     "faults": [FAULT | {"fault": number} for number in range(len(KILLS_AT_S))],
-    "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}],
+    "recoveries": [{"fault": 0, "death_ns": ns(KILLS_AT_S[0])}],
 }
-AWAY_S = 40.0  # until the hosts of figures 12 and 13 are back
 
 
 @pytest.fixture(autouse=True)
@@ -59,10 +51,7 @@ def recovered(partition: str, how: str, took_s: float | None, kill: int = 0) -> 
 
 
 def paper(experiment: Experiment) -> Tables:
-    """Copies take over at once; what is restored takes as long as there is to replay; fidelity tells the accuracy."""
-    if experiment.engine.tentative_run:
-        reports = copies(experiment, KILL_AT_S - 1)
-        return {"tentative": tentative(experiment, accuracy_in_paper(experiment)), "copies": reports, **away()}
+    """Copies take over at once; what is restored takes the longer the older its checkpoint is."""
     engine = experiment.engine
     if not experiment.fault_spec.events:
         return {"runs": facts(experiment, checkpoint_cpu_share=0.5 / engine.checkpoint_interval_s)}
@@ -81,26 +70,6 @@ def recovered_in_paper(experiment: Experiment, kill: int) -> list[dict[str, obje
         Mode.NONE: [recovered("O1.0", "restored", passive_s, kill), recovered("O2.0", "restored", passive_s / 2, kill)],
         Mode.STORM: [recovered("O1.0", "restored", 8 * replayed_s, kill), recovered("O3.0", "rolled-back", 99.0, kill)],
     }[mode_of(experiment)]
-
-
-def away(took_s: float = AWAY_S) -> Tables:
-    """Nothing but copies was up before the hosts were."""
-    lost = [recovered("O1.0", "promoted", ACTIVE_S), recovered("O2.0", "restored", took_s)]
-    return {"partition_recoveries": lost, **FELT}
-
-
-def accuracy_in_paper(experiment: Experiment) -> float:
-    """Entries that every server gives out are still the top ones if some servers are missing."""
-    found = float(quality_facts(Cell(experiment, None))["output_fidelity"])
-    return 0.98 if query_of(experiment) is Query.SPREAD else found
-
-
-def tentative(experiment: Experiment, accuracy: float) -> list[dict[str, object]]:
-    """Ten windows of 100 results that lacked the same throughout, and one that did not; none if nothing came out."""
-    moments = {"window_start_ns": ns(50), "window_end_ns": ns(55), "first_ns": ns(55)}
-    counts = {"exact": 100, "emitted": 100, "both": round(100 * accuracy), "absent": "a.0", "leaked": 0}
-    steady = [moments | counts | {"throughout": True}] * 10
-    return [*steady, moments | counts | {"both": 100, "throughout": False}] if accuracy else []
 
 
 def run_all(id: str) -> Computed:
@@ -196,95 +165,3 @@ def test_what_was_rolled_back_or_lost_to_no_fault_does_not_count():
     expected_s = 8 * experiment.load.rate / RATES[-1]
     assert (row["latency_s"], row["active_s"], row["lost"], row["promoted"]) == (pytest.approx(expected_s), None, 1, 0)
     assert row["age_s"] == 2.0
-
-
-def test_only_windows_that_lacked_the_same_throughout_have_an_accuracy():
-    experiment = by_metric(1)[0]
-    rows = tentative(experiment, 0.25)
-    (found,) = accuracies(
-        Cell(
-            experiment, put_run(experiment, {"tentative": rows, "copies": copies(experiment, KILL_AT_S - 1), **away()})
-        )
-    )
-    assert found == {"accuracy": 0.25, "windows": 10}
-    late = [row | {"throughout": False} for row in rows]
-    assert (
-        list(
-            accuracies(
-                Cell(
-                    experiment,
-                    put_run(
-                        experiment, {"tentative": late, "copies": copies(experiment, KILL_AT_S - 1), **away()}, 10**18
-                    ),
-                )
-            )
-        )
-        == []
-    )
-
-
-def test_without_tentative_output_there_is_no_accuracy_if_the_copies_ran():
-    (found,) = accuracies(silent(by_metric(1)[0], copies_at_s=[KILL_AT_S - 1]))
-    assert found == {"accuracy": 0.0, "windows": 0}
-
-
-def test_what_comes_out_when_some_of_the_lost_are_back_says_nothing_of_the_plan():
-    experiment = by_metric(1)[0]
-    late = [row | {"first_ns": ns(KILL_AT_S + 1 + AWAY_S)} for row in tentative(experiment, 0.25)]
-    run = put_run(experiment, {"tentative": late, "copies": copies(experiment, KILL_AT_S - 1), **away()})
-    assert list(accuracies(Cell(experiment, run))) == [{"accuracy": 0.0, "windows": 0}]
-
-
-@pytest.mark.parametrize("told", [True, False], ids=["tentative", "silent"])
-def test_a_run_in_which_others_were_up_at_once_says_nothing_of_the_plan(told):
-    experiment = by_metric(1)[0]
-    rows = tentative(experiment, 0.25) if told else []
-    ran = {"tentative": rows, "copies": copies(experiment, KILL_AT_S - 1)}
-    assert list(accuracies(Cell(experiment, put_run(experiment, ran | away(took_s=0.3))))) == []
-
-
-@pytest.mark.parametrize("at_s", [[], [KILL_AT_S - 4], [KILL_AT_S + 1]], ids=["never", "before", "after"])
-def test_without_its_copies_a_silent_run_says_nothing_of_the_plan(at_s):
-    assert list(accuracies(silent(by_metric(1)[0], copies_at_s=at_s))) == []
-
-
-def test_one_copy_that_lacks_is_enough():
-    experiment = by_metric(1)[0]
-    ran = copies(experiment, KILL_AT_S - 1)
-    assert list(accuracies(Cell(experiment, put_run(experiment, {"copies": ran[1:], **away()})))) == []
-
-
-@pytest.mark.parametrize(
-    ("id", "name"), [("ppa/fig-12", "completeness.misleads_with_joins"), ("ppa/fig-13", "greedy.accuracy_worst")]
-)
-def test_runs_in_which_no_copies_were_there_make_no_check_pass(id, name):
-    spoken, *others = missing_runs(id, 1)
-    put_run(spoken, paper(spoken))
-    for experiment in others:
-        silent(experiment, copies_at_s=[])
-    found = Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
-    check = next(each for each in CATALOGUE[id].checks if each.name == name)
-    assert judge(check, found)["verdict"] == "unknown"
-
-
-def silent(experiment: Experiment, copies_at_s: list[float]) -> Cell:
-    """A run without tentative output, whose copies were reported at these times."""
-    reports = [row for at_s in copies_at_s for row in copies(experiment, at_s)]
-    return Cell(experiment, put_run(experiment, {"tentative": [], "copies": reports, **away()}))
-
-
-def copies(experiment: Experiment, at_s: float) -> list[dict[str, object]]:
-    """Reports on all copies of the plan, as the run makes it."""
-    engine, layout = experiment.engine, layout_of(experiment)
-    plan = PartiallyActive(engine.replication_ratio_run, engine.replication_planner_run.value).copied(layout)
-    return [{"at_ns": ns(at_s), "partition": layout.partitions[number].name} for number in sorted(plan)]
-
-
-def test_figures_12_and_13_share_the_runs_of_whole_trees():
-    run_all("ppa/fig-12")
-    assert len(missing_runs("ppa/fig-13", 1)) == 12 - 6
-
-
-def test_hosts_that_stand_by_take_nothing_but_copies():
-    """Otherwise something else is restored there at once."""
-    assert {each.engine.standby_room for each in (*by_metric(1), *by_planner(1))} == {0}

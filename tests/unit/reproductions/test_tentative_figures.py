@@ -1,0 +1,324 @@
+"""Figures 12 and 13 of `ppa`, on made-up runs: what they measure, and that each check fails on its error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from experiments.spec import Experiment
+from models.replication.planners import PLANNERS
+from reproductions.catalogue import CATALOGUE
+from reproductions.judging import judge
+from reproductions.measured import Cell
+from reproductions.plants import put_in_rows
+from reproductions.replication.tentative_checks import MISLEADS, TRACKS
+from reproductions.replication.tentative_experiments import (
+    HEAL_AFTER_S,
+    KILL_AT_S,
+    PRIMARIES,
+    WINDOW_S,
+    by_metric,
+    by_planner,
+    experiment_of,
+)
+from reproductions.replication.tentative_output import LATE_NS, accuracies
+from reproductions.replication.tentative_output import facts as facts_of
+from reproductions.replication.tentative_plans import (
+    BY_METRIC,
+    BY_PLANNER,
+    COMPARED,
+    Planned,
+    PlannedBy,
+    alike,
+    plan_of,
+)
+from reproductions.replication.tentative_queries import Query, layout_of_query
+from reproductions.reproduce import missing_runs, reproduce
+from reproductions.reproduction import Computed, ReproductionCheck
+from testbed.recovery.partially_active import standby_needed
+from testbed.topology import even_rates, topology_of
+from tests.unit.reproductions.runs import Tables, computed_on, computed_once, ns, put_run
+
+IDS = ("ppa/fig-12", "ppa/fig-13")
+CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
+NOTICE_S, TOOK_OVER_S, BACK_S = 0.4, 0.7, HEAL_AFTER_S + 12.0  # after the kill
+WHOLE = 45  # windows of 5 s, one a second, that lie in the outage from 40.7 to 92 s and end 2 s before its end
+FAULT = {"fault": 0, "kind": "kill", "targets": "worker-1", "outcome": "injected"}
+SAME_PLANS = "the plans are the same at Q2, 6, 12 copies"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+
+
+def an_experiment() -> Experiment:
+    return experiment_of(Planned(Query.BOUND, PlannedBy.STRUCTURE_AWARE, 6))
+
+
+def expected_fidelity(experiment: Experiment) -> float:
+    return float(facts_of(Cell(experiment, None))["output_fidelity"])
+
+
+def in_paper(experiment: Experiment) -> Tables:
+    """Fidelity tells the accuracy, unless every server has the top entries."""
+    spread = facts_of(Cell(experiment, None))["query"] == Query.SPREAD
+    return told(experiment, 0.98 if spread else expected_fidelity(experiment))
+
+
+def told(experiment: Experiment, accuracy: float) -> Tables:
+    """A run in whose outage every window came out with this accuracy; none of them if it is 0."""
+    rows = [window | {"emitted": 100, "both": round(100 * accuracy)} for window in windows()]
+    quality = {"output_fidelity": expected_fidelity(experiment), "throughout": True, "absent": "a.0"}
+    return {
+        "quality": windows(),
+        "tentative": [
+            row | quality | {"first_ns": row["window_end_ns"]} for row in rows if accuracy and in_outage(row)
+        ],
+        "copies": copies(experiment, KILL_AT_S - 1),
+        **away(),
+    }
+
+
+def windows() -> list[dict[str, object]]:
+    """Of the whole run, with 100 results each."""
+    starts = range(round(WINDOW_S) - 5)
+    return [{"window_start_ns": ns(at), "window_end_ns": ns(at + 5), "exact": 100} for at in starts]
+
+
+def in_outage(window: dict[str, object]) -> bool:
+    return ns(KILL_AT_S) <= window["window_start_ns"] and window["window_end_ns"] <= ns(KILL_AT_S + BACK_S)
+
+
+def away(back_s: float | None = BACK_S) -> Tables:
+    """The copies took over, and what has none was back so long after the kill."""
+    lost = [recovered("top.0", "promoted", TOOK_OVER_S), recovered("requests.0", "restored", back_s)]
+    losses = [{"fault": 0, "death_ns": ns(KILL_AT_S)}]
+    return {"partition_recoveries": lost, "faults": [FAULT], "recoveries": losses}
+
+
+def recovered(partition: str, how: str, after_s: float | None) -> dict[str, object]:
+    ready_ns = None if after_s is None else ns(KILL_AT_S + after_s)
+    moments = {"death_ns": ns(KILL_AT_S), "notice_ns": ns(KILL_AT_S + NOTICE_S), "ready_ns": ready_ns}
+    return {"fault": 0, "epoch": 2, "partition": partition, "how": how} | moments
+
+
+def copies(experiment: Experiment, at_s: float) -> list[dict[str, object]]:
+    """Reports on all copies of the plan."""
+    return [{"at_ns": ns(at_s), "partition": name} for name in experiment.engine.copied]
+
+
+def measured(tables: Tables) -> list[dict[str, object]]:
+    experiment = an_experiment()
+    return list(accuracies(Cell(experiment, put_run(experiment, tables))))
+
+
+found_in = computed_once(in_paper)
+
+
+def judged(found: Computed, change=lambda rows: rows) -> dict[str, dict[str, str | None]]:
+    changed = replace(found, table=change(found.rows()))
+    return {check.name: judge(check, changed) for check in CATALOGUE[found.name].checks}
+
+
+# What is run.
+
+
+def test_cells_with_the_same_plan_share_a_run():
+    assert (len(by_metric(1)), len(by_planner(1))) == (9, 11)
+    names = {each.name for each in (*by_metric(1), *by_planner(1))}
+    assert len(names) == 15
+    (three,) = (name for name in names if name.startswith("ppa-quality-incidents-6"))
+    assert three == "ppa-quality-incidents-6-dp-structure-aware-greedy"
+    by_plan = {(each.workload.name, each.engine.standby, each.engine.copied) for each in by_planner(1)}
+    assert len(by_plan) == 11
+
+
+@pytest.mark.parametrize("cell", dict.fromkeys((*BY_METRIC, *BY_PLANNER)), ids=lambda c: "-".join(map(str, c)))
+def test_the_copies_are_those_of_the_plan_and_fill_the_hosts_that_stand_by(cell: Planned):
+    experiment, layout = experiment_of(cell), layout_of_query(cell.query)
+    assert experiment.engine.copied == plan_of(cell)
+    assert 0 < len(plan_of(cell)) <= cell.copies
+    assert set(plan_of(cell)) < {each.name for each in layout.partitions}
+    assert experiment.engine.standby_run == standby_needed(layout, PRIMARIES, cell.copies)
+    assert experiment.engine.standby_room == 0, "otherwise something else is restored there at once"
+    assert cell in alike(cell)
+
+
+def test_where_dp_and_structure_aware_plan_differently():
+    differ = {
+        (each.query, each.copies)
+        for each in BY_PLANNER
+        if plan_of(each._replace(planner=PlannedBy.DP)) != plan_of(each._replace(planner=PlannedBy.STRUCTURE_AWARE))
+    }
+    assert differ == {(Query.BOUND, 10), (Query.BOUND, 12)}
+
+
+@pytest.mark.parametrize("copies", range(5, 17))
+def test_with_any_number_of_copies_they_plan_alike_for_q2(copies):
+    dp, ours = (plan_of(Planned(Query.INCIDENTS, each, copies)) for each in COMPARED[:2])
+    assert dp == ours
+
+
+@pytest.mark.parametrize("query", [Query.BOUND, Query.INCIDENTS])
+def test_under_even_rates_they_plan_alike(query):
+    layout = layout_of_query(query)
+    topology = topology_of(layout, even_rates(layout))
+    for copies in range(5, 17):
+        dp, ours = (PLANNERS[each.value](topology, copies).replicated for each in COMPARED[:2])
+        assert (dp == ours).all(), copies
+
+
+# What is measured.
+
+
+def test_accuracy_is_that_of_all_whole_windows_of_the_outage():
+    (found,) = measured(told(an_experiment(), 0.25))
+    assert found["accuracy"] == 0.25
+    assert (found["windows"], found["silent"]) == (WHOLE, 0)
+    assert found["fidelity_in_run"] == pytest.approx(expected_fidelity(an_experiment()))
+
+
+def test_windows_of_which_nothing_came_out_lower_it():
+    tables = told(an_experiment(), 0.5)
+    tables["tentative"] = [row for at, row in enumerate(tables["tentative"]) if at % 2]
+    (found,) = measured(tables)
+    silent = found["silent"]
+    assert silent in (WHOLE // 2, WHOLE // 2 + 1)
+    assert found["accuracy"] == pytest.approx(0.5 * (WHOLE - silent) / WHOLE)
+
+
+def test_windows_at_the_edges_of_the_outage_do_not_count():
+    """One began before the last copy had taken over; another ended so late that its results may not have come out."""
+    tables = told(an_experiment(), 0.5)
+    begin_ns, end_ns = ns(KILL_AT_S + TOOK_OVER_S), ns(KILL_AT_S + BACK_S) - LATE_NS
+    for row in tables["tentative"]:
+        if row["window_start_ns"] < begin_ns or row["window_end_ns"] > end_ns:
+            row["both"] = 100
+    (found,) = measured(tables)
+    assert (found["accuracy"], found["windows"]) == (0.5, WHOLE)
+
+
+def test_without_tentative_output_the_accuracy_is_0_if_the_copies_ran():
+    (found,) = measured(told(an_experiment(), 0.0))
+    assert found == {"accuracy": 0.0, "windows": WHOLE, "silent": WHOLE, "fidelity_in_run": None}
+
+
+def test_what_comes_out_when_some_of_the_lost_are_back_says_nothing_of_the_plan():
+    tables = told(an_experiment(), 0.25)
+    tables["tentative"] = [row | {"first_ns": ns(KILL_AT_S + BACK_S)} for row in tables["tentative"]]
+    (found,) = measured(tables)
+    assert (found["accuracy"], found["silent"]) == (0.0, WHOLE)
+
+
+@pytest.mark.parametrize("accuracy", [0.25, 0.0], ids=["tentative", "silent"])
+def test_a_run_in_which_others_were_up_at_once_says_nothing_of_the_plan(accuracy):
+    assert measured(told(an_experiment(), accuracy) | away(back_s=0.3)) == []
+
+
+def test_if_the_others_are_never_back_the_outage_lasts_to_the_end():
+    (found,) = measured(told(an_experiment(), 0.0) | away(back_s=None))
+    assert found["windows"] > WHOLE
+
+
+@pytest.mark.parametrize("at_s", [None, KILL_AT_S - 4, KILL_AT_S + 1], ids=["never", "before", "after"])
+def test_without_its_copies_a_run_says_nothing_of_the_plan(at_s):
+    reports = [] if at_s is None else copies(an_experiment(), at_s)
+    assert measured(told(an_experiment(), 0.25) | {"copies": reports}) == []
+
+
+def test_one_copy_that_lacks_is_enough():
+    assert measured(told(an_experiment(), 0.25) | {"copies": copies(an_experiment(), KILL_AT_S - 1)[1:]}) == []
+
+
+def test_without_exact_results_there_is_no_accuracy():
+    assert measured(told(an_experiment(), 0.25) | {"quality": []}) == []
+
+
+# What is judged.
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("id", IDS)
+def test_the_papers_shape_passes_but_for_what_is_known(id, tmp_path):
+    computed_on(id, in_paper)
+    found = reproduce(id, tmp_path, 1)
+    known = {check.name for check in CATALOGUE[id].checks if check.fails}
+    assert {row["check"] for row in found.verdicts if row["verdict"] == "fail"} == known
+    unknown = [row for row in found.verdicts if row["verdict"] == "unknown"]
+    assert all(SAME_PLANS in row["detail"] for row in unknown)
+    assert len(unknown) == (2 if id == "ppa/fig-13" else 0)
+    table = pd.read_parquet(found.files["parquet"])
+    assert table["run_id"].notna().all()
+    assert len(table) == {"ppa/fig-12": len(BY_METRIC), "ppa/fig-13": len(BY_PLANNER)}[id]
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("id", "check"), CHECKS)
+def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, found_in) -> None:
+    sound = found_in(id)
+    before, after = ("fail", "pass") if check.fails else ("pass", "fail")
+    if check.name.endswith("close_to_dp.q2"):
+        before = "unknown"
+    assert judge(check, sound)["verdict"] == before
+    assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == after
+
+
+def test_plans_that_are_the_same_are_not_compared(found_in):
+    found = judged(found_in("ppa/fig-13"))
+    for column in ("output_fidelity", "accuracy"):
+        assert SAME_PLANS in found[f"structure_aware.{column}_close_to_dp.q2"]["detail"]
+        assert "at 10, 12 copies" in found[f"structure_aware.{column}_close_to_dp.q1"]["observed"]
+    other = put_in_rows("copied", "others", planner=PlannedBy.DP.value, query=Query.INCIDENTS.value, copies=12)
+    changed = judged(found_in("ppa/fig-13"), other.change)["structure_aware.accuracy_close_to_dp.q2"]
+    assert (changed["verdict"], changed["observed"]) == ("pass", "ratio 1.00 to 1.00, at 12 copies")
+
+
+def test_one_cell_that_is_wrong_is_enough(found_in):
+    """In each of these, the other cells are as they should be."""
+    by_trees, by_completeness = PlannedBy.STRUCTURE_AWARE.value, PlannedBy.COMPLETENESS.value
+    metric, planner = found_in("ppa/fig-12"), found_in("ppa/fig-13")
+    for found, name, plant in (
+        (metric, "fidelity.tracks_accuracy", put_in_rows("accuracy", 0.31, planner=by_trees, copies=6)),
+        (metric, "completeness.misleads_with_joins", put_in_rows("accuracy", 0.65, planner=by_completeness, copies=12)),
+        (planner, "greedy.accuracy_worst.q1", put_in_rows("accuracy", 0.6, planner="greedy", copies=12)),
+        (planner, "greedy.accuracy_worst.q1", put_in_rows("accuracy", 0.23, planner="dp", copies=10)),
+        (
+            planner,
+            "structure_aware.accuracy_close_to_dp.q1",
+            put_in_rows("accuracy", 0.44, planner=by_trees, copies=10),
+        ),
+    ):
+        assert judged(found, plant.change)[name]["verdict"] == "fail", (name, plant.what)
+
+
+@pytest.mark.parametrize("off", [TRACKS - 0.01, TRACKS + 0.02])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_fidelity_tracks_within_its_bound_to_both_sides(found_in, off, sign):
+    def change(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(accuracy=rows["output_fidelity"] + sign * off)
+
+    verdict = judged(found_in("ppa/fig-12"), change)["fidelity.tracks_accuracy"]["verdict"]
+    assert verdict == ("pass" if off < TRACKS else "fail")
+
+
+def test_completeness_and_fidelity_of_q1_are_one_statement(found_in):
+    """Of plans of whole trees without joins: so it is not asked a second time whether completeness tracks."""
+    rows = found_in("ppa/fig-12").rows()
+    rows = rows[(rows["query"] == Query.BOUND) & (rows["planner"] == PlannedBy.STRUCTURE_AWARE)]
+    assert (rows["internal_completeness"] - rows["output_fidelity"]).abs().max() < 0.01
+    assert MISLEADS > 2 * 0.01
+
+
+@pytest.mark.parametrize(
+    ("id", "name"), [("ppa/fig-12", "completeness.misleads_with_joins"), ("ppa/fig-13", "greedy.accuracy_worst.q1")]
+)
+def test_runs_in_which_no_copies_were_there_make_no_check_pass(id, name):
+    spoken, *others = missing_runs(id, 1)
+    put_run(spoken, in_paper(spoken))
+    for experiment in others:
+        put_run(experiment, told(experiment, 0.0) | {"copies": []})
+    found = Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+    assert judged(found)[name]["verdict"] == "unknown"
