@@ -3,5 +3,4 @@
 `local`, `netns`, `docker`, `ssh` and `external` are the drivers; `remote` has the sessions and agents that `netns`,
 `docker` and `ssh` share.
 `services` is what runs on the hosts. `strikes` is what faults do to a host; `chaos` decides which faults, and when.
-May import `journal` and `experiments`; knows nothing of Airflow, workloads or results.
 """

@@ -2,5 +2,5 @@
 
 `bootstrap` and `judging` are the statistics of one comparison and of many at once, `change_points` those of a whole
 history, `history` says which runs are compared with which, `records` keeps what was found. The method, and how often it
-errs: docs/reference/regressions.md. May import what `results` may import.
+errs: docs/reference/regressions.md.
 """
