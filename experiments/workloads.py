@@ -279,17 +279,6 @@ class OwnJobSpec(Workload):
 WorkloadSpec: TypeAlias = Annotated[
     TaggedSpec | Annotated[OwnJobSpec, Tag("<own-job>")], Discriminator(_form), BeforeValidator(_named)
 ]
-SPECS: dict[WorkloadName, type[Spec]] = {
-    WorkloadName.WORDCOUNT: WordCountSpec,
-    WorkloadName.NEXMARK: NexmarkSpec,
-    WorkloadName.REACHABILITY: ReachabilitySpec,
-    WorkloadName.WINDOW_TREE: WindowTreeSpec,
-    WorkloadName.TOP_100: Top100Spec,
-    WorkloadName.INCIDENTS: IncidentsSpec,
-    WorkloadName.HASHTAGS: HashtagsSpec,
-    WorkloadName.CEC_PRICES: CecPricesSpec,
-    WorkloadName.OWN_JOB: OwnJobSpec,
-}
 
 
 def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:

@@ -19,7 +19,6 @@ from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
 from testbed.stores.store import ObjectStore, Piece, UnreadableObject
 
-SCHEME = "s3"
 REGION = "us-east-1"  # of S3 itself only where none is configured; others ignore it
 CALLING = Config(
     connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}, max_pool_connections=4

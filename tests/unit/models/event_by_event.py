@@ -1,6 +1,6 @@
 """The checkpoint and restart process event by event, as sections 3 and 4 of the `utilization` paper tell it.
 
-Plain and slow: what the vectorised process is held against.
+Plain and slow: the tests compare the vectorised process with it.
 """
 
 from __future__ import annotations
