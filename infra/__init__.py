@@ -1,4 +1,4 @@
-"""Clusters: drivers that create, inspect and destroy hosts, and what hosts need to run: a JVM, jars, Spark, Kafka.
+"""Clusters: drivers that create, strike and destroy hosts, and what hosts need to run: a JVM, jars, Spark, Kafka.
 
 `local`, `netns`, `docker`, `ssh` and `external` are the drivers; `remote` has the sessions and agents that `netns`,
 `docker` and `ssh` share.

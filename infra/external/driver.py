@@ -22,7 +22,7 @@ from experiments.hosts import ClusterDriver, Role
 from experiments.spec import ClusterSpec
 from infra import credentials, launch, tokens
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle, Host, HostState
+from infra.cluster import Driver, Handle, Host
 from infra.external import listing, logins, strike, topics
 from infra.external.borrowed import Borrowed, Borrowing, each_tried
 from infra.external.commands import WHERE, RunningCommand, require_program, succeeded
@@ -105,14 +105,6 @@ class ExternalDriver(DeclaredFaults, Driver):
         if handle.checkpoints.startswith("/"):
             Path(handle.checkpoints).mkdir()
         return handle
-
-    def inspect(self, handle: Handle) -> list[HostState]:
-        """The gateway by its processes; a worker is up if no strike of it is noted that was not healed."""
-        down = {host for host, kind in Borrowing(handle).struck() if kind.takes_the_host}
-        return [
-            *(state for state in self._here.inspect(handle) if state.name == GATEWAY),
-            *(HostState(host.name, host.address, host.name not in down, 0) for host in handle.workers),
-        ]
 
     def usage(self, handle: Handle, host: str) -> Usage:
         if host != GATEWAY:
