@@ -22,7 +22,7 @@ from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import recoveries
 from spark_jobs.tables.run_files import RunFiles
-from spark_jobs.tables.testbed_logs import TestbedLogs
+from spark_jobs.tables.testbed.logs import TestbedLogs
 
 LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 

@@ -17,9 +17,9 @@ from journal.events.services import HostSample, LoadScheduled, MachineSample
 from results.tables.columns import Row
 from results.tables.schema import KEPT_CLASSES, FaultOutcome, LedgerClass
 from spark_jobs.streaming.progress import MicroBatch
-from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.executors import Registered, all_back_ns
 from spark_jobs.tables.ledger import NS, LedgerSegment
+from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.executors import Registered, all_back_ns
 
 PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
 PROBE_FIELDS = {  # columns by what the journal calls them

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spark_jobs.tables.batches import MS
+from spark_jobs.tables.streaming.batches import MS
 
 ADDED = "SparkListenerExecutorAdded"
 Registered = Mapping[str, list[int]]  # when executors registered, by host, ascending [ns]

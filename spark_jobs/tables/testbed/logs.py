@@ -12,21 +12,21 @@ from journal.events.injector import INJECTOR
 from journal.events.services import SUPERVISOR
 from journal.events.testbed import TESTBED
 from results.tables.columns import Row
-from spark_jobs.tables import partial_ledger, testbed_tables
-from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.copies import copies, cpu_shares
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.output_logs import output_logs
-from spark_jobs.tables.partition_rates import partition_rates, sinks_of
-from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
-from spark_jobs.tables.query_recoveries import query_recoveries
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.relative_latency import query_latencies, slides, with_normal
-from spark_jobs.tables.tentative import WINDOW, tentative, totals
+from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.testbed import journal_tables, partial_ledger
+from spark_jobs.tables.testbed.copies import copies, cpu_shares
+from spark_jobs.tables.testbed.output_logs import output_logs
+from spark_jobs.tables.testbed.partition_rates import partition_rates, sinks_of
+from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery, partition_recoveries
+from spark_jobs.tables.testbed.query_recoveries import query_recoveries
+from spark_jobs.tables.testbed.relative_latency import query_latencies, slides, with_normal
+from spark_jobs.tables.testbed.tentative import WINDOW, tentative, totals
 
 
 class TestbedLogs(Logs):
@@ -46,7 +46,7 @@ class TestbedLogs(Logs):
     def batches(self) -> list[Batch]:
         """One batch for what was committed at once; without checkpoints, for what was read in an interval."""
         interval_ns = round(self.files.experiment.engine.checkpoint_interval_s * 1e9)
-        return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
+        return journal_tables.batches(self.query, interval_ns, commits=self.commits)
 
     @cached_property
     def losses(self) -> list[Loss]:
@@ -70,27 +70,27 @@ class TestbedLogs(Logs):
     @cached_property
     def pace(self) -> UndisturbedPace | None:
         """How fast undisturbed batches were read in useful time; None if there are too few of them."""
-        return testbed_tables.pace(self.undisturbed, self.segments)
+        return journal_tables.pace(self.undisturbed, self.segments)
 
     @cached_property
     def segments(self) -> list[LedgerSegment]:
         """The ledger of the window: of the dataflow as a whole, or of each partition's time if survivors went on."""
         if self.files.experiment.engine.recovers_in_parts:
             return partial_ledger.ledger(self.files.window, self.query, self.partition_recoveries)
-        return testbed_tables.ledger(self.files.window, self.query, self.outages)
+        return journal_tables.ledger(self.files.window, self.query, self.outages)
 
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
         if self.files.experiment.engine.recovers_in_parts:
-            return testbed_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
-        return testbed_tables.follow(outage, self.query, self.segments)
+            return journal_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
+        return journal_tables.follow(outage, self.query, self.segments)
 
     @property
     def engine_tables(self) -> dict[str, Callable[[], list[Row]]]:
         """How the rows are made of each table that only this engine fills."""
         journal, window = self.query, self.files.window
         return {
-            "partition_checkpoints": lambda: testbed_tables.partition_checkpoints(journal, window),
+            "partition_checkpoints": lambda: journal_tables.partition_checkpoints(journal, window),
             "partition_recoveries": lambda: [each.row() for each in self.partition_recoveries],
             "query_recoveries": lambda: self._query_recoveries,
             "query_latencies": lambda: self._query_latencies,
@@ -119,13 +119,13 @@ class TestbedLogs(Logs):
     def engine_measures(self) -> dict[str, float | None]:
         """What only this engine measures: the overhead of its messages up to the end of the run, the shares of CPU time
         that went into copies and checkpoints in the window, and how good tentative output was."""
-        overhead = {"message_overhead": testbed_tables.message_overhead(self.query)}
+        overhead = {"message_overhead": journal_tables.message_overhead(self.query)}
         return overhead | vars(cpu_shares(self.query, self.files.window)) | totals(self.tentative)
 
     @property
     def watermark_ms(self) -> int:
         """The dataflow ran to the end of what it had read, so that all of its windows are closed."""
-        return testbed_tables.END_OF_TIME_MS
+        return journal_tables.END_OF_TIME_MS
 
     @cached_property
     def tentative(self) -> list[Row]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from results.tables.columns import Row
-from spark_jobs.tables.batches import MS
+from spark_jobs.tables.streaming.batches import MS
 
 STARTED, ENDED = "SparkListenerJobStart", "SparkListenerTaskEnd"
 OUTPUT_LOST = "Resubmitted"  # told of a task that had ended, when its host was lost: it will be run again
