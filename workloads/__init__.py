@@ -3,5 +3,5 @@
 Each workload has `records(spec, schedule)` (its input by position) and `oracle(records, spec)` (the exact results, by
 other means, as a batch DataFrame). Those that Spark runs also have `query(records, spec)` (a streaming DataFrame);
 `testbed.queries` has the others. `inputs` and `queries` find these functions by the spec; `results` says what all
-results look like.
+results look like. `sending/` sends the input to its topics.
 """

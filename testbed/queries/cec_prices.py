@@ -11,7 +11,7 @@ from experiments.cec_prices import CecPricesSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery
 from testbed.operators.count_windows import AVERAGE, CountWindows
-from workloads.cec_prices import PRICE, PRICES
+from workloads.cec_prices.input import PRICE, PRICES
 from workloads.json_records import PLACE
 from workloads.schedule import NS_PER_MS
 

@@ -2,7 +2,7 @@
 
 From the paper are the operators: the average speed of each segment and second (`speeds`), reports combined into
 distinct incidents (`distinct`), their join (`jams`), and all jams together (`all-jams`). Speeds are passed on as sum
-and number, so that averages of averages stay exact. `workloads.incidents` says what a jam is.
+and number, so that averages of averages stay exact. `workloads.incidents.input` says what a jam is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from experiments.ppa_queries import SECOND_MS, IncidentsSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, window_of
-from workloads.incidents import EVENTS, JAM_BELOW_KMH
+from workloads.incidents.input import EVENTS, JAM_BELOW_KMH
 from workloads.schedule import NS_PER_MS
 
 SPEEDS = (Aggregation("total", "sum", "speed"), Aggregation("measured", "count"))

@@ -16,7 +16,7 @@ from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, totals, window_of
 from workloads.schedule import NS_PER_MS
-from workloads.top_100 import REQUESTS, TOP
+from workloads.top_100.input import REQUESTS, TOP
 
 COUNTS = pa.schema([(name, pa.int64()) for name in ("at_ns", "entry", "requests")])
 COUNT, SUM = Aggregation("requests", "count"), Aggregation("requests", "sum", "requests")

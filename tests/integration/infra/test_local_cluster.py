@@ -32,8 +32,8 @@ from tests.integration.infra.strangers import (
     secrets_of,
 )
 from tests.unit.marked_processes import wait_for
-from workloads.input_sender import InputSender
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 
 PYTHON_TASKS = """
 import time

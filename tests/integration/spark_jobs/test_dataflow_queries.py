@@ -24,8 +24,8 @@ from workloads.nexmark.oracle import oracle
 from workloads.nexmark.stream import events_of
 from workloads.queries import collected
 from workloads.queries import oracle as oracle_of
-from workloads.reachability import events_of as graph_events
-from workloads.reachability import records as graph_records
+from workloads.reachability.input import events_of as graph_events
+from workloads.reachability.input import records as graph_records
 from workloads.schedule import Schedule
 
 pytestmark = pytest.mark.extended

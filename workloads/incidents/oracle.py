@@ -1,6 +1,6 @@
 """The exact results of the incident query on a finite input, in plain SQL.
 
-Shares the meaning of speeds with the testbed's operators (`workloads.incidents`), and nothing else.
+Shares the meaning of speeds with the testbed's operators (`workloads.incidents.input`), and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from experiments.ppa_queries import IncidentsSpec
 from workloads import results
-from workloads.incidents import JAM_BELOW_KMH
+from workloads.incidents.input import JAM_BELOW_KMH
 
 FIELDS = "segment LONG, speed LONG, incident LONG"
 # An incident is judged at the end of each slide in which somebody measured the speed on its segment.

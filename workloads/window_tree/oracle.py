@@ -1,6 +1,6 @@
 """The exact results of the window tree on a finite input, in plain SQL: level by level, sums by window functions.
 
-Shares the meaning of marks and values with the testbed's operators (`workloads.window_tree`), and nothing else.
+Shares the meaning of marks and values with the testbed's operators (`workloads.window_tree.input`), and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from experiments.window_tree import WindowTreeSpec
 from workloads import results
-from workloads.window_tree import FACTOR, MARKS, VALUES, limit
+from workloads.window_tree.input import FACTOR, MARKS, VALUES, limit
 
 FIELDS = "mark LONG, value LONG"
 # A tuple is in the window that ends with the slide in which it is due, and in the earlier ones of later results.

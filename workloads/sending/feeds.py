@@ -6,9 +6,9 @@ from typing import TypeAlias, cast
 
 from experiments.workloads import NexmarkSpec, WorkloadSpec
 from infra.broker import Broker
-from workloads.batch_sender import BatchSender
-from workloads.input_sender import InputSender
 from workloads.inputs import TopicStream
+from workloads.sending.batch_sender import BatchSender
+from workloads.sending.input_sender import InputSender
 
 Feed: TypeAlias = InputSender | BatchSender
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import ReachabilitySpec
 from workloads.json_records import opening
-from workloads.reachability import LINKS, SOURCES, paths
+from workloads.reachability.input import LINKS, SOURCES, paths
 
 PATH, LESS_THAN_NONE = "path", "less than none"
 RESULTS = pa.schema([("start_ms", pa.int64()), ("end_ms", pa.int64()), ("key", pa.string()), ("value", pa.string())])

@@ -6,8 +6,8 @@ import itertools
 
 from infra.broker import Broker
 from workloads.inputs import Input, Keys, TopicStream
-from workloads.producing import TopicSender
 from workloads.schedule import Schedule
+from workloads.sending.producing import TopicSender
 
 POLL_EVERY = 5000  # records between two looks at the broker's answers
 

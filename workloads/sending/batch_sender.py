@@ -6,8 +6,8 @@ from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from workloads.inputs import TopicStream
 from workloads.nexmark.batches import Batches
-from workloads.producing import TopicSender
 from workloads.schedule import Schedule
+from workloads.sending.producing import TopicSender
 
 
 class BatchSender(TopicSender):

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from experiments.ppa_queries import Top100Spec
 from workloads import results
-from workloads.top_100 import TOP
+from workloads.top_100.input import TOP
 
 FIELDS = "entry LONG"
 # A window has a result if requests came in the slide with which it ends; slides are numbered from the epoch.

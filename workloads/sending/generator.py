@@ -2,8 +2,8 @@
 
 Record number p goes to partition p mod P at offset p div P and is due at start + p / rate; its Kafka timestamp
 is that due time, so that an outage shows in the latency of every record that had to wait.
-Run as a service: `python -m workloads.generator CONFIG.json JOURNAL.jsonl`. Whoever writes another schedule into CONFIG
-changes the load: the generator first sends what the one before made due, and goes on with the record after that.
+Run as a service: `python -m workloads.sending.generator CONFIG.json JOURNAL.jsonl`. Another schedule in CONFIG changes
+the load: the generator first sends all records that were due under the schedule before, and continues with the next.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
-from workloads.feeds import feed_of
 from workloads.inputs import sources
-from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.feeds import feed_of
+from workloads.sending.load_config import LoadConfig
 
 TICK_S = 0.02
 MOST_AT_ONCE = 50_000  # records of a feed until schedule and signals are looked at: some tenths of a second

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from experiments.hashtags import WINDOW, HashtagsSpec
 from workloads import results
-from workloads.hashtags import TOTALS
+from workloads.hashtags.input import TOTALS
 
 # A hashtag is in the windows that end with the slide in which it is due, and with the slides after it.
 COUNTED = """
