@@ -28,7 +28,7 @@ from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables.batched_input import Ends, in_messages, in_records
-from testbed.progress import offsets as offsets_of_sources
+from testbed.source_positions import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
 from workloads.results import SCHEMA

@@ -16,8 +16,8 @@ from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, 
 from journal.reader import events
 from journal.writer import Journal
 from spark_jobs.calibration import Calibration
-from testbed.progress import events_read
 from testbed.runtime.job import Job
+from testbed.source_positions import events_read
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.sending.feeds import feed_of

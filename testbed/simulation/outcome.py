@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.checkpoints import Checkpoint, Line
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.partition import Partition
-from testbed.core.partition.progress import Tally
 
 
 class Stuck(AftershockError):

@@ -19,7 +19,7 @@ from journal.codec import Vocabulary
 from journal.event import Event
 from journal.events.testbed import TESTBED, Committed, Finished, Report
 from results.runs.store import Run
-from testbed.progress import events_read
+from testbed.source_positions import events_read
 
 if TYPE_CHECKING:
     from testbed.runtime.job import Job

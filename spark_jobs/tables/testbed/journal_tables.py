@@ -33,7 +33,7 @@ from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
 from spark_jobs.tables.streaming.batches import Batch
 from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery
-from testbed.progress import events_read, offsets
+from testbed.source_positions import events_read, offsets
 
 END_OF_TIME_MS = 2**62
 CHECKPOINT_COLUMNS = ("partition", "number", "seconds", "size_bytes", "forced")

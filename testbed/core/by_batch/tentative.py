@@ -9,8 +9,8 @@ from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import BORDERS, RECORDS, Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.links import InputLink
-from testbed.core.partition.progress import Tally
 
 
 class TentativeIntake(BatchIntake):

@@ -9,8 +9,8 @@ from experiments.errors import AftershockError
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import TENTATIVE_KINDS, Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.links import InputLink
-from testbed.core.partition.progress import Tally, Watermarks
 from testbed.core.ranges import cut, gather
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Ready, Stored, ToCoordinator, ToPartition
 from testbed.core.dataflow.layout import Layout
-from testbed.core.partition.progress import Tally
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.shapes import UnknownMessage
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime.network.messages import Hello, Kept, Loaded, Reached, SlotStatus

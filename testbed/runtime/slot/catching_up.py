@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from testbed.core.checkpoints import OUTSIDE
 from testbed.core.frames import data_bytes
 from testbed.core.partition.partition import Partition
-from testbed.core.partition.standing import progress
+from testbed.core.partition.partition_status import progress
 from testbed.runtime.network.messages import Loaded, Peers, Reached
 from testbed.runtime.slot.restoring import ReadBack
 

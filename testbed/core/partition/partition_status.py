@@ -1,4 +1,4 @@
-"""How far a partition is, for those who report on it or look at it from outside."""
+"""How far a partition is, for the slot's reports and the simulation."""
 
 from __future__ import annotations
 
