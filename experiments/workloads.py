@@ -193,7 +193,7 @@ class InputSpec(Spec):
     ] = None
     replay: Annotated[
         Annotated[str, Spelling(r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", "HOST:PORT/TOPIC")] | None,
-        Field(description="HOST:PORT/TOPIC: what is there now"),
+        Field(description="HOST:PORT/TOPIC: the records that this topic holds when the run begins (at most a million)"),
     ] = None
     workload: Annotated[GeneratedSpec | None, Field(description="the generator of a workload")] = None
 

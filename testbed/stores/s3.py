@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 class WrittenAtOnce(EnvironmentFailure):
-    """Two writers create an object at the same time: S3 tells one of them to ask again."""
+    """Two writers create an object at the same time: S3 tells one of them to retry."""
 
 
 class S3Store(ObjectStore):
     """Objects at `s3://BUCKET/PREFIX`.
 
-    What S3 does not take after a few tries is refused: the next checkpoint makes up for it. What must be read for a
-    recovery is asked for again until `patience_s` is over.
+    A write that S3 has refused a few times fails: the next checkpoint makes up for it. A read for a recovery is retried
+    until `patience_s` is over.
     """
 
     def __init__(

@@ -66,7 +66,10 @@ def events_of(spec: ReachabilitySpec, kind: str, start: int, stop: int) -> pa.Re
 
 
 def _drawn(spec: ReachabilitySpec, start: int, stop: int) -> tuple[Integers, Integers, Integers]:
-    """Of each event the position, which 20 it is of, and its rank among them, which says what it does; (events,)."""
+    """Returns for each event its position, the number of its block of 20 events, and its rank in the block; (events,).
+
+    The rank decides what the event does.
+    """
     positions = np.arange(start, stop, dtype=np.int64)
     cycle, place = np.divmod(positions, CYCLE)
     rank = (place * SHUFFLE + below(bits(spec.stream_seed, GraphDraw.ORDER, cycle), CYCLE)) % CYCLE

@@ -29,7 +29,7 @@ REPORTS = 11  # of the testbed, two a second: its sources read in bursts, so the
 
 
 class DataflowPace(Pace):
-    """By reports on where its sources are, and by what it tells when all output up to a line is out.
+    """Takes progress from the reports on source positions and from the entries that say which output is committed.
 
     A protocol that never commits has no other measure than what was read.
     """
