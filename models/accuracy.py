@@ -1,7 +1,7 @@
 """The accuracy of tentative output as `ppa` measures it (section VI-B): which share of the exact results it has.
 
-What makes two results the same is a matter of the query. Of the paper's queries Q1 is judged by the entries in its top
-100, whatever their counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
+The query decides which results count as the same. The paper judges Q1 by the entries in its top 100, whatever their
+counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def sources(spec: WorkloadSpec) -> list[TopicSource]:
 
 
 def _of(topic: str, source: InputSpec) -> tuple[Callable[[Schedule], Input], Keys | None]:
-    """Of a source that is replayed there is nothing before its records have been copied into a file."""
+    """Values and keys of a source. A replayed source has none before its records have been copied into a file."""
     if source.workload:
         return partial(records, source.workload), None
     if source.replay:

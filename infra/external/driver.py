@@ -184,7 +184,7 @@ def _require_folder(checkpoints: str) -> None:
 
 
 def _require_master(master: str) -> None:
-    """Of a standalone cluster; what manages the others is asked by Spark itself."""
+    """Raise `EnvironmentFailure` unless a standalone master listens. Spark itself asks any other cluster manager."""
     address = urlsplit(master)
     if address.scheme == "spark" and not gateway.answers(str(address.hostname), address.port or 0):
         raise EnvironmentFailure(f"nothing listens at {master}", "start the cluster's master, or correct its address")

@@ -96,7 +96,10 @@ def _judge(logs: Logs) -> None:
 
 
 def _write(logs: Logs, table: str, found: list[Row]) -> None:
-    """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
+    """Write a table whose rows are in this process anyway.
+
+    It is written without Spark: a Spark job for each such table would take longer than all the rest.
+    """
     logs.files.run.write_table(table, RUN_TABLES[table].of(found))
 
 

@@ -78,7 +78,7 @@ def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost], 
 
 
 def _outcome(told: list[OnHost]) -> FaultOutcome:
-    """Of a fault on several hosts: that of the host that it did most to."""
+    """The outcome of a fault on several hosts is that on the host where it did most."""
     happened = {event.name for event in told}
     return next((outcome for outcome in FaultOutcome if outcome in happened), FaultOutcome.MISSING)
 

@@ -1,4 +1,4 @@
-"""What coordinator and partitions tell each other. An epoch begins with every recovery; older messages are void."""
+"""The messages between the coordinator and partitions. An epoch begins with every recovery; older messages are void."""
 
 from __future__ import annotations
 

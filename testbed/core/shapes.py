@@ -72,7 +72,7 @@ def _dataclass(kind: type) -> Read:
 
 
 def _mapping(read_key: Read, read_value: Read) -> Read:
-    """Of a JSON object, whose keys are all texts."""
+    """What reads a JSON object, whose keys are always texts."""
     from_text = _number_in if read_key is _integer else read_key
 
     def read(value: Any) -> dict[Any, Any]:

@@ -58,7 +58,7 @@ def window_tree(spec: WindowTreeSpec, delivery: Delivery) -> Dataflow:
 
 
 def packed_tuples(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[int, int, int, str]]:
-    """Of each result start_ms and end_ms of its window, the position of its tuple, and the value."""
+    """For each result: start_ms and end_ms of its window, the position of its tuple, and the value."""
     columns = (results.column(name).to_pylist() for name in ("position", "at_ns", "value"))
     for position, at_ns, value in zip(*columns, strict=True):
         yield *window_of(at_ns, window_ms), position, f'{{"value":{value}}}'

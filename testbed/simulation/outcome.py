@@ -1,4 +1,4 @@
-"""What comes of a simulated run, and who is told of it meanwhile."""
+"""The result of a simulated run, and the interface of its observers."""
 
 from __future__ import annotations
 

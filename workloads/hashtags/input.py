@@ -1,8 +1,8 @@
 """The input of the queries over hashtags (`incremental`, section 7): tweets, each with one to three hashtags.
 
 The paper emits a crawl of 569,382 tweets with 894,098 hashtags, of which 309,555 are different, again and again. Ours
-are drawn from the seed and the position, with as many hashtags a tweet (1.57) in the mean. How often the crawl has each
-hashtag is not told. Ours are uneven: the number of a hashtag is the product of two even draws.
+are drawn from the seed and the position, with as many hashtags a tweet (1.57) in the mean. The paper does not say
+how often the crawl has each hashtag. Ours are uneven: the number of a hashtag is the product of two even draws.
 """
 
 from __future__ import annotations

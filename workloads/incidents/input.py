@@ -4,9 +4,9 @@ From the paper are the rates, the Zipf law of users by segment, that a segment h
 and that all of its users report an incident. It does not say what a jam is; this is ours: some incidents slow down the
 traffic on their segment while the next `JAM_LASTS` incidents happen.
 
-Segments belong to regions, and partition i of the topic has the events of region i. Of every `events_per_incident`
-events, which is a *turn*, those of the region in which an incident happens are its reports, spread over the turn, and
-locations. All others are locations: the users of a region tell theirs one after the other. So every event is a function
+Segments belong to regions, and partition i of the topic has the events of region i. A *turn* is `events_per_incident`
+events, in which one incident happens. Some events of its region are the reports of the incident, spread over the turn.
+All other events are locations: the users of a region report theirs one after the other. So every event is a function
 of the seed and its position.
 """
 

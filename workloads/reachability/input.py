@@ -1,9 +1,9 @@
 """The cyclic workload of `checkmate`: a graph whose links and source nodes come and go, and what can be reached in it.
 
-Of 20 events 12 create a link, 3 a source node, 4 delete a link and 1 deletes a source node (60, 15, 20 and 5 %, section
-VII of the paper), in an order drawn for each 20. Every event is made from seed and position alone: of 16 times 20
-events the deletions take links and sources of the 16 before, each once at most. As long as there is nothing to delete,
-more links are created instead.
+In each block of 20 events, 12 create a link, 3 create a source node, 4 delete a link and 1 deletes a source node (60,
+15, 20 and 5 %, section VII of the paper). Their order is drawn for each block. Every event follows from seed and
+position alone: the deletions of 16 blocks take links and sources of the 16 blocks before, each at most once. As long as
+there is nothing to delete, more links are created instead.
 """
 
 from __future__ import annotations

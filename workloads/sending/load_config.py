@@ -1,4 +1,4 @@
-"""What the generator is told: passes to it as a JSON file, which is replaced to change the load."""
+"""The configuration of the generator: a JSON file, which is replaced to change the load."""
 
 from __future__ import annotations
 

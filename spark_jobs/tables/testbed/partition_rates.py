@@ -1,4 +1,4 @@
-"""How much each partition of a testbed run puts out: what a plan for copies weighs partitions by."""
+"""The output rate of each partition of a testbed run: what a plan for copies weighs partitions by."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _row(
 def _prediction(
     window: tuple[int, int], found: pd.DataFrame, absent: Sequence[PartitionOutage], topology: Topology
 ) -> Row:
-    """Of output that came out when those that were absent had just come back, they are what it lacks."""
+    """Output that is published just after absent partitions came back still lacks what these would have added."""
     first_ns = int(found["arrived_ms"].min()) * MS
     begun = [each for each in absent if each.start_ns <= first_ns + MS]  # the arrival is rounded to whole ms
     if not begun:

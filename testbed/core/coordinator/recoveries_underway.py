@@ -1,4 +1,4 @@
-"""Recoveries that have begun: who has yet to be ready, and what all of them are told when everybody is."""
+"""Recoveries that have begun: which partitions are not ready yet, and the messages to all of them once all are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Underway:
             self.reached[sender] = max(batch, self.reached.get(sender, NO_BATCH))
 
     def go(self, partition: PartitionLayout, epoch: int) -> Go:
-        """What a partition is told that takes part in the recovery of this epoch."""
+        """The message to a partition that takes part in the recovery of this epoch."""
         outputs = (each.id for each in partition.outputs)
         arrived = tuple((channel, self.arrived[channel]) for channel in outputs if channel in self.arrived)
         return Go(epoch, self.reached.get(partition.number, NO_BATCH), arrived)

@@ -21,7 +21,7 @@ class ChannelGap(AftershockError):
 class Intake:
     """The receiving ends of all input channels, and the credit that goes back on them.
 
-    Frames of a channel are taken in their order. Of the channels that are ready any may be next.
+    Frames of a channel are taken in their order. If several channels are ready, any of them may be next.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a slot and the coordinator's server tell each other besides the messages of partitions."""
+"""The messages between a slot and the coordinator's server, besides the messages of partitions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class Count:
-    """Of a dataflow with a cycle: tell what you have counted from now on, under this number."""
+    """An order in a dataflow with a cycle: report what you count from now on, under this number."""
 
     number: int
 
@@ -107,7 +107,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Reached:
     """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
-    came so far [s]. Of a source, the positions that it has read, which are records of a topic, and no bytes."""
+    came so far [s]. A source reports the positions that it has read, which are records of a topic, and no bytes."""
 
     partition: int
     epoch: int

@@ -1,4 +1,7 @@
-"""Whether what a slot tells fits the dataflow. Types are read elsewhere: here it is partitions, channels and counts."""
+"""Whether the messages of a slot fit the dataflow: their partitions, channels and counts.
+
+`testbed.core.shapes` checks their types.
+"""
 
 from __future__ import annotations
 

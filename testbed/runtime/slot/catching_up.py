@@ -16,7 +16,7 @@ from testbed.runtime.slot.restoring import ReadBack
 
 @dataclass
 class _Way:
-    """Of one partition since its restore: where it began, where it has to come, and the size of what it processed."""
+    """The way of a partition since its restore: where it began, where it must get, and how much it has processed."""
 
     partition: Partition
     position: int

@@ -1,4 +1,4 @@
-"""What a slot tells the coordinator of its partitions."""
+"""The reports of a slot to the coordinator on its partitions."""
 
 from __future__ import annotations
 
