@@ -38,7 +38,7 @@ serve: setup  ## open Airflow with the DAGs and the pages
 docs: setup  ## generate the reference pages that are made of the code
 	@$(BIN)/python -m aftershock.reference
 
-test: lint unit  ## linters, types, unit tests, and one of each kind of integration and end-to-end test (15 minutes)
+test: lint unit  ## linters, types, unit tests, and one of each kind of integration and end-to-end test
 	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest $(BY_FILE) -m "$(FAST)" tests/e2e tests/integration
 
@@ -61,7 +61,7 @@ lint: setup  ## style, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-unit: setup  ## unit tests only (4 minutes)
+unit: setup  ## unit tests only
 	@$(BIN)/pytest $(IN_ORDER) -m "$(FAST)" tests/unit
 
 fuzz: setup  ## feed fuzzers for a night (INPUTS=1000000)

@@ -1,9 +1,9 @@
 """Which faults hold which host, and what a further one comes to: the rules that plans and the injector share.
 
-A host is up only when no fault holds it: a fault that finds its host in what it would do to it is absorbed, and holds
-it there until its own heal is due. Of the effects on a host's processes a stronger one takes the place of a weaker
-one, and a weaker one has nothing left to strike. A lost host takes its full disk with it, and a partition outlives it,
-since the network is not the host's.
+A host is up only when no fault holds it. A fault whose host is already in the state that it would cause is absorbed: it
+changes nothing, and holds the host in that state until its own heal is due. If two faults act on a host's processes,
+the stronger one replaces the weaker one; a weaker fault that comes second has nothing left to strike. A lost host loses
+its full disk, too. A partition outlives the loss of its host, since the network does not belong to the host.
 """
 
 from __future__ import annotations

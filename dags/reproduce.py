@@ -1,7 +1,7 @@
 """
 ## One table or figure of a paper, computed again
 
-Choose an id and press *Trigger*. What comes of it (a table, a plot, a verdict for each check) is shown by the page
+Choose an id and press *Trigger*. The result (a table, a plot, a verdict for each check) is shown by the page
 *Reproductions* and kept in `.aftershock/reproductions/`; an earlier result of the same id is replaced.
 
 | step | what happens |

@@ -132,7 +132,7 @@ class Direction(StrEnum):
 
 
 class FaultOptions(NamedTuple):
-    """What a fault is told beside its kind.
+    """The options of a fault beside its kind.
 
     peers      of a partition: the hosts that the struck one is cut off from; none named: every other host
     direction  of a partition

@@ -127,11 +127,6 @@ class Inventory(Spec):
         """All workers in the order of the file, by which a run names them `worker-1` and so on."""
         return [host for host in self.hosts if host.role is Role.WORKER]
 
-    @property
-    def worker_domains(self) -> dict[str, tuple[str, ...]]:
-        """The failure domains of each worker, as a fault spec's `hosts` has them."""
-        return {host.name: host.domains for host in self.workers}
-
     def first_workers(self, count: int) -> list[InventoryHost]:
         """The workers of a cluster with so many, `worker-1` first; raises `BadInput` when there are not enough."""
         if count > len(self.workers):

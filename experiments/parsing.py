@@ -138,7 +138,7 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
 
 
 def _known(model: type[Spec], problem: ErrorDetails) -> str:
-    """Of a field that there is not, those that there are in its place, as far as the place has one form only."""
+    """For an unknown field, lists the known fields of that object. Empty if the object may have several forms."""
     if problem["type"] != "extra_forbidden":
         return ""
     forms = [model]

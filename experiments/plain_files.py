@@ -104,7 +104,7 @@ def folder_below(root: Path, names: Sequence[str]) -> Iterator[int]:
 
 
 def read_end(root: Path, path: str, uid: int, since: int = 0) -> bytes:
-    """Of what such a file holds beyond its first `since` bytes, at most the last MiB; raises as `open_below` does."""
+    """At most the last MiB of such a file, without its first `since` bytes; raises as `open_below` does."""
     with open(open_below(root, path, uid), "rb") as file:
         file.seek(max(since, os.fstat(file.fileno()).st_size - LARGEST_BYTES))
         return file.read(LARGEST_BYTES)

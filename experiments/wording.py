@@ -1,4 +1,4 @@
-"""Values and messages as they are told: on one line, short, without a character that acts on a terminal or a page."""
+"""Values and messages as they are shown: on one line, short, without a character that acts on a terminal or a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTAINERS = (Mapping, AbstractSet, list, tuple)
 def on_one_line(text: str, most: int = LONGEST_MESSAGE) -> str:
     """The text with line ends, escape sequences, bidi marks, half characters and the like spelt out as in Python.
 
-    Of a long one its beginning and end.
+    A long text is cut to its beginning and end.
     """
     if not (text := elided(text, most)).isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -24,13 +24,13 @@ def on_one_line(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def elided(text: str, most: int = LONGEST_SHOWN) -> str:
-    """A text that fits a line; of a long one its beginning and end."""
+    """A text that fits a line: a long text is cut to its beginning and end."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it, whatever it is: of a large one only how large it is."""
+    """A value as a message shows it, whatever it is. A large value is shown by its size only."""
     if is_large(value):
         return f"{'a mapping' if isinstance(value, Mapping) else 'a list'} of {len(value):,}"
     if isinstance(value, str):

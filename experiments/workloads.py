@@ -193,7 +193,7 @@ class InputSpec(Spec):
     ] = None
     replay: Annotated[
         Annotated[str, Spelling(r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", "HOST:PORT/TOPIC")] | None,
-        Field(description="HOST:PORT/TOPIC: what is there now"),
+        Field(description="HOST:PORT/TOPIC: the records that this topic holds when the run begins (at most a million)"),
     ] = None
     workload: Annotated[GeneratedSpec | None, Field(description="the generator of a workload")] = None
 
@@ -279,17 +279,6 @@ class OwnJobSpec(Workload):
 WorkloadSpec: TypeAlias = Annotated[
     TaggedSpec | Annotated[OwnJobSpec, Tag("<own-job>")], Discriminator(_form), BeforeValidator(_named)
 ]
-SPECS: dict[WorkloadName, type[Spec]] = {
-    WorkloadName.WORDCOUNT: WordCountSpec,
-    WorkloadName.NEXMARK: NexmarkSpec,
-    WorkloadName.REACHABILITY: ReachabilitySpec,
-    WorkloadName.WINDOW_TREE: WindowTreeSpec,
-    WorkloadName.TOP_100: Top100Spec,
-    WorkloadName.INCIDENTS: IncidentsSpec,
-    WorkloadName.HASHTAGS: HashtagsSpec,
-    WorkloadName.CEC_PRICES: CecPricesSpec,
-    WorkloadName.OWN_JOB: OwnJobSpec,
-}
 
 
 def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:

@@ -1,4 +1,4 @@
-"""What tells that a host or service that was lost has its place again, on whatever cluster."""
+"""Detects, on any cluster, that a lost host or service is back in its place."""
 
 from __future__ import annotations
 

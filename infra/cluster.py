@@ -155,16 +155,6 @@ def _require(fits: bool, field_name: str) -> None:
         raise ValueError(f"{field_name} is not as it should be")
 
 
-@dataclass(frozen=True)
-class HostState:
-    """What `inspect` found of a host: whether it is up, and how many processes it has."""
-
-    name: str
-    address: str
-    up: bool
-    processes: int
-
-
 class RunsServices(Protocol):
     """The part of a driver that starts and ends services on hosts that there are."""
 
@@ -182,7 +172,7 @@ class RunsServices(Protocol):
 
 
 class Driver(RunsServices, Protocol):
-    """Creates, inspects and destroys hosts. Every method is idempotent."""
+    """Creates, strikes, heals and destroys hosts. Every method is idempotent."""
 
     def check(self, spec: ClusterSpec) -> None:
         """Raise `BadInput` or `EnvironmentFailure` unless there is what the driver needs; touches nothing."""
@@ -194,9 +184,6 @@ class Driver(RunsServices, Protocol):
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts with the run's token on each; raises `EnvironmentFailure` if that fails."""
-
-    def inspect(self, handle: Handle) -> list[HostState]:
-        """The state of every host of the cluster."""
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """CPU time and memory of the processes of a host; raises `EnvironmentFailure` for one that does not answer."""

@@ -133,7 +133,7 @@ def at(root: Path, uid: int) -> list[Traces]:
 def remove(label: str, uid: int | None = None) -> None:
     """End every process of a user's cluster, then remove interfaces, namespaces, disks, containers; proves it.
 
-    Of this user's, unless another one is named. Idempotent, and indifferent to how far their creation came. Raises
+    The user is this one, unless another is named. Idempotent, however far the creation of the cluster came. Raises
     `EnvironmentFailure` for what does not go.
     """
     if not tokens.TOKEN.fullmatch(label):

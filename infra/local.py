@@ -11,7 +11,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import launch, tokens
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle, HostState
+from infra.cluster import Driver, Handle
 from infra.processes import Usage, is_taken, marks, members, usage
 from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
@@ -37,11 +37,6 @@ class LocalDriver(DeclaredFaults, Driver):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.services.startup.provision` says."""
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts=lambda handle: None)
-
-    def inspect(self, handle: Handle) -> list[HostState]:
-        """Which hosts have live processes, and how many."""
-        counts = {host.name: len(members(f"{handle.token}/{host.name}")) for host in handle.hosts.values()}
-        return [HostState(h.name, h.address, counts[h.name] > 0, counts[h.name]) for h in handle.hosts.values()]
 
     def usage(self, handle: Handle, host: str) -> Usage:
         return usage(members(f"{handle.token}/{host}"))

@@ -1,7 +1,7 @@
 """Networks of a machine's own: one network namespace for each host of a cluster, joined by a bridge. Needs root.
 
 The bridge has a namespace to itself, so that the machine's firewall (Docker's, say) does not meet what hosts say to
-each other. Of a cluster the machine's own namespace holds one interface, the uplink, through which the controller
+each other. The machine's own namespace holds one interface of a cluster, the uplink, through which the controller
 reaches the hosts. The namespaces carry the cluster's label (`infra.tokens`) in their names, the uplink a part of it,
 and as its alias the label and the cluster's root: whoever finds them knows whose they are. What makes and uses them
 takes the token, what finds them without a handle the label.

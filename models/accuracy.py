@@ -1,12 +1,12 @@
 """The accuracy of tentative output as `ppa` measures it (section VI-B): which share of the exact results it has.
 
-What makes two results the same is a matter of the query. Of the paper's queries Q1 is judged by the entries in its top
-100, whatever their counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
+The query decides which results count as the same. The paper judges Q1 by the entries in its top 100, whatever their
+counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable
 from typing import TypeAlias
 
 from experiments.workload_base import Workload, WorkloadName
@@ -39,14 +39,6 @@ def accuracy(emitted: Collection[Hashable], exact: Collection[Hashable]) -> floa
 def accuracy_of(workload: WorkloadName, emitted: Iterable[Result], exact: Iterable[Result]) -> float | None:
     """The accuracy of the results of one window, by the definition of the workload's query."""
     return accuracy(_judged(workload, emitted), _judged(workload, exact))
-
-
-def accuracy_by_window(
-    workload: WorkloadName, emitted: Mapping[int, Iterable[Result]], exact: Mapping[int, Iterable[Result]]
-) -> dict[int, float]:
-    """The accuracy of each window of `exact` that has results, by the window's start or any other number of it."""
-    found = {window: accuracy_of(workload, emitted.get(window, ()), results) for window, results in exact.items()}
-    return {window: value for window, value in found.items() if value is not None}
 
 
 def _judged(workload: WorkloadName, results: Iterable[Result]) -> set[Hashable]:

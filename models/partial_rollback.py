@@ -108,7 +108,7 @@ def _upper_bound(rate: Array, cost: Array, recovery: Array, share: Array, travel
 
 
 def _excess(interval: Array, rate: Array, cost: Array, recovery: Array, share: Array, travel: Array) -> Array:
-    """Of the sign of -dU/dT: (T - c) - c S / E, from (T - c) (S + E) - T S, in which S and T S would cancel."""
+    """Has the sign of -dU/dT: (T - c) - c S / E, from (T - c) (S + E) - T S, in which S and T S would cancel."""
     growth, steeper = _growth(rate, recovery, interval, share, travel)
     overflows = np.isinf(steeper)
     return interval - cost - cost * np.where(overflows, 0.0, growth / np.where(overflows, 1.0, steeper))

@@ -53,7 +53,7 @@ def restore_s(size_bytes: float, read_rate: float, due_records: float, service_r
 
 
 def predicted_s(restores: Sequence[MeasuredRestore]) -> list[float]:
-    """Of each restore how long it should have taken, by the rates of all others: its own time is never used.
+    """How long each restore should have taken, by the rates of all others: its own time is never used.
 
     Raises `BadInput` for fewer than three, and for rates of 0.
     """

@@ -3,6 +3,6 @@
 See docs/guides/pages.md.
 
 Presentation only: `results` computes all that is shown, and `aftershock.watch.live` the state of a live run.
-May import these, `experiments.errors` and Airflow's security helpers; nothing imports this package but Airflow.
+Only Airflow imports this package.
 `.airflowignore` keeps Airflow from loading any module here as a plugin but `aftershock_plugin`.
 """

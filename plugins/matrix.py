@@ -19,7 +19,10 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class Matrices:
-    """Of all matrices the runs, the one that the address names or else the first, how many runs are not read yet."""
+    """The runs of every matrix, the matrix that is shown, and the number of runs that are not yet read.
+
+    The address names the matrix that is shown; by default it is the first.
+    """
 
     every: list[Group]
     shown: Matrix | None

@@ -1,6 +1,5 @@
 """The PySpark programs that a cluster runs: streaming queries, and batch jobs that turn raw logs into tables.
 
 `streaming` has the queries of Structured Streaming, `testbed` the driver program of the protocol testbed, `tables` the
-batch job. May import `testbed`, `workloads`, `chaos`, `infra`, `results.tables`, `journal` and `experiments`; knows
-nothing of Airflow.
+batch job.
 """

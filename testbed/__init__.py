@@ -11,5 +11,5 @@
     scaling/     simulates clusters of many workers with measured costs
     queries/     the workloads as dataflows
 
-May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
+See docs/reference/testbed.md.
 """

@@ -10,9 +10,15 @@ from typing import TypeAlias
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
-from workloads import cec_prices, hashtags, incidents, reachability, recorded, top_100, window_tree
+from workloads import recorded
+from workloads.cec_prices import input as cec_prices
+from workloads.hashtags import input as hashtags
+from workloads.incidents import input as incidents
 from workloads.nexmark import messages
+from workloads.reachability import input as reachability
 from workloads.schedule import Schedule
+from workloads.top_100 import input as top_100
+from workloads.window_tree import input as window_tree
 from workloads.wordcount import corpus
 
 Input: TypeAlias = Callable[[int, int], Sequence[bytes]]
@@ -81,7 +87,7 @@ def sources(spec: WorkloadSpec) -> list[TopicSource]:
 
 
 def _of(topic: str, source: InputSpec) -> tuple[Callable[[Schedule], Input], Keys | None]:
-    """Of a source that is replayed there is nothing before its records have been copied into a file."""
+    """Values and keys of a source. A replayed source has none before its records have been copied into a file."""
     if source.workload:
         return partial(records, source.workload), None
     if source.replay:

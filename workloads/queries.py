@@ -8,16 +8,14 @@ from pyspark.sql import DataFrame
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import WorkloadSpec
-from workloads import (
-    cec_prices_oracle,
-    hashtags_oracle,
-    incidents_oracle,
-    reachability_oracle,
-    top_100_oracle,
-    window_tree_oracle,
-)
+from workloads.cec_prices import oracle as cec_prices_oracle
+from workloads.hashtags import oracle as hashtags_oracle
+from workloads.incidents import oracle as incidents_oracle
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries
+from workloads.reachability import oracle as reachability_oracle
+from workloads.top_100 import oracle as top_100_oracle
+from workloads.window_tree import oracle as window_tree_oracle
 from workloads.wordcount import query as wordcount
 
 QUERIES: dict[WorkloadName, ModuleType] = {WorkloadName.WORDCOUNT: wordcount, WorkloadName.NEXMARK: nexmark_queries}

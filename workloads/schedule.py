@@ -37,7 +37,7 @@ class Schedule:
         return replace(self, start_ns=start_ns - round(sent / rate * 1e9), rate=rate, end_ns=None)
 
     def turn(self, number: int, of: int) -> Schedule:
-        """Of every so many records the one with that number, from 0, as a schedule of its own."""
+        """The schedule of the records with this number, from 0, in every group of `of` records."""
         return replace(self, start_ns=self.start_ns + int(number / self.rate * 1e9), rate=self.rate / of)
 
     def due_ms(self, position: int) -> int:

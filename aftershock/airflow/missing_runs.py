@@ -58,7 +58,8 @@ def run_each(
 def run_examples() -> None:
     """Run each example of which no run is published or could be, the shortest first.
 
-    What fails, or cannot be run on this machine, is told in one line. An interrupted call goes on where it stopped.
+    A run that fails, or that this machine cannot execute, is reported in one line. An interrupted call resumes where it
+    stopped.
     """
     lacking = sorted(map(spec.load, examples_to_run()), key=lambda each: measured.expected_s([each]))
     minutes = measured.expected_s(lacking) / 60

@@ -21,7 +21,7 @@ def missing(
 ) -> list[nightly.Cell]:
     """The DAG runs of `benchmark` that a table or figure lacks, as far as that can be told by now.
 
-    What was asked for before, and is still missing, has failed, and is not asked for again.
+    A run that was requested before and is still missing has failed. It is not retried.
     """
     from reproductions.measured import expected_s
     from reproductions.reproduce import missing_runs

@@ -40,7 +40,8 @@ def failures_on_one_line() -> Iterator[None]:
 def begin(params: dict[str, Any], dag_run: str) -> str:
     """Validate the trigger form's params as an experiment and open a run; returns the run id.
 
-    Of a run on the command line the DAG run is not noted: it is gone with the command, which holds the run's lease.
+    The DAG run is noted, except for a run on the command line: there it ends with the command, which holds the run's
+    lease.
     """
     from aftershock.run import lease, steps
     from results.runs import store

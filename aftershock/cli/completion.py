@@ -69,7 +69,7 @@ VALUES = {"experiment": _experiments, "run_id": _runs}
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Of the parser and of all below it."""
+    """The options and arguments of the parser and of all parsers below it."""
     found = []
     for action in parser._actions:
         found.append(action)

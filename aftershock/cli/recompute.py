@@ -21,7 +21,7 @@ def add(words: Any) -> None:
 
 
 def recompute_runs(arguments: argparse.Namespace) -> int:
-    """Of all runs, one that cannot be computed again does not stop the rest, but the exit code tells."""
+    """If a run cannot be recomputed, the others go on, and the exit code is 3."""
     from aftershock.run.recompute import recompute
     from results.runs import store
 

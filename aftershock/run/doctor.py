@@ -69,7 +69,7 @@ class Diagnosis:
 
     @property
     def short(self) -> tuple[str, ...]:
-        """Of memory and disk what there is too little of for an example."""
+        """Which of memory and disk are too small for an example."""
         room = ("memory", "disk")
         return tuple(each.subject for each in self.findings if each.subject in room and each.can is Can.NO)
 

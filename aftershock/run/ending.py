@@ -69,7 +69,7 @@ def _end(live: LiveRun, error: str | None) -> None:
 def _destroy(live: LiveRun) -> str | None:
     """Destroy the cluster, if there is one; returns what is wrong with its handle.
 
-    Of a damaged handle nothing but its place is known: all that names this place is removed.
+    If the handle is damaged, only its place is known: everything that names this place is removed.
     """
     if not live.provisioned:
         return None

@@ -24,8 +24,8 @@ PIECE_BYTES = 2**20
 def gather_logs(root: Path, target: Path) -> list[str]:
     """Copy `hosts/*/logs/*.log` of a cluster's root to `target`/HOST; returns what was left out, each with its reason.
 
-    They must belong to the owner of the root. Of a log that is too large its end is copied, and of logs that are too
-    large together the first ones.
+    They must belong to the owner of the root. If a log is too large, only its end is copied. If all logs together are
+    too large, only the first ones are copied.
     """
     problems: list[str] = []
     uid, left = root.lstat().st_uid, MOST_BYTES

@@ -45,8 +45,8 @@ from results.runs.versions import versions
 from results.tables.schema import SCHEMA_VERSION
 from spark_jobs.calibration import Calibration
 from workloads.inputs import streams
-from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.load_config import LOAD_FILE, LoadConfig
 from workloads.topics import CALIBRATION_TOPICS, TENTATIVE_OUTPUT
 
 log = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ def start_load(run_id: str) -> None:
     path = live.orders / LOAD_FILE
     store.write_json(path, config.to_json())
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
-    live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
+    live.spawn_module("generator", "workloads.sending.generator", path, live.journal_path("generator"))
     live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
     _await_commits(live, WARM_COMMITS if saturating else STEADY_COMMITS, 0)
     if load.mode is LoadMode.SUSTAINABLE:

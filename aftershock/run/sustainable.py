@@ -25,8 +25,8 @@ from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results.runs import store
-from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.load_config import LOAD_FILE, LoadConfig
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results.runs import store
-from workloads.load_config import LOAD_FILE, LoadConfig
+from workloads.sending.load_config import LOAD_FILE, LoadConfig
 
 
 class HostCondition(StrEnum):

@@ -45,11 +45,11 @@ from infra.services import kafka
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, records_of, to_topic
 from spark_jobs.streaming.progress import MicroBatch
 from tests.integration.lone_broker import lone_broker
-from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.nexmark.feed import NexmarkEvents
 from workloads.queries import query
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 from workloads.topics import INPUT
 
 START_NS = 1_700_000_000 * 10**9  # a broker refuses records of the future

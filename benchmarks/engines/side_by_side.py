@@ -36,10 +36,10 @@ from infra.broker import Broker
 from infra.local import LocalDriver
 from infra.services import kafka
 from tests.integration.lone_broker import lone_broker
-from workloads.input_sender import InputSender
 from workloads.inputs import TopicStream, records
 from workloads.nexmark.feed import LATENESS_S
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 
 FIRST_RATE, FIRST_LIMIT_S = 200.0, 120.0  # until the first result is out
 SPARE_S, READ_S = 3.0, 0.02

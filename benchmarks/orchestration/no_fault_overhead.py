@@ -34,9 +34,9 @@ from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
 from spark_jobs.calibration import Calibration
-from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 from workloads.topics import INPUT, OUTPUT
 
 TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0

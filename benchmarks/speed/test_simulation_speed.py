@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
-from models.simulation.reference import simulate_event_by_event
 from models.simulation.simulate import SimulatedUtilization, simulate
 from models.utilization import optimal_interval, utilization
+from tests.unit.models.event_by_event import simulate_event_by_event
 
 RATES = (0.1, 0.05, 0.025, 0.005)  # the panels, per minute
 PAPER = {"checkpoint_cost": 5.0, "recovery_time": 10.0}  # minutes

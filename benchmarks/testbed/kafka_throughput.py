@@ -41,9 +41,9 @@ from journal.reader import raw_entries
 from testbed.operators import Delivery
 from testbed.queries import QUERIES
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from workloads.feeds import feed_of
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
+from workloads.sending.feeds import feed_of
 
 EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: windows of 10 s have 100,000
 FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
 from journal.reader import raw_entries
-from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import Job
+from testbed.source_positions import events_read
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN = 1800.0, 0.05

@@ -23,9 +23,9 @@ from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Delete, Order
-from testbed.progress import events_read
 from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import Job
+from testbed.source_positions import events_read
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 
 EPOCH = 1

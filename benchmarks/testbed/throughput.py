@@ -35,11 +35,11 @@ from infra.drivers import driver_of
 from journal.reader import raw_entries
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
-from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, TestbedWorkload
 from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from testbed.source_positions import events_read
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5

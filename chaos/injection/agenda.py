@@ -24,7 +24,7 @@ class _Step:
 class Agenda:
     """The steps that are still to come. Only one thread may use it, but any may stop it.
 
-    Of steps that are due at the same time, those with a number come first, in the order of their numbers. The others
+    If several steps are due at the same time, those with a number come first, in the order of their numbers. The others
     follow in the order in which they were added.
     """
 

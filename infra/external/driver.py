@@ -22,7 +22,7 @@ from experiments.hosts import ClusterDriver, Role
 from experiments.spec import ClusterSpec
 from infra import credentials, launch, tokens
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle, Host, HostState
+from infra.cluster import Driver, Handle, Host
 from infra.external import listing, logins, strike, topics
 from infra.external.borrowed import Borrowed, Borrowing, each_tried
 from infra.external.commands import WHERE, RunningCommand, require_program, succeeded
@@ -106,14 +106,6 @@ class ExternalDriver(DeclaredFaults, Driver):
             Path(handle.checkpoints).mkdir()
         return handle
 
-    def inspect(self, handle: Handle) -> list[HostState]:
-        """The gateway by its processes; a worker is up if no strike of it is noted that was not healed."""
-        down = {host for host, kind in Borrowing(handle).struck() if kind.takes_the_host}
-        return [
-            *(state for state in self._here.inspect(handle) if state.name == GATEWAY),
-            *(HostState(host.name, host.address, host.name not in down, 0) for host in handle.workers),
-        ]
-
     def usage(self, handle: Handle, host: str) -> Usage:
         if host != GATEWAY:
             raise EnvironmentFailure(f"{host} is not asked what it uses", "look at the cluster's own metrics")
@@ -192,7 +184,7 @@ def _require_folder(checkpoints: str) -> None:
 
 
 def _require_master(master: str) -> None:
-    """Of a standalone cluster; what manages the others is asked by Spark itself."""
+    """Raise `EnvironmentFailure` unless a standalone master listens. Spark itself asks any other cluster manager."""
     address = urlsplit(master)
     if address.scheme == "spark" and not gateway.answers(str(address.hostname), address.port or 0):
         raise EnvironmentFailure(f"nothing listens at {master}", "start the cluster's master, or correct its address")

@@ -131,7 +131,7 @@ def _well_since(borrowing: Borrowing, host: str, kind: FaultKind) -> int | None:
 def _proved(borrowing: Borrowing, proof: str, host: str, kind: FaultKind, since_ns: int) -> int | None:
     """The moment [ns] that a proof tells once it holds; None if it does not within the time limit.
 
-    Of all the looks the last one that ended is noted in the log. Only the first look may use the whole time.
+    The proof is requested repeatedly. The log has the last request that ended. Only the first may use the whole time.
     """
     limit_s = borrowing.known.cluster.limit_s
     deadline = Deadline(limit_s)

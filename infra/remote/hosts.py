@@ -25,7 +25,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.waiting import poll_until
 from infra import launch
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle, Host, HostState
+from infra.cluster import Driver, Handle, Host
 from infra.processes import MACHINE, MARK, Usage
 from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach, requests
@@ -82,10 +82,6 @@ class RemoteHosts(DeclaredFaults, Driver):
         self._links: dict[tuple[int, str, str], AgentLink] = {}
         self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
 
-    def inspect(self, handle: Handle) -> list[HostState]:
-        """Which hosts have live processes, and how many; one that cannot be reached is down."""
-        return self.at_once(handle, self._state)
-
     def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
         """The clocks of the hosts that can be reached."""
         return {name: clock for name, clock in self.at_once(handle, self._clock_of) if clock}
@@ -99,13 +95,6 @@ class RemoteHosts(DeclaredFaults, Driver):
         with suppress(EnvironmentFailure):
             return host.name, self.clock(handle, host)
         return host.name, None
-
-    def _state(self, handle: Handle, host: Host) -> HostState:
-        try:
-            count = self.ask(handle, host, requests.CountProcesses())
-        except EnvironmentFailure:
-            count = 0
-        return HostState(host.name, host.address, count > 0, count)
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         """As `Driver.spawn`; not tried again when the connection is lost: it would start the service twice."""

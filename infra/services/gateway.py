@@ -27,6 +27,7 @@ from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
 PORT_POLL_S = 0.1
+LISTENS_LIMIT_S, CONNECTION_LIMIT_S = 60.0, 1.0
 
 
 @functools.cache
@@ -94,16 +95,16 @@ def serves(handle: Handle, kind: FaultKind) -> bool:
     return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.kafka))
 
 
-def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:
-    """Return once something listens there; raises `EnvironmentFailure` after `limit_s`."""
-    cause = f"nothing listens on {address}:{port} after {limit_s:g} s"
-    wait_for(lambda: answers(address, port), cause, f"see {log}", interval_s=PORT_POLL_S, limit_s=limit_s)
+def wait_port(address: str, port: int, log: Path) -> None:
+    """Return once something listens there; raises `EnvironmentFailure` after `LISTENS_LIMIT_S`."""
+    cause = f"nothing listens on {address}:{port} after {LISTENS_LIMIT_S:g} s"
+    wait_for(lambda: answers(address, port), cause, f"see {log}", interval_s=PORT_POLL_S, limit_s=LISTENS_LIMIT_S)
 
 
-def answers(address: str, port: int, limit_s: float = 1.0) -> bool:
-    """Whether a TCP connection to that port is accepted within `limit_s` [s]."""
+def answers(address: str, port: int) -> bool:
+    """Whether a TCP connection to that port is accepted within `CONNECTION_LIMIT_S`."""
     try:
-        socket.create_connection((address, port), timeout=limit_s).close()
+        socket.create_connection((address, port), timeout=CONNECTION_LIMIT_S).close()
     except OSError:
         return False
     return True

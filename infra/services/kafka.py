@@ -70,10 +70,10 @@ def format_options(config: Path) -> list[str]:
     return ["format", "--cluster-id", cluster_id(), "--config", str(config)]
 
 
-def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
-    """The command that runs class `main` with these jars; `heap` is the JVM's -Xmx."""
+def java_command(java: Path, jars: list[Path], main: str, *arguments: str) -> list[str]:
+    """The command that runs class `main` with these jars."""
     classpath = ":".join(str(jar) for jar in jars)
-    options = ["-XX:+UseSerialGC", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    options = ["-XX:+UseSerialGC", f"-Xmx{HEAP}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     options += ["-Dorg.slf4j.simpleLogger.showDateTime=true"]
     return [str(java), *options, "-cp", classpath, main, *arguments]
 

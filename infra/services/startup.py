@@ -31,7 +31,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
-JOIN_POLL_S = 0.1
+JOIN_POLL_S, JOIN_LIMIT_S = 0.1, 60.0
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -205,11 +205,11 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
         return False
 
 
-def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
+def _wait_registered(handle: Handle, worker: Host) -> None:
     wait_for(
         lambda: _registered(handle, worker.name),
-        f"{worker.name} did not join the Spark master in {limit_s:g} s",
+        f"{worker.name} did not join the Spark master in {JOIN_LIMIT_S:g} s",
         f"see {handle.directory(worker.name) / WORKER_LOG}",
         interval_s=JOIN_POLL_S,
-        limit_s=limit_s,
+        limit_s=JOIN_LIMIT_S,
     )

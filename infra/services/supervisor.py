@@ -1,8 +1,8 @@
-"""Keeps one program running: starts it again whenever it ends, until asked to stop.
+"""Keeps one program running: restarts it whenever it ends, until it is asked to stop.
 
 Run as a service: `python -m infra.services.supervisor JOURNAL.jsonl PROGRAM [ARGUMENT...]`. The program's processes
 carry a mark below the service's, so that a fault can kill them and spare the supervisor. After `HOLD` it does not
-start a program that has ended, until it is told to go on.
+start a program that has ended, until `GO_ON`.
 """
 
 from __future__ import annotations

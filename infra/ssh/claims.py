@@ -39,7 +39,10 @@ def file() -> Path:
 
 
 def owner() -> Claim | None:
-    """Who has this machine; None if nobody has. Raises `EnvironmentFailure` for what is no claim."""
+    """The claim of the run that has this machine; None if none has it.
+
+    Raises `EnvironmentFailure` if what is there is no claim.
+    """
     try:
         text, uid = read_plain(file())
     except FileNotFoundError:

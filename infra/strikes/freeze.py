@@ -63,13 +63,13 @@ class Freeze(StrikeOnHost):
         self._throttler.close()
 
 
-def thaw(mark: str, *, limit_s: float = PROOF_LIMIT_S) -> Proof:
+def thaw(mark: str) -> Proof:
     """Continue the processes of the host, and prove it; the proof's `frozen` counts those that stay stopped.
 
     Each process is checked once: if it is stopped again after that, another fault did it.
     """
     fired_ns = time.time_ns()
-    deadline = Deadline(limit_s)
+    deadline = Deadline(PROOF_LIMIT_S)
     processes, going = ProcessHandles(mark), set[int]()
     were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
     while (frozen := set(processes.scan()) - going) and not deadline.passed:

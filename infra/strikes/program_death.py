@@ -1,4 +1,4 @@
-"""Death of a program whose supervisor (`infra.services.supervisor`) keeps it down until it is told to go on."""
+"""Death of a program whose supervisor (`infra.services.supervisor`) keeps it down until it is resumed."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class PartitionLoaded(Event, name="partition-loaded"):
 class PartitionReached(Event, name="partition-reached"):
     """A restored partition is as far as it had been: what it has processed by then since it was restored.
 
-    Of a source: the records that it has read, and no bytes.
+    A source reports the records that it has read, and no bytes.
     """
 
     partition: str

@@ -1,5 +1,4 @@
 """Recovery plans: which failed partitions to recover first, so that the most important queries come back early.
 
 Source: Su, Zhou, "Incremental Recovery in Distributed Stream Processing Systems" (`incremental`).
-May import the rest of `models` and `experiments`.
 """

@@ -21,9 +21,10 @@ MOST_QUERIES = 3000  # about 1 GB
 def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     """Extend every query and every pair of queries that fits by the densest query that still fits; the best result.
 
-    Of queries equally dense the first goes first; of plans of equal priority any may be returned, always the same.
-    Pairs that cannot beat the best plan so far are left out (`pair_bounds`), so the priority is that of algorithm 3.
-    Memory is some hundred bytes for each pair of failed queries. Raises `BadInput` for more than `MOST_QUERIES`.
+    If queries are equally dense, the first one goes first. If plans have equal priority, any may be returned, but
+    always the same one. Pairs that cannot beat the best plan so far are left out (`pair_bounds`), so the priority is
+    that of algorithm 3. Memory is some hundred bytes for each pair of failed queries. Raises `BadInput` for more than
+    `MOST_QUERIES`.
 
     Theorem 5.1, a priority of at least 1 - exp(-1/d) of the optimum with d the largest number of failed queries that
     share a partition, does not hold for the algorithm as printed: of single queries its initial set has only the

@@ -58,7 +58,7 @@ class Start(NamedTuple):
 
 
 class PairBounds(NamedTuple):
-    """Of all pairs of queries, (queries, queries): the highest priority within reach, and where to start from.
+    """For all pairs of queries, (queries, queries): the highest priority within reach, and where to start from.
 
     bound   -inf for pairs that need not be extended, inf where nothing is known
     number  which of the starts is on the way of a pair's extension

@@ -52,11 +52,6 @@ class RecoverySchedule:
         totals = np.cumsum([0.0, *(step.plan.priority for step in self.steps)])
         return totals[np.searchsorted(times, np.asarray(at_s, dtype=float), side="right")]
 
-    def weighted_priority(self, until_s: float) -> float:
-        """The integral of `available` from time 0 to `until_s`, priority times seconds."""
-        require_time("until_s", until_s)
-        return math.fsum(step.plan.priority * max(until_s - step.at_s, 0.0) for step in self.steps)
-
 
 def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], planner: Planner) -> RecoverySchedule:
     """Plan anew at every arrival for what is still failed; a query counts as recovered when its plan starts.

@@ -140,7 +140,7 @@ class TaskBatches:
         return Span(since_s, until_s, np.ones(since_s.shape))
 
     def _length_s(self) -> Array:
-        """Of the batch under way or the next one, if nothing strikes it."""
+        """How long the batch under way takes, or the next one, if no fault strikes it [s]."""
         return self._lengths_s[np.minimum(self._batch, len(self._lengths_s) - 1)]
 
     def _assign(self, limit_s: Array) -> bool:

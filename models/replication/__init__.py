@@ -2,5 +2,4 @@
 
 Source: Su, Zhou, "Tolerating Correlated Failures in Massively Parallel Stream Processing Engines" (`ppa`).
 Every planner is a function from a topology and a budget to a `ReplicationPlan`.
-May import the rest of `models` and `experiments`.
 """

@@ -73,7 +73,7 @@ def _without_a_branch(topology: Topology, kept: Operators) -> Iterator[Operators
 
 
 def _working(topology: Topology, kept: Operators) -> Operators:
-    """Of the operators, those that have output and whose output reaches a sink."""
+    """The kept operators that have output, and whose output reaches a sink."""
     fed: set[str] = set()
     for operator in topology.operators:
         inputs = [s.source for s in topology.inputs_of[operator.name]]

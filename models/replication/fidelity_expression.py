@@ -4,9 +4,9 @@ The expression is the completeness 1 - IL of eqs. 1 to 4 of the `ppa` paper, wit
 failed. It is a graph of sums and products with positive weights, so every node is monotone in the replicated tasks.
 
 Tasks with the same neighbours are interchangeable but for their rates: where all streams into and out of an operator
-are full, each downstream task sees only the rate that is alive of that operator. Of two of its tasks the one of the
-higher rate is never the worse one to replicate, and how many are replicated says which: those of the highest rates.
-Such an operator is one node, whatever its parallelism.
+are full, each downstream task sees only the rate that is alive of that operator. So of two such tasks, replicating the
+one with the higher rate is never worse. The number of replicated tasks then says which they are: those with the highest
+rates. Such an operator is one node, whatever its parallelism.
 """
 
 from __future__ import annotations

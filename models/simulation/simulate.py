@@ -1,4 +1,4 @@
-"""The stochastic simulation that the utilization model is held against.
+"""The stochastic simulation with which the utilization model is compared.
 
 Source: sections 3.5 and 4.4 of the `utilization` paper: 250 runs of 2000 / L each (figures 5 and 12).
 """

@@ -53,7 +53,7 @@ def limit_s(interval_s: float) -> float:
 def growth(samples: Sequence[Sample]) -> float | None:
     """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments.
 
-    Of more than `MOST_SAMPLES`, some stand for all.
+    If there are more than `MOST_SAMPLES`, every second, third and so on is used.
     """
     slopes = _slopes(_thinned(samples))
     return median(slopes) if slopes else None
@@ -75,7 +75,7 @@ def _thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _slopes(samples: Sequence[Sample]) -> list[float]:
-    """Of all pairs, in order."""
+    """The slopes of all pairs of samples, in ascending order."""
     if len({at for at, _ in samples}) < FEWEST_SAMPLES:
         return []
     return sorted((b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(samples, 2) if b[0] != a[0])

@@ -1,6 +1,6 @@
 """The search for the highest rate that is sustained: doubling or halving until it is bracketed, then bisection.
 
-A value that says which rate is next; whoever runs the probes tells it what came of each.
+A value that says which rate is next; the caller, who runs the probes, passes it the outcome of each.
 """
 
 from __future__ import annotations

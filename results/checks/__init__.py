@@ -1,6 +1,6 @@
 """Checks with Great Expectations: suites on tables, a verdict for each, and Data Docs; and the checks of a run.
 
-May import the rest of `results` and `experiments`. Great Expectations is imported only when a run is validated.
+Great Expectations is imported only when a run is validated.
 """
 
 from __future__ import annotations

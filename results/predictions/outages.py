@@ -110,7 +110,7 @@ class MeasuredLedger:
 
     @property
     def idle_share(self) -> float:
-        """Of the window."""
+        """The idle share of the window."""
         idle_s = self._rows.loc[self._rows["class"] == LedgerClass.IDLE, "seconds"].sum()
         return float(idle_s) / self._window_s
 

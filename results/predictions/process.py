@@ -62,7 +62,7 @@ class MeasuredProcess:
 
     @property
     def records(self) -> pd.Series:
-        """Of each batch, by its number."""
+        """The records of each batch, by the number of the batch."""
         return self._run.table("checkpoints").set_index("batch")["records"].astype(float)
 
     @cached_property

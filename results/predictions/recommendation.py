@@ -130,7 +130,7 @@ def _redone_share(process: MeasuredProcess) -> float:
 
 
 def _latency(process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float) -> Estimate:
-    """Of single recoveries: the mean, and where 95 % of them are.
+    """The latency of single recoveries: the mean, and the range in which 95 % of them are.
 
     A failure strikes a period at an exponential time, cut off at the period's end.
     """

@@ -183,7 +183,7 @@ def _inputs(process: MeasuredProcess, rate: float) -> Row:
 
 
 def _recoveries(process: MeasuredProcess, replay: RunReplay) -> list[Row]:
-    """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
+    """One row for every fault that began an outage, measured or replayed: what it took by both, and the difference."""
     measured = {outage.fault: outage for outage in process.ledger.outages}
     means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
     found: list[Row] = []

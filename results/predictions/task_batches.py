@@ -43,7 +43,7 @@ def task_batches(
 
 
 def _stages(process: MeasuredProcess) -> Stages:
-    """Of the batches that no fault touched."""
+    """The stages of the batches that no fault touched."""
     done = process.tasks[process.tasks["succeeded"] & process.tasks["batch"].isin(process.undisturbed_s.index)]
     if done.empty:
         raise Unreplayable("table spark_tasks has no task of a batch that no fault touched")

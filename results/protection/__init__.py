@@ -1,4 +1,4 @@
 """What protection against failures costs, what it saves, and at which failure rate which protection wins.
 
-Reads finished runs through the run store and the index. May import what `results.summary` may, and `results.summary`.
+Reads finished runs through the run store and the index.
 """

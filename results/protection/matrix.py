@@ -57,7 +57,7 @@ class Protection:
 
     @property
     def failure_rate(self) -> float:
-        """Of the runs that were struck: faults per second of the time that was not lost to them; 0 without faults."""
+        """The faults of the runs that were struck, per second that was not lost to faults; 0 without faults."""
         struck = [run for run in self.runs if run.fault_costs_s]
         left_s = sum(run.window_s - sum(run.fault_costs_s) for run in struck)
         return self.faults / left_s if left_s > 0 else 0.0
@@ -164,7 +164,7 @@ class Group:
 
 
 def matrices(rows: Iterable[IndexRow], workload: str | None = None) -> list[Matrix]:
-    """Of finished runs, newest first; those with the most protections come first."""
+    """The matrices of finished runs, given newest first. The matrices with the most protections come first."""
     return [group.matrix() for group in groups(rows, workload)]
 
 

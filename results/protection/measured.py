@@ -1,4 +1,4 @@
-"""What one run tells of the costs of failures and of protection."""
+"""The costs of failures and of protection that one run has measured."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """A studentized bootstrap of the difference of medians, made for few runs.
 
-Of five runs alone no interval of high confidence can be drawn: their own median can only be one of them. So runs before
-and after are taken to scatter alike, their deviations from their own medians are pooled, and samples of both sizes are
-drawn from the pool, where by construction nothing has changed. What counts is the difference of medians in units of the
-sample's own scatter (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, sections 12.5 and 16.2).
+Five runs alone give no interval of high confidence, because their median can only be one of the five values. So runs
+before and after are taken to scatter alike, their deviations from their own medians are pooled, and samples of both
+sizes are drawn from the pool, where by construction nothing has changed. What counts is the difference of medians in
+units of the sample's own scatter (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, sections 12.5 and
+16.2).
 
 Runs come in strata, one for each seed: the difference is the mean over the strata, and plans of faults, which differ
 from seed to seed, do not add to the scatter.

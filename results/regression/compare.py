@@ -36,7 +36,7 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
 
 
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
-    """Of each run what comparisons need; raises `BadInput` for one that is named twice or is not done."""
+    """What comparisons need of each run; raises `BadInput` for one that is named twice or is not done."""
     found = [row(store.finished(run_id)) for run_id in run_ids]
     for place, one in enumerate(found):
         if one.state != RunState.DONE:

@@ -93,7 +93,11 @@ def margin(metric: Metric) -> float:
 
 @dataclass(frozen=True)
 class Chances:
-    """Of one pair: `p_value` of a change of this size if there is none, `p_same` of so small a one if there is one."""
+    """What the change of one pair says about whether anything changed.
+
+    p_value  probability of a change at least this large if nothing changed
+    p_same   probability of one this small if something did
+    """
 
     change: float
     p_value: float

@@ -40,7 +40,7 @@ class JudgedRuns:
 
     @property
     def verdict(self) -> Change:
-        """Of all metrics together."""
+        """The verdict on all metrics together."""
         return overall([one.verdict for one in self.judgements])
 
     def to_json(self) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from experiments.wording import signed, significant
+from experiments.wording import signed
 from results.regression.change import Change
 from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.records import RecordedComparison
-from results.summary.findings import number
+from results.summary.findings import figure_or_dash, number
 from results.summary.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 def sentence(row: Row) -> str:
     """Such as "worse: service_rate 4,410 records/s instead of 5,200, -15.2 % (between -19.1 and -11.0 %)"."""
     unit = f" {row['unit']}" if row["unit"] else ""
-    medians = f"{_figure(row['candidate_median'])}{unit} instead of {_figure(row['baseline_median'])}"
+    medians = f"{figure_or_dash(row['candidate_median'])}{unit} instead of {figure_or_dash(row['baseline_median'])}"
     return ", ".join(filter(None, [f"{row['verdict']}: {row['metric']} {medians}", effect(row)]))
 
 
@@ -28,7 +28,7 @@ def lines(rows: Iterable[Row]) -> list[str]:
     """One line for each metric, for a terminal: verdict, medians of the runs and of their baseline, effect."""
     return [
         f"  {MARKS[row['verdict']]} {row['verdict']:8} {row['metric']:19}"
-        f"{_figure(row['candidate_median']):>9} {_figure(row['baseline_median']):>9} {row['unit']:10}"
+        f"{figure_or_dash(row['candidate_median']):>9} {figure_or_dash(row['baseline_median']):>9} {row['unit']:10}"
         f"{row['why'] or effect(row)}".rstrip()
         for row in rows
     ]
@@ -44,11 +44,6 @@ def effect(row: Row) -> str:
     times, unit = (100, " %") if row["scale"] == Scale.RATIO else (1, "")
     found, low, high = ("any" if value is None else signed(times * value) for value in values)
     return f"{found}{unit} (between {low} and {high}{unit})"
-
-
-def _figure(value: float | None) -> str:
-    figure = number(value)
-    return "-" if figure is None else significant(figure)
 
 
 def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
@@ -75,7 +70,9 @@ def columns(found: RunsSideBySide) -> str:
     runs = found.runs
     heads = [f"{number:>3}  {run.run_id}" for number, run in enumerate(runs, 1)]
     table = [
-        f"  {metric.name:19}" + "".join(f"{_figure(run.metrics.get(name)):>12}" for run in runs) + f" {metric.unit}"
+        f"  {metric.name:19}"
+        + "".join(f"{figure_or_dash(run.metrics.get(name)):>12}" for run in runs)
+        + f" {metric.unit}"
         for name, metric in METRICS.items()
         if any(name in run.metrics for run in runs)
     ]

@@ -1,4 +1,4 @@
-"""The share of queries that are available over time, of one run and of several that are held against each other.
+"""The share of queries that are available over time, of one run and of several that are compared.
 
 Source: `incremental`, figure 12. Only queries count that faults took: a survivor is available in every run. Three runs
 of one experiment belong together: the best case (all hosts return at once), recovery query by query, and blocking.
@@ -81,7 +81,7 @@ def next_losses(queries: Sequence[str], lost: Sequence[float]) -> list[float]:
 
 
 def availability(run: Run) -> Availability | None:
-    """Of the queries that faults took; None if none was taken, or nobody told of them."""
+    """The availability of the queries that faults took; None if no query was taken or none is recorded."""
     rows = table_or_empty(run, "query_recoveries")
     if rows.empty:
         return None

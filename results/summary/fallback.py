@@ -1,4 +1,4 @@
-"""What an experiment became in a run that recovered in another way than it was asked to.
+"""The experiment that a run really was, if it recovered in another way than requested.
 
 A dataflow with a nondeterministic operator cannot be recovered in parts. The run then falls back to recovery `global`
 with protocol `coordinated`, and is judged by what these promise.

@@ -92,6 +92,12 @@ class ModelInputs:
         )
 
 
+def figure_or_dash(value: SupportsFloat | None) -> str:
+    """To three significant digits; a dash if it was not measured."""
+    known = number(value)
+    return "-" if known is None else significant(known)
+
+
 def number(value: SupportsFloat | None) -> float | None:
     """Return a table's value as a float, or None where it is null or NaN."""
     return None if value is None or pd.isna(value) else float(value)

@@ -235,7 +235,7 @@ def _path() -> Path:
 def _stamps() -> dict[str, list[int]]:
     """When the status of each finished run was written [ns], and as which file, by run id.
 
-    Of a published run it is the file that has the digests of the others.
+    For a published run this is the file that has the digests of the others.
     """
     stamps: dict[str, list[int]] = {}
     folder = store.home() / "runs"

@@ -1,4 +1,4 @@
-"""How a result table looks on a page and in a report: heads with units, and cells to three digits.
+"""How a result table is shown on a page and in a report: heads with units, and cells to three digits.
 
 Behind a cell stands its exact value, as CSV and Parquet files have it.
 """

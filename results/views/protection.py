@@ -64,7 +64,7 @@ def title(matrix: Matrix | Group) -> str:
 
 
 def sentences(matrix: Matrix) -> list[str]:
-    """Who wins where, why nobody does, and which runs do not count."""
+    """Which protection wins at which rates, or why none does, and which runs do not count."""
     told = [_win(win) for win in matrix.wins]
     told += [f"No winner: {matrix.why_no_winner}."] if matrix.why_no_winner else []
     left_out = [f"{count} {word}" for word, count in matrix.left_out.items() if count]

@@ -85,7 +85,7 @@ def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
 
 
 def never_behind(runs: Sequence[Run]) -> list[tuple[str, str, float]]:
-    """Of every two runs that lost queries, in the order given: whether the first has at any moment fewer available.
+    """For every two runs that lost queries, in the order given: whether the first ever has fewer queries available.
 
     The third is by how much, as a share; 0 if never. Two runs are left out if no burst struck
     both. What is late by a tenth of the time, or by a batch, is on time.

@@ -17,6 +17,7 @@ from results.summary.findings import (
     advice,
     engine_and_mode,
     failure_share,
+    figure_or_dash,
     headline,
     kills_with_recoveries,
     ledger_seconds,
@@ -97,10 +98,9 @@ def _probes(run: Run) -> list[str]:
 
 
 def _probe(row: pd.Series) -> list[str]:
-    slope = number(row["growth"])
     watched_s = significant((row["ended_ns"] - row["watched_ns"]) / 1e9)
     told = f"{significant(row['rate']):>11}{watched_s:>9}{significant(row['lag_median']):>12}"
-    told += f"{'-' if slope is None else significant(slope):>8}  "
+    told += f"{figure_or_dash(row['growth']):>8}  "
     return textwrap.wrap(
         f"{row['verdict']}: {row['why']}", WIDTH, initial_indent=told, subsequent_indent=" " * len(told)
     )
@@ -187,12 +187,7 @@ def _kill(row: pd.Series) -> str:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
     if pd.isna(row["faults"]):
         return f"{line}   (no recovery of its own)"
-    return line + "".join(f"{_seconds(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
-
-
-def _seconds(value: float | None) -> str:
-    known = number(value)
-    return "-" if known is None else significant(known)
+    return line + "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
 
 
 def _queries(run: Run) -> list[str]:
@@ -205,7 +200,7 @@ def _queries(run: Run) -> list[str]:
     rows = rows.assign(**{f"{name}_s": (rows[f"{name}_ns"] - found.first_ns) / 1e9 for name in QUERY_MOMENTS})
     for _, row in rows.sort_values(["priority", "planned_s"], ascending=[False, True]).iterrows():
         priority = significant(row["priority"])
-        lost, planned, model, back, normal = (_seconds(row[f"{name}_s"]) for name in QUERY_MOMENTS)
+        lost, planned, model, back, normal = (figure_or_dash(row[f"{name}_s"]) for name in QUERY_MOMENTS)
         lines.append(f"{priority:>8}{lost:>8}{planned:>9}{model:>10}{back:>11}{normal:>9}  {row['query']}")
     if found.never_back:
         lines += textwrap.wrap(f"Not available by the end: {', '.join(found.never_back)}", WIDTH)

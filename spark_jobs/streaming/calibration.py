@@ -21,9 +21,9 @@ from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
-from workloads.input_sender import InputSender
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_RECORDS, WARM_BATCHES = 20_000, 14  # batches run until their rate settles, at most these

@@ -1,4 +1,4 @@
-"""What a progress report of Structured Streaming tells of its micro-batch."""
+"""What a progress report of Structured Streaming says about its micro-batch."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class MicroBatch(_SparkReport):
     def offsets(self) -> dict[Place, tuple[int, int]]:
         """By partition of each topic that is read, from which offset to before which the micro-batch read.
 
-        Only Kafka's sources have offsets by topic. Of several that read the same topic, as of a join with itself, the
-        first counts.
+        Only Kafka's sources have offsets by topic. If several sources read the same topic, as in a self-join, the first
+        one counts.
         """
         found: dict[Place, tuple[int, int]] = {}
         for source in self.sources:

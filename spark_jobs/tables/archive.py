@@ -6,7 +6,8 @@ raw/sink.parquet    start_ms, end_ms, key, value      of every record in the out
 raw/tentative.parquet  batch and the columns of sink  of every record in the topic of tentative output, if there is one
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
-Of an own job without an oracle nobody knows what its output means: raw/sink.parquet has its key and value as they are.
+Without an oracle, nobody knows what the output of an own job means. So raw/sink.parquet has its key and value
+unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables.batched_input import Ends, in_messages, in_records
-from testbed.progress import offsets as offsets_of_sources
+from testbed.source_positions import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
 from workloads.results import SCHEMA

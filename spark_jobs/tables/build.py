@@ -22,7 +22,7 @@ from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import recoveries
 from spark_jobs.tables.run_files import RunFiles
-from spark_jobs.tables.testbed_logs import TestbedLogs
+from spark_jobs.tables.testbed.logs import TestbedLogs
 
 LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 
@@ -96,7 +96,10 @@ def _judge(logs: Logs) -> None:
 
 
 def _write(logs: Logs, table: str, found: list[Row]) -> None:
-    """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
+    """Write a table whose rows are in this process anyway.
+
+    It is written without Spark: a Spark job for each such table would take longer than all the rest.
+    """
     logs.files.run.write_table(table, RUN_TABLES[table].of(found))
 
 

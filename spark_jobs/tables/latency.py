@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.streaming.progress import Place
-from spark_jobs.tables.batches import MS, Batch
+from spark_jobs.tables.streaming.batches import MS, Batch
 from workloads.results import position
 
 QUANTILES = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999}

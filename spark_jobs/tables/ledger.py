@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median
 
 from results.tables.schema import LedgerClass
-from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.streaming.batches import Batch
 
 NS = 1_000_000_000
 FEWEST_STEADY = 2

@@ -18,16 +18,16 @@ from journal.events.services import SUPERVISOR
 from results.tables.columns import Row
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import rows
-from spark_jobs.tables.batches import Batch, batches, chains
-from spark_jobs.tables.event_logs import spark_events
-from spark_jobs.tables.executors import ADDED, registered
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import host_names
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches
 from spark_jobs.tables.run_files import RunFiles
-from spark_jobs.tables.spark_tasks import ENDED, STARTED, spark_tasks
+from spark_jobs.tables.streaming.batches import Batch, batches, chains
+from spark_jobs.tables.streaming.event_logs import spark_events
+from spark_jobs.tables.streaming.executors import ADDED, registered
+from spark_jobs.tables.streaming.spark_tasks import ENDED, STARTED, spark_tasks
 
 CHAINED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 

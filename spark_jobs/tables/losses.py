@@ -1,4 +1,4 @@
-"""Which partitions of the testbed were lost, to which fault, and from when to when nobody had them.
+"""Which partitions of the testbed were lost, to which fault, and from when to when no slot had them.
 
 A slot that stands by has no partitions, so its death loses nothing. The death of the driver loses all of them.
 """
@@ -54,7 +54,8 @@ def losses(
 ) -> list[Loss]:
     """The losses in the order in which they were noticed; `hosts` has the names of hosts by their addresses.
 
-    The loss of a slot is due to the last fault on its host before it. Of a host without a name any fault counts. The
+    The loss of a slot is due to the last fault on its host before it. If the name of the host is not known, any fault
+    counts. The
     loss of a driver is due to the first fault that struck it: another may have struck before the next driver began.
     """
     strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)

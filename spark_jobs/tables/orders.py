@@ -1,4 +1,4 @@
-"""How the steps of a run tell its batch job what to do: a folder with a file for each stage that is ordered or done.
+"""The orders of the steps of a run to its batch job: a folder with a file for each stage that is ordered or done.
 
 So the job can start before its first stage may begin, and any process can give the next order.
 """

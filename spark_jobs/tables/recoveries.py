@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from results.tables.columns import Row
 from results.tables.schema import LedgerClass
-from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, LedgerSegment, UndisturbedPace, first_after
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.streaming.batches import Batch
 
 LagAt = Callable[[int], float]
 

@@ -17,9 +17,9 @@ from journal.events.services import HostSample, LoadScheduled, MachineSample
 from results.tables.columns import Row
 from results.tables.schema import KEPT_CLASSES, FaultOutcome, LedgerClass
 from spark_jobs.streaming.progress import MicroBatch
-from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.executors import Registered, all_back_ns
 from spark_jobs.tables.ledger import NS, LedgerSegment
+from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.executors import Registered, all_back_ns
 
 PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
 PROBE_FIELDS = {  # columns by what the journal calls them
@@ -78,7 +78,7 @@ def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost], 
 
 
 def _outcome(told: list[OnHost]) -> FaultOutcome:
-    """Of a fault on several hosts: that of the host that it did most to."""
+    """The outcome of a fault on several hosts is that on the host where it did most."""
     happened = {event.name for event in told}
     return next((outcome for outcome in FaultOutcome if outcome in happened), FaultOutcome.MISSING)
 

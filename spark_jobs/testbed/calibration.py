@@ -16,11 +16,11 @@ from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, 
 from journal.reader import events
 from journal.writer import Journal
 from spark_jobs.calibration import Calibration
-from testbed.progress import events_read
 from testbed.runtime.job import Job
-from workloads.feeds import feed_of
+from testbed.source_positions import events_read
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
+from workloads.sending.feeds import feed_of
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_EVENTS, WARM_RATE = 30_000, 10_000.0

@@ -9,6 +9,6 @@ Pure: events go in, effects come out. No module here touches a clock, a thread, 
 
 `frames` travel on channels, cut and joined by `ranges`; `control` messages go between partitions and coordinator, read
 by `shapes`; `effects` are what both ask of the world. `protocol` is the interface of protocols, `recovery` that of
-recovery strategies. `checkpoints` says what is known of those that were taken; `seal` tells whether stored bytes are as
-they were written.
+recovery strategies. `checkpoints` says what is known of those that were taken; `seal` proves whether stored bytes
+are as they were written.
 """

@@ -1,13 +1,12 @@
-"""What coordinator and partitions tell each other. An epoch begins with every recovery; older messages are void."""
+"""The messages between the coordinator and partitions. An epoch begins with every recovery; older messages are void."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import get_args
 
 from testbed.core.checkpoints import NO_BATCH, Checkpoint
-from testbed.core.shapes import decode_as
+from testbed.core.shapes import decode_as, encode_as
 
 
 @dataclass(frozen=True)
@@ -241,7 +240,7 @@ _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
 
 def encode_message(message: ToPartition | ToCoordinator) -> bytes:
     """One line of JSON: its length is what a message counts as protocol bytes."""
-    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
+    return encode_as(message)
 
 
 def decode_message(data: bytes) -> ToPartition | ToCoordinator:

@@ -144,11 +144,6 @@ class FrameReader:
         self._pieces, self._missing = [data[at:]] if at < len(data) else [], end - len(data)
         return found
 
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes of a frame that is not complete."""
-        return sum(map(len, self._pieces))
-
     def _frame(self, fields: tuple[Any, ...], data: memoryview) -> Frame:
         body = data[OVERHEAD_BYTES:]
         (checksum,) = CHECKSUM.unpack_from(data, HEADER.size)

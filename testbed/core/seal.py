@@ -1,4 +1,4 @@
-"""What tells whether stored bytes are as a member of the run wrote them, under the key that they are found at.
+"""Proves whether stored bytes are as a member of the run wrote them, under the key at which they are found.
 
 Poly1305 (RFC 8439, section 2.5) with a key for each object, which is BLAKE2b's of the store's key, a number drawn for
 the object, and the object's own key. So nobody who lacks the store's key can change an object or put it in another's
@@ -23,7 +23,7 @@ SLICE = 1 << 20  # no other thread goes on while one is summed up
 
 
 class Seal:
-    """Of one object, whose pieces are added one after the other."""
+    """The seal of one object, whose pieces are added one after the other."""
 
     def __init__(self, store_key: bytes, key: str, drawn: bytes | None = None) -> None:
         """`drawn`: of an object that is there; a new one draws its own."""

@@ -1,4 +1,4 @@
-"""Messages that came from elsewhere, read as what they should be: of these types, within these bounds, or refused."""
+"""Messages as JSON. Those that came from elsewhere are refused unless they have the right types, within bounds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ T = TypeVar("T")
 
 class UnknownMessage(AftershockError):
     """Bytes that are no message of the run."""
+
+
+def encode_as(message: object) -> bytes:
+    """A dataclass as one line of JSON, `[NAME, FIELDS]`, which `decode_as` reads."""
+    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
 
 
 def decode_as(kinds: Mapping[str, type[T]], data: bytes) -> T:
@@ -67,7 +72,7 @@ def _dataclass(kind: type) -> Read:
 
 
 def _mapping(read_key: Read, read_value: Read) -> Read:
-    """Of a JSON object, whose keys are all texts."""
+    """What reads a JSON object, whose keys are always texts."""
     from_text = _number_in if read_key is _integer else read_key
 
     def read(value: Any) -> dict[Any, Any]:

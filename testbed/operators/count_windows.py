@@ -139,7 +139,7 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Counted:
-    """Of each record, sorted by key: which one of its window it is, from 1, and the window's sum up to it.
+    """For each record, sorted by key: its place in its window, from 1, and the sum of the window up to it.
 
     start   the first record of its window in this batch
     """

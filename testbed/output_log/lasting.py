@@ -36,7 +36,7 @@ class Lasting:
     def expected(self, window: bytes, age: int, windows: int) -> float:
         """How many records a check of this window would last.
 
-        What is known before any check has ended counts as one that has. Of windows that close by chance, the oldest is
+        What is known before any check has ended counts as one that has. If windows close by chance, the oldest is
         about ln(windows) times as old as they last from any moment on. One that was saved and has not closed since is
         slower than most: it is taken to last as long again.
 

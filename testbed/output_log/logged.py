@@ -1,4 +1,4 @@
-"""An operator with its output log: works, saves parts of its state, and is restored from what it has put out."""
+"""An operator with its output log: works, saves parts of its state, and is restored from its output."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Policy(ABC):
 
     @abstractmethod
     def due(self, extent: Extent) -> int:
-        """Of how many windows, the oldest ones, to save the parts now."""
+        """How many windows to save the parts of now; the oldest ones are saved."""
 
 
 @dataclass(frozen=True)

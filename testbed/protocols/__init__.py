@@ -1,4 +1,4 @@
-"""How a dataflow tolerates faults: one class for each protocol, behind the interface of `interface`.
+"""How a dataflow tolerates faults: one class for each protocol, behind the interface of `core.protocol`.
 
 The runtime knows none of them by name; `by_name` is for whoever reads an experiment.
 """

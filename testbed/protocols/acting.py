@@ -1,6 +1,6 @@
-"""What protocols are seen to do when their hooks are called: a hook that does nothing shows as such.
+"""What protocols do when their hooks are called; a hook that does nothing is recognized as such.
 
-The hooks run with a runtime that only notes what they ask of it. Of its three partitions 0 and 1 both send to 2, and 2
+The hooks run with a runtime that only notes what they request. It has three partitions: 0 and 1 both send to 2, and 2
 sends to 0.
 """
 
@@ -102,7 +102,7 @@ def _forces(protocol: type[Protocol]) -> bool:
 
 
 def _leaves_checkpoints_behind(protocol: type[Protocol]) -> bool:
-    """Of checkpoints with an orphan between the latest, the line is another than the last that all have."""
+    """Whether the line is not the last checkpoint that all have if there is an orphan between the latest ones."""
     taken = [[_checkpoint(of, number, sent, received) for number, sent, received in each] for of, each in ORPHANED]
     return protocol.find_line(taken, CHANNELS) != last_common(taken, CHANNELS)
 

@@ -25,7 +25,7 @@ CLOCK = struct.Struct("<q")
 class CommunicationInduced(Uncoordinated):
     """Takes a checkpoint before it processes what would make one of its checkpoints useless.
 
-    Of all vectors, (partitions,), the entry of the partition itself counts as the paper has it; names as there:
+    Vectors have an entry for each partition, (partitions,). Names, and the partition's own entry, are as in the paper:
 
     clock     Lamport's, one more with every checkpoint
     ckpt      how many checkpoints each partition has taken, as far as this one knows

@@ -37,9 +37,12 @@ class OutputLogged(BatchAligned):
 
     @staticmethod
     def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
-        """The checkpoints of the last border that all have stored. But if a receiver needs output of a partition from
-        before that border, of this partition the checkpoint from which it makes this output again. Of a partition
-        whose checkpoint there is lost, the last one before it that is not."""
+        """The checkpoints of the last border that all have stored, with two exceptions.
+
+        If a receiver needs output of a partition from before that border, the partition goes back to the checkpoint
+        from which it makes this output again. If the checkpoint of a partition at the border is lost, the partition
+        goes back to its last one before it that is not lost.
+        """
         line = [_last_up_to(each.number, taken[each.partition]) for each in last_common_or_ended(taken, channels)]
         pending = list(channels)
         while pending:

@@ -11,7 +11,7 @@ from experiments.cec_prices import CecPricesSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery
 from testbed.operators.count_windows import AVERAGE, CountWindows
-from workloads.cec_prices import PRICE, PRICES
+from workloads.cec_prices.input import PRICE, PRICES
 from workloads.json_records import PLACE
 from workloads.schedule import NS_PER_MS
 
@@ -30,7 +30,7 @@ def cec_prices(spec: CecPricesSpec, parallelism: int, delivery: Delivery) -> Dat
 
 
 def packed_averages(results: pa.RecordBatch, spec: CecPricesSpec) -> Iterator[tuple[int, int, str]]:
-    """Of each result when the record that closes the window was due [ms], its position, and the value."""
+    """For each result: when the record that closes the window was due [ms], its position, and the value."""
     columns = (results.column(name).to_pylist() for name in (PLACE, AT, ITEM, AVERAGE))
     for position, at_ns, item, average in zip(*columns, strict=True):
         milli = round(average * spec.window_records) * 1000 // spec.window_records

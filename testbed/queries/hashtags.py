@@ -19,7 +19,7 @@ from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding
 from testbed.operators.aggregate import WINDOW_START, Aggregate
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
-from workloads.hashtags import MARK, NS_PER_MS, TOTALS, TWEETS
+from workloads.hashtags.input import MARK, NS_PER_MS, TOTALS, TWEETS
 
 TAG, AT, COUNT, QUERY = "hashtag", "at_ns", "count", "query"
 TAGS = pa.schema([(TAG, pa.string()), (AT, pa.int64())])
@@ -121,7 +121,7 @@ def hashtags(spec: HashtagsSpec, parallelism: int, delivery: Delivery) -> Datafl
 
 
 def packed_counts(results: pa.RecordBatch, spec: HashtagsSpec) -> Iterator[tuple[int, int, str, str]]:
-    """Of each result start_ms and end_ms of its window, or of the slide that it is about; its query, hashtag, value."""
+    """For each result: start_ms and end_ms of its window or slide, its query, its hashtag, and the value."""
     columns = (results.column(name).to_pylist() for name in (QUERY, TAG, AT, COUNT))
     for query, tag, at_ns, count in zip(*columns, strict=True):
         end_ms = (at_ns + 1) // NS_PER_MS

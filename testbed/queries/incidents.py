@@ -2,7 +2,7 @@
 
 From the paper are the operators: the average speed of each segment and second (`speeds`), reports combined into
 distinct incidents (`distinct`), their join (`jams`), and all jams together (`all-jams`). Speeds are passed on as sum
-and number, so that averages of averages stay exact. `workloads.incidents` says what a jam is.
+and number, so that averages of averages stay exact. `workloads.incidents.input` says what a jam is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from experiments.ppa_queries import SECOND_MS, IncidentsSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, window_of
-from workloads.incidents import EVENTS, JAM_BELOW_KMH
+from workloads.incidents.input import EVENTS, JAM_BELOW_KMH
 from workloads.schedule import NS_PER_MS
 
 SPEEDS = (Aggregation("total", "sum", "speed"), Aggregation("measured", "count"))
@@ -61,7 +61,7 @@ class Jams(BySlide):
         return found
 
     def _speeds(self, end: int, segments: set[int]) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-        """Of these segments the slides of the window, with the sum of speeds and how many they are."""
+        """For each of these segments the slides of the window, each with the sum and the number of speeds."""
         found: dict[int, list[tuple[int, tuple[int, int]]]] = {segment: [] for segment in segments}
         wanted = pa.array(sorted(segments), pa.int64())
         for start, rows in self.window(end):
@@ -100,7 +100,7 @@ def incidents(spec: IncidentsSpec, delivery: Delivery) -> Dataflow:
 
 
 def packed_incidents(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[int, int, str, str]]:
-    """Of each result start_ms and end_ms of its window, the incident, and what is known of it."""
+    """For each result: start_ms and end_ms of its window, the incident, and what is known of it."""
     columns = (results.column(name).to_pylist() for name in JAMS.names)
     for at_ns, incident, segment, reports, mean_kmh in zip(*columns, strict=True):
         value = f'{{"segment":{segment},"reports":{reports},"mean_kmh":{mean_kmh}}}'

@@ -18,7 +18,7 @@ from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Operator
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
-from workloads.reachability import LINKS, SOURCES, THEN
+from workloads.reachability.input import LINKS, SOURCES, THEN
 
 PAIRS = pa.schema([*((name, SOURCES.field(name).type) for name in ("root", "path")), ("end", pa.int64())])
 PAIRS = PAIRS.append(SOURCES.field("change"))
@@ -82,7 +82,7 @@ def reachability(spec: ReachabilitySpec, parallelism: int, delivery: Delivery) -
 
 
 def packed_changes(results: pa.RecordBatch) -> Iterator[tuple[int, int, str, str]]:
-    """Each change in the form of other results, start_ms, end_ms, key, value: `workloads.reachability_oracle` sums up.
+    """Each change in the form of other results, start_ms, end_ms, key, value: `workloads.reachability.oracle` sums up.
 
     They have no window: what counts is what all of them together leave.
     """

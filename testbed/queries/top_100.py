@@ -16,7 +16,7 @@ from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, totals, window_of
 from workloads.schedule import NS_PER_MS
-from workloads.top_100 import REQUESTS, TOP
+from workloads.top_100.input import REQUESTS, TOP
 
 COUNTS = pa.schema([(name, pa.int64()) for name in ("at_ns", "entry", "requests")])
 COUNT, SUM = Aggregation("requests", "count"), Aggregation("requests", "sum", "requests")
@@ -48,7 +48,7 @@ def top_100(spec: Top100Spec, delivery: Delivery) -> Dataflow:
 
 
 def packed_entries(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[int, int, str, str]]:
-    """Of each result start_ms and end_ms of its window, the entry, and how often it was requested."""
+    """For each result: start_ms and end_ms of its window, the entry, and how often it was requested."""
     columns = (results.column(name).to_pylist() for name in COUNTS.names)
     for at_ns, entry, requests in zip(*columns, strict=True):
         yield *window_of(at_ns, window_ms), str(entry), f'{{"requests":{requests}}}'

@@ -1,7 +1,7 @@
 """The window tree (`ppa`, figure 6): operators of sliding windows in a row, each with fewer partitions than the last.
 
-Partition j of an operator reads from partitions side by side of the one before it. `workloads.window_tree` says what is
-the paper's, what is ours, and what the numbers mean.
+Partition j of an operator reads from neighbouring partitions of the operator before it. `workloads.window_tree.input`
+says what is the paper's, what is ours, and what the numbers mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Windows, sliding
 from testbed.operators.by_slide import BySlide, window_of
 from workloads.schedule import NS_PER_MS
-from workloads.window_tree import FACTOR, MARKS, TUPLES, VALUES, limit
+from workloads.window_tree.input import FACTOR, MARKS, TUPLES, VALUES, limit
 
 
 class PassingWindow(BySlide):
@@ -58,7 +58,7 @@ def window_tree(spec: WindowTreeSpec, delivery: Delivery) -> Dataflow:
 
 
 def packed_tuples(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[int, int, int, str]]:
-    """Of each result start_ms and end_ms of its window, the position of its tuple, and the value."""
+    """For each result: start_ms and end_ms of its window, the position of its tuple, and the value."""
     columns = (results.column(name).to_pylist() for name in ("position", "at_ns", "value"))
     for position, at_ns, value in zip(*columns, strict=True):
         yield *window_of(at_ns, window_ms), position, f'{{"value":{value}}}'

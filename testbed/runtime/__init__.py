@@ -8,5 +8,5 @@
 `job` says what to run. `background` is a thread for what would hold up a slot or the server; `stillness` tells when a
 dataflow with a cycle has come to its end.
 
-May import `testbed`, `workloads`, `journal` and `experiments`; only the program itself knows Spark.
+Nothing here imports Spark: the program that Spark runs is `spark_jobs/testbed`.
 """

@@ -17,8 +17,8 @@ from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, Protocol
 from testbed.queries import dataflow
+from testbed.scaling.cluster import Cluster, Load
 from testbed.scaling.costs import Costs
-from testbed.scaling.simulation import Cluster, Load
 
 INTERVAL_S = 5.0
 WARM_S, MEASURED_S = 1.0, INTERVAL_S  # every partition takes one checkpoint in what is measured

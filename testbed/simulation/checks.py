@@ -1,4 +1,4 @@
-"""What is checked of a simulated run after every step and of every effect, as far as it has a meaning for the run."""
+"""The checks of a simulated run, after every step and on every effect, if they have a meaning for the run."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
-from testbed.core.partition.standing import counts
+from testbed.core.partition.partition_status import counts
 from testbed.simulation.network import Network
 from testbed.simulation.workers import SimulatedWorker
 

@@ -9,7 +9,7 @@ from enum import Enum
 from random import Random
 
 from testbed.core.coordinator.coordinator import Coordinator, Phase
-from testbed.core.partition.standing import aligning, replaying
+from testbed.core.partition.partition_status import aligning, replaying
 from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.store import MemoryStore
 

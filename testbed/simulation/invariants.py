@@ -25,8 +25,8 @@ class InvariantBroken(AftershockError):
 class Invariants:
     """Looks at the workers that the coordinator listens to. Everything raises `InvariantBroken`.
 
-    After most steps only what the step has changed is looked at: one partition or two, and their channels. Of the rest
-    everything was right before, and what it is held against (orders, the coordinator, who is where) is the same.
+    After most steps only what the step has changed is checked: one partition or two, and their channels. Everything
+    else was right before, and what it is compared with (orders, the coordinator, who is where) is unchanged.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What comes of a simulated run, and who is told of it meanwhile."""
+"""The result of a simulated run, and the interface of its observers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.checkpoints import Checkpoint, Line
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.partition import Partition
-from testbed.core.partition.progress import Tally
 
 
 class Stuck(AftershockError):

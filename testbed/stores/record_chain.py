@@ -30,7 +30,7 @@ class RecordChain:
     """The records of a store, as one writer sees them.
 
     The first record of each writer stays, so that whoever was there before always finds its next number taken. So does
-    what it found. Of its others only the newest stays.
+    what it found. Of its other records, only the newest stays.
     """
 
     def __init__(self, store: ObjectStore) -> None:

@@ -19,7 +19,6 @@ from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
 from testbed.stores.store import ObjectStore, Piece, UnreadableObject
 
-SCHEME = "s3"
 REGION = "us-east-1"  # of S3 itself only where none is configured; others ignore it
 CALLING = Config(
     connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}, max_pool_connections=4
@@ -33,14 +32,14 @@ T = TypeVar("T")
 
 
 class WrittenAtOnce(EnvironmentFailure):
-    """Two writers create an object at the same time: S3 tells one of them to ask again."""
+    """Two writers create an object at the same time: S3 tells one of them to retry."""
 
 
 class S3Store(ObjectStore):
     """Objects at `s3://BUCKET/PREFIX`.
 
-    What S3 does not take after a few tries is refused: the next checkpoint makes up for it. What must be read for a
-    recovery is asked for again until `patience_s` is over.
+    A write that S3 has refused a few times fails: the next checkpoint makes up for it. A read for a recovery is retried
+    until `patience_s` is over.
     """
 
     def __init__(

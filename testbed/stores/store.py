@@ -51,7 +51,7 @@ class ObjectStore(ABC):
         return sealed.length
 
     def create(self, key: str, content: bytes) -> bool:
-        """Write a small object unless there is one with this key; returns whether it did. Of several writers one wins.
+        """Write a small object unless there is one with this key; returns whether it did. One of several writers wins.
 
         Raises `EnvironmentFailure` if the store refuses; then the object may be there all the same.
         """

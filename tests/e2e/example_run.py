@@ -27,8 +27,8 @@ from results.runs import store
 from results.summary.findings import REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION, TABLES
 from tests.unit.results.protection.runs import write_fast_and_safe
-from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.load_config import LOAD_FILE, LoadConfig
 
 START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
 WINDOW_S = 240

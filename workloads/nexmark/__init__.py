@@ -1,4 +1,4 @@
 """NexMark: an auction house as three streams (persons, auctions, bids), and the suite's queries on them.
 
-`stream` makes the events, `messages` their Kafka values, `queries` runs them. May import `experiments` and `workloads`.
+`stream` makes the events, `messages` their Kafka values, `queries` runs them.
 """

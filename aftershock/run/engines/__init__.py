@@ -1,6 +1,5 @@
 """What executes the query of a run: one object for each engine, all with the interface of `engine.Engine`.
 
 `choice` finds the engine of an experiment. `structured_streaming`, `dataflow` and `own_job` are the engines; `staging`
-brings the files of an own job onto the cluster. May import `infra`, `workloads`, `results`, `spark_jobs` and
-`testbed`, but no step of a run.
+brings the files of an own job onto the cluster. The steps of a run import the engines, not the other way round.
 """

@@ -19,7 +19,7 @@ from journal.codec import Vocabulary
 from journal.event import Event
 from journal.events.testbed import TESTBED, Committed, Finished, Report
 from results.runs.store import Run
-from testbed.progress import events_read
+from testbed.source_positions import events_read
 
 if TYPE_CHECKING:
     from testbed.runtime.job import Job
@@ -29,7 +29,7 @@ REPORTS = 11  # of the testbed, two a second: its sources read in bursts, so the
 
 
 class DataflowPace(Pace):
-    """By reports on where its sources are, and by what it tells when all output up to a line is out.
+    """Takes progress from the reports on source positions and from the entries that say which output is committed.
 
     A protocol that never commits has no other measure than what was read.
     """

@@ -1,4 +1,4 @@
-"""Active copies cost no more than what they are copies of."""
+"""Active copies cost no more than their primaries."""
 
 from __future__ import annotations
 

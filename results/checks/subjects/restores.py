@@ -70,7 +70,7 @@ def _steady(restored: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def partition_recoveries(evidence: Evidence) -> pd.DataFrame:
     """Return the table with `ahead_s`: by how much a step of a recovery comes before the one that it follows, at most.
 
-    Of a run in which nothing was lost one row: `outages`, the number of its recoveries.
+    If nothing was lost, the table has one row: `outages`, the number of recoveries of the run.
     """
     rows = evidence.table("partition_recoveries")
     if rows.empty:

@@ -43,7 +43,10 @@ def growth_of_lag(evidence: Evidence) -> pd.DataFrame:
 
 
 def _level_limit_s(evidence: Evidence) -> float:
-    """Of lag in a window, which is seen every second: not after batches only, as in a probe, but amid them, too."""
+    """The limit of lag in a window.
+
+    There lag is sampled every second, so also in the middle of batches. A probe samples it after batches only.
+    """
     return STUCK * limit_s(evidence.experiment.engine.checkpoint_interval_s)
 
 

@@ -11,9 +11,9 @@ from testbed.core.checkpoints import NO_BATCH
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import BORDERS, Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.intake import Intake
 from testbed.core.partition.links import InputLink
-from testbed.core.partition.progress import Tally
 
 
 @dataclass

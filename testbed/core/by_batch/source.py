@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from testbed.core.by_batch.cutting import LAST_BATCH, Batching, Cut, Cutter
 from testbed.core.dataflow.layout import PartitionLayout
+from testbed.core.partition.counts_and_watermarks import Watermarks
 from testbed.core.partition.processing import Processing
-from testbed.core.partition.progress import Watermarks
 from testbed.core.partition.sending import Sending
 from testbed.core.partition.snapshots import Snapshots
 from testbed.core.partition.source_input import SourceInput

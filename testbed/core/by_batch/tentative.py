@@ -9,8 +9,8 @@ from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import BORDERS, RECORDS, Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.links import InputLink
-from testbed.core.partition.progress import Tally
 
 
 class TentativeIntake(BatchIntake):
@@ -124,7 +124,7 @@ class TentativeIntake(BatchIntake):
         return self.tentative and batch <= last
 
     def _drop_late(self, link: InputLink, border: Frame) -> None:
-        """Drop the batch that this border ends. Of an exact partition only tentative records are ever too late."""
+        """Drop the batch that this border ends. At an exact partition, only tentative records are ever too late."""
         of, dropped = self._borders[border.channel], 0
         kinds = {FrameKind.TENTATIVE} if border.kind is FrameKind.TENTATIVE_BORDER else RECORDS
         while link.queue and link.queue[-1].kind in kinds:
@@ -144,7 +144,7 @@ class TentativeIntake(BatchIntake):
             queue.popleft()
 
     def _drop_tentative(self, channel: int) -> None:
-        """Of a partition that is exact: nothing of this has been processed."""
+        """Drop the tentative records of a channel. The partition is exact: it has processed none of them."""
         link, of = self._links[channel], self._borders[channel]
         exact = [frame for frame in link.queue if frame.kind in (FrameKind.DATA, FrameKind.BORDER)]
         link.queue.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from testbed.core.coordinator.told import Told
+from testbed.core.coordinator.last_announced import LastAnnounced
 from testbed.core.dataflow.layout import Layout
 
 
@@ -18,7 +18,7 @@ class AbsentPartitions:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._senders = {each.number: {channel.sender for channel in each.inputs} for each in layout.partitions}
-        self._told = Told()
+        self._announced = LastAnnounced()
         self._tentative: set[int] = set()
 
     @property
@@ -33,10 +33,10 @@ class AbsentPartitions:
             found |= more
         return frozenset(found)
 
-    def news(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
-        """By partition that is up the absent ones next to it, where that is not what it was told last."""
+    def changes(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """For each partition that is up, its absent neighbours, if they are not those announced last."""
         absent = self.absent(down)
-        return self._told.news({number: self._senders[number] & absent for number in up})
+        return self._announced.changes({number: self._senders[number] & absent for number in up})
 
     def turned(self, partition: int) -> None:
         """A partition has turned tentative."""
@@ -45,7 +45,7 @@ class AbsentPartitions:
     def forget(self, partitions: Iterable[int]) -> None:
         """These are down or restored: they have been told nothing, and are not tentative."""
         gone = frozenset(partitions)
-        self._told.forget(gone)
+        self._announced.forget(gone)
         self._tentative -= gone
 
     def corrected_with(self, down: Collection[int]) -> frozenset[int]:

@@ -30,8 +30,8 @@ from testbed.core.coordinator.line_orders import LineOrders
 from testbed.core.coordinator.line_record import LineRecord
 from testbed.core.coordinator.outbox import Outbox
 from testbed.core.coordinator.placement import Placement, Worker
+from testbed.core.coordinator.recoveries_underway import RecoveriesUnderway
 from testbed.core.coordinator.rounds import CheckpointRounds
-from testbed.core.coordinator.underway import RecoveriesUnderway
 from testbed.core.coordinator.waiting_partitions import WaitingPartitions
 from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import CoordinatorEffect
@@ -231,8 +231,8 @@ class Coordinator:
         ):
             if of is not None:
                 of.forget(forgotten)
-                news = of.news(self._up().difference(promoted), gone)
-                told = {number: kind(self.lives[number], others) for number, others in news.items()}
+                changes = of.changes(self._up().difference(promoted), gone)
+                told = {number: kind(self.lives[number], others) for number, others in changes.items()}
                 self._outbox.order(sorted(told), told.__getitem__)
 
     def _on_stored(self, message: Stored) -> None:

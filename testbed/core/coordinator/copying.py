@@ -25,7 +25,9 @@ from testbed.core.effects import CoordinatorEffect, Order, Placed
 
 
 class Copying:
-    """Of one coordinator, whose history, placement, effects, and knowledge of who is down it shares.
+    """Has copies made, promoted and closed for one coordinator.
+
+    It shares the history, the placement and the effects of the coordinator, and what it knows of who is down.
 
     copies        those that are there
     begin_epoch   counts the coordinator's epoch on, and returns it

@@ -28,7 +28,7 @@ class KeptHistory:
 
 
 class History:
-    """Of every partition the checkpoints in the order in which they were taken, from the stable line on.
+    """The checkpoints of every partition in the order in which they were taken, from the stable line on.
 
     `spare_lines` older lines are kept besides the newest, so that the store may spoil objects of as many: the oldest
     is the stable line. No recovery ever goes behind it, so what it covers may be published, and what only lines before

@@ -17,7 +17,7 @@ class LineOrders:
         self._layout, self._history = layout, history
 
     def restore(self, number: int, epoch: int) -> Restore:
-        """What a partition, or its copy, is told that goes back to the line."""
+        """The order to a partition, or to its copy, that goes back to the line."""
         line = self._history.line
         logs, published = self._history.replayed_logs(number), self._history.published(number)
         outputs = self._layout.partitions[number].outputs

@@ -6,13 +6,12 @@ what partitions consume.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
 from experiments.errors import EnvironmentFailure
 from testbed.core.coordinator.history import KeptHistory
 from testbed.core.dataflow.layout import Layout
-from testbed.core.shapes import UnknownMessage, decode_as
+from testbed.core.shapes import UnknownMessage, decode_as, encode_as
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class LineRecord:
 
     def encode(self) -> bytes:
         """The bytes of the record: JSON."""
-        return json.dumps([type(self).__name__, vars(self)], separators=(",", ":"), default=vars).encode()
+        return encode_as(self)
 
 
 def decode_record(data: bytes) -> LineRecord:

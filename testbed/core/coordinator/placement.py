@@ -65,7 +65,7 @@ class Placement:
 
     def in_order(self, started: bool) -> tuple[str, ...]:
         """The workers that may host partitions, by host: so the same hosts get the same partitions in every run that
-        starts. Before the start, none whose host stands by. Of two host names, the shorter one is first."""
+        starts. Before the start, none whose host stands by. Shorter host names come first."""
         there = (each for each in self.workers.values() if started or each.host not in self._standby_hosts)
         return tuple(each.name for each in sorted(there, key=lambda each: (len(each.host), each.host, each.name)))
 

@@ -1,4 +1,4 @@
-"""The rounds of coordinated checkpoints: which one is under way, and who has yet to report on it."""
+"""The rounds of coordinated checkpoints: which one is under way, and which partitions have not reported on it yet."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from testbed.core.coordinator.told import Told
+from testbed.core.coordinator.last_announced import LastAnnounced
 from testbed.core.dataflow.layout import Layout
 
 
@@ -20,20 +20,22 @@ class WaitingPartitions:
         sinks = (each.number for each in layout.partitions if not each.outputs)
         self._needed = {sink: layout.with_upstream([sink]) for sink in sinks}
         self._receivers = {each.number: {channel.receiver for channel in each.outputs} for each in layout.partitions}
-        self._told = Told()
+        self._announced = LastAnnounced()
 
-    def news(self, up: Iterable[int], lost: Collection[int]) -> dict[int, tuple[int, ...]]:
-        """For each of these partitions that is to be told something new, the receivers for which it must not wait.
+    def changes(self, up: Iterable[int], lost: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """For each of these partitions, the receivers for which it must not wait, if they have changed.
 
         `lost`: those that are down, or are being restored.
         """
         going_on = frozenset[int]().union(*(needed for needed in self._needed.values() if needed.isdisjoint(lost)))
-        return self._told.news({n: self._receivers[n].difference(going_on, lost) if n in going_on else () for n in up})
+        return self._announced.changes(
+            {n: self._receivers[n].difference(going_on, lost) if n in going_on else () for n in up}
+        )
 
     def told(self, partition: int) -> tuple[int, ...]:
         """The receivers for which this partition was told not to wait."""
-        return self._told.last(partition)
+        return self._announced.last(partition)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """These are down or restored: they have been told nothing."""
-        self._told.forget(partitions)
+        self._announced.forget(partitions)

@@ -114,9 +114,12 @@ class Stream:
         """
         return self.flow.operator(name, Map(function), self, parallelism=parallelism)
 
-    def filter(self, name: str, predicate: Predicate, parallelism: int | None = None) -> Stream:
-        """Keep the records for which the predicate is true; raises `BadInput` for a name that is taken."""
-        return self.flow.operator(name, Filter(predicate), self, parallelism=parallelism)
+    def filter(self, name: str, predicate: Predicate) -> Stream:
+        """Keep the records for which the predicate is true, in as many partitions as this stream has.
+
+        Raises `BadInput` for a name that is taken.
+        """
+        return self.flow.operator(name, Filter(predicate), self)
 
     def aggregate(
         self,

@@ -107,8 +107,8 @@ def _first_numbers(flow: Dataflow) -> dict[str, int]:
 def _receivers(flow: Dataflow, edge: Edge, index: int) -> range | list[int]:
     """The receiving partitions of one sending partition: all for a key, else those that lie beside it.
 
-    Of n senders and m receivers, sender i has receiver floor(i m / n), or if there are more receivers than senders all
-    j with floor(j n / m) = i: the papers' one-to-one, merge and split.
+    With n senders and m receivers, sender i has receiver floor(i m / n). If there are more receivers than senders, it
+    has all j with floor(j n / m) = i. These are the papers' one-to-one, merge and split.
     """
     sending, receiving = flow.nodes[edge.sender].parallelism, flow.nodes[edge.receiver].parallelism
     if edge.key is not None:

@@ -1,6 +1,6 @@
 """The state machine of an operator partition: `partition` joins the parts.
 
 `intake` has the frames that come in, `source_input` what a source reads, `processing` the operator, `sending` the
-frames that go out, `links` the two ends of a channel, `progress` counts and event time, `snapshots` and `readings`
-checkpoints and logs. `standing` tells others how far a partition is.
+frames that go out, `links` the two ends of a channel, `counts_and_watermarks` counts and event time, `snapshots` and
+`readings` checkpoints and logs. `partition_status` tells others how far a partition is.
 """

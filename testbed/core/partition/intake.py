@@ -9,8 +9,8 @@ from experiments.errors import AftershockError
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect
 from testbed.core.frames import TENTATIVE_KINDS, Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.links import InputLink
-from testbed.core.partition.progress import Tally, Watermarks
 from testbed.core.ranges import cut, gather
 
 
@@ -21,7 +21,7 @@ class ChannelGap(AftershockError):
 class Intake:
     """The receiving ends of all input channels, and the credit that goes back on them.
 
-    Frames of a channel are taken in their order. Of the channels that are ready any may be next.
+    Frames of a channel are taken in their order. If several channels are ready, any of them may be next.
     """
 
     def __init__(

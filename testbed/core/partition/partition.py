@@ -19,9 +19,9 @@ from testbed.core.dataflow.graph import Element
 from testbed.core.dataflow.layout import Channel, PartitionLayout
 from testbed.core.effects import Grant, PartitionEffect, Tell
 from testbed.core.frames import Frame, FrameKind
+from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.intake import Intake
 from testbed.core.partition.processing import Processing, states_of
-from testbed.core.partition.progress import Tally, Watermarks
 from testbed.core.partition.sending import Sending
 from testbed.core.partition.snapshots import Core, Snapshots
 from testbed.core.partition.source_input import SourceInput

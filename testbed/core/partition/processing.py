@@ -8,7 +8,7 @@ from testbed.core.dataflow.graph import Element
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import PartitionEffect, Publish, Write
 from testbed.core.frames import Frame
-from testbed.core.partition.progress import Tally, Watermarks
+from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.sending import Sending
 from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import END_OF_TIME_NS, Delivery, Operator, Sink, Source

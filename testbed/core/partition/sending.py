@@ -11,8 +11,8 @@ from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.dataflow.partitioning import rows_by_channel
 from testbed.core.effects import Grant, PartitionEffect, Send
 from testbed.core.frames import Frame, FrameKind, data_bytes
+from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.links import OutputLink
-from testbed.core.partition.progress import Tally, Watermarks
 from testbed.core.partition.readings import Piece
 from testbed.core.partition.snapshots import Snapshots
 from testbed.core.protocol import Protocol

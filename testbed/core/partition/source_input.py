@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from testbed.core.dataflow.layout import PartitionLayout
+from testbed.core.partition.counts_and_watermarks import Watermarks
 from testbed.core.partition.processing import Processing
-from testbed.core.partition.progress import Watermarks
 from testbed.core.partition.readings import Piece, Reading, Rereading
 from testbed.core.partition.sending import Sending
 from testbed.core.partition.snapshots import Snapshots

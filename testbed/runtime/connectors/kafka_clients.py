@@ -1,4 +1,4 @@
-"""What both ends of the testbed tell librdkafka: how to reach the broker, how to read, and how to write."""
+"""The settings of librdkafka at both ends of the testbed: how to reach the broker, how to read, and how to write."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ from testbed.core.dataflow.layout import PartitionLayout
 from testbed.operators import Source
 from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job
-from workloads.cec_prices import prices
-from workloads.hashtags import tweets
+from workloads.cec_prices.input import prices
+from workloads.hashtags.input import tweets
 from workloads.nexmark.stream import EventStream, events_of
-from workloads.reachability import events_of as graph_events
+from workloads.reachability.input import events_of as graph_events
 from workloads.schedule import NS_PER_MS, Schedule
-from workloads.top_100 import requests
-from workloads.window_tree import tuples
+from workloads.top_100.input import requests
+from workloads.window_tree.input import tuples
 
 Make: TypeAlias = Callable[[int, int], pa.RecordBatch]
 BLOCK_EVENTS = 8192

@@ -1,12 +1,11 @@
-"""What a slot and the coordinator's server tell each other besides the messages of partitions."""
+"""The messages between a slot and the coordinator's server, besides the messages of partitions."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import get_args
 
-from testbed.core.shapes import decode_as
+from testbed.core.shapes import decode_as, encode_as
 from testbed.runtime.network.admission import Greeting
 from testbed.runtime.network.wire import Address
 from testbed.runtime.stillness import Counts
@@ -33,8 +32,8 @@ class Peers:
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
-    reached    by partition that goes back or is promoted how far it has ever been (`standing.progress`), as far as
-               that is known; nobody is named at the first start
+    reached    for each partition that goes back or is promoted, how far it has ever been, if that is known
+               (`partition_status.progress`); empty at the first start
     """
 
     epoch: int
@@ -75,7 +74,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class Count:
-    """Of a dataflow with a cycle: tell what you have counted from now on, under this number."""
+    """An order in a dataflow with a cycle: report what you count from now on, under this number."""
 
     number: int
 
@@ -108,7 +107,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Reached:
     """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
-    came so far [s]. Of a source, the positions that it has read, which are records of a topic, and no bytes."""
+    came so far [s]. A source reports the positions that it has read, which are records of a topic, and no bytes."""
 
     partition: int
     epoch: int
@@ -149,7 +148,7 @@ class SlotStatus:
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
-    progress   by partition how far it has come (`standing.progress`)
+    progress   by partition how far it has come (`partition_status.progress`)
     loaded     the restored partitions that got their state since the last status
     reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
@@ -195,7 +194,7 @@ _KINDS: dict[str, type[SlotMessage]] = {kind.__name__: kind for kind in get_args
 
 def encode(message: SlotMessage) -> bytes:
     """The message in JSON, as `decode` reads it."""
-    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
+    return encode_as(message)
 
 
 def decode(data: bytes) -> SlotMessage:

@@ -1,4 +1,4 @@
-"""What the members of one run know and nobody else."""
+"""The secret that the members of one run share."""
 
 from __future__ import annotations
 

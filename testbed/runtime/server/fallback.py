@@ -1,8 +1,8 @@
 """What a job falls back to if its dataflow cannot be recovered in parts.
 
-Source: `incremental`, section 4.3. What is sent again is told by its number from what was there before. That is sound
-only if every operator is deterministic. If one is not, everybody goes back to the last complete checkpoint, and output
-is out only once no recovery can undo it.
+Source: `incremental`, section 4.3. Receivers recognize by its number what is sent again. That is sound only if every
+operator is deterministic. If one is not, all partitions go back to the last complete checkpoint, and output is
+published only once no recovery can undo it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deletes objects that nobody needs any more, in a thread of its own, since a store may take its time."""
+"""Deletes objects that are no longer needed, in a thread of its own, because a store may be slow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What each partition takes of the CPU: the CPU time of its slot by its share of the records.
 
-Source: `incremental`, section 2.3. Slots report both several times a second; costs are those of the last seconds. Of a
-slot that is gone they stay what they were.
+Source: `incremental`, section 2.3. Slots report both several times a second; costs are those of the last seconds. The
+costs of a slot that is gone stay what they were.
 """
 
 from __future__ import annotations

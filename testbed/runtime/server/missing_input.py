@@ -10,7 +10,7 @@ from testbed.core.dataflow.layout import Layout
 
 
 class MissingInput:
-    """Of a run in which partitions go on without absent input; of another it has nothing to tell."""
+    """Writes to the journal which input is missing, in a run that goes on without absent input; else nothing."""
 
     def __init__(self, layout: Layout, coordinator: Coordinator, journal: Journal) -> None:
         self._names = [each.name for each in layout.partitions]

@@ -19,7 +19,7 @@ from testbed.core.effects import CoordinatorEffect
 from testbed.stores.record_chain import RecordChain
 from testbed.stores.store import ObjectStore
 
-AGAIN_S, PATIENCE_S = 0.5, 120.0  # a store that refuses a record is asked again, but not for ever
+AGAIN_S, PATIENCE_S = 0.5, 120.0  # a store that refuses a record is retried, but not for ever
 
 
 class RecordKeeper:

@@ -1,4 +1,4 @@
-"""Where the sources end when a run is asked to, so that its output becomes complete."""
+"""Where the sources end when a run is to be drained, so that its output becomes complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether what a slot tells fits the dataflow. Types are read elsewhere: here it is partitions, channels and counts."""
+"""Whether the messages of a slot fit the dataflow: their partitions, channels and counts.
+
+`testbed.core.shapes` checks their types.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import NoReturn
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Ready, Stored, ToCoordinator, ToPartition
 from testbed.core.dataflow.layout import Layout
-from testbed.core.partition.progress import Tally
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.shapes import UnknownMessage
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime.network.messages import Hello, Kept, Loaded, Reached, SlotStatus

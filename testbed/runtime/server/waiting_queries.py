@@ -11,7 +11,7 @@ from testbed.recovery.query_partitions import priority_of, queries_of
 
 
 class WaitingQueries:
-    """Of a run that recovers query by query; of another it has nothing to tell."""
+    """Writes to the journal which queries wait, in a run that recovers query by query; else nothing."""
 
     def __init__(self, layout: Layout, coordinator: Coordinator, strategy: RecoveryStrategy, journal: Journal) -> None:
         self._strategy = strategy if isinstance(strategy, QueryCentric) else None

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from testbed.core.checkpoints import OUTSIDE
 from testbed.core.frames import data_bytes
 from testbed.core.partition.partition import Partition
-from testbed.core.partition.standing import progress
+from testbed.core.partition.partition_status import progress
 from testbed.runtime.network.messages import Loaded, Peers, Reached
 from testbed.runtime.slot.restoring import ReadBack
 
 
 @dataclass
 class _Way:
-    """Of one partition since its restore: where it began, where it has to come, and the size of what it processed."""
+    """The way of a partition since its restore: where it began, where it must get, and how much it has processed."""
 
     partition: Partition
     position: int

@@ -24,7 +24,7 @@ At: TypeAlias = Callable[..., None]
 
 
 class Timed(Partition):
-    """Of a partition: reports how long each of its checkpoints took to `on_checkpoint` [s], and its CPU time [s].
+    """A partition that measures its CPU time [s], and reports to `on_checkpoint` how long each checkpoint took [s].
 
     processing_s  CPU time of its turns, without that of any checkpoint that was taken meanwhile [s]
     checkpoint_s  CPU time for taking checkpoints, in its turns and between them [s]

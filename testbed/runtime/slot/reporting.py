@@ -1,4 +1,4 @@
-"""What a slot tells the coordinator of its partitions."""
+"""The reports of a slot to the coordinator on its partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from testbed.core.by_batch.partition import is_muted
 from testbed.core.dataflow.layout import Layout
-from testbed.core.partition import standing
+from testbed.core.partition import partition_status
 from testbed.core.partition.partition import Partition
 from testbed.operators import Sink, Source
 from testbed.runtime.network.messages import Cost, SlotStatus
@@ -67,7 +67,7 @@ class Reporting:
             caught_up=bool(here) and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
-            progress={each.number: standing.progress(each) for each in here},
+            progress={each.number: partition_status.progress(each) for each in here},
             loaded=self._catching_up.take_loaded(),
             reached=self._catching_up.take_reached(),
             costs={each.number: self._cost(each) for each in restored},
@@ -81,7 +81,7 @@ class Reporting:
 
     def _counts(self, here: Sequence[Partition]) -> Counts:
         sent, processed = (
-            sum(numbers) for numbers in zip((0, 0), *(standing.counts(each) for each in here), strict=True)
+            sum(numbers) for numbers in zip((0, 0), *(partition_status.counts(each) for each in here), strict=True)
         )
         ended = all(each.source_input.ended for each in here if isinstance(each.layout.element, Source))
         return Counts(self._exchange.epoch, self.asked, sent, processed, ended)
@@ -90,6 +90,6 @@ class Reporting:
         """Whether this is a sink that has put out everything."""
         return (
             isinstance(partition.layout.element, Sink)
-            and (partition.idle if self._cyclic else standing.finished(partition))
+            and (partition.idle if self._cyclic else partition_status.finished(partition))
             and self._outputs.is_out(partition.number)
         )

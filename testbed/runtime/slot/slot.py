@@ -150,7 +150,7 @@ class Slot:
         self._link.send(block(NO_PARTITION, encode(message)))
 
     def _send_error(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Tell the coordinator why this slot ends: Spark only tries the task again."""
+        """Tell the coordinator why this slot ends: Spark only retries the task."""
         if error is not None and self._session is SessionState.ON:
             self._say(_failure(error))
             self._link.flush()

@@ -22,8 +22,11 @@ BUSY_S, PAUSE_S = 1e-3, 1e-4
 
 @dataclass
 class Unstored:
-    """Of one partition since its last restore: how many checkpoints the store has yet to answer for, and since when
-    [s, monotonic] one waits to count. One that the store took does not count if it builds on one that it refused."""
+    """The checkpoints of one partition since its last restore that the store has yet to answer for.
+
+    There is their number, and since when [s, monotonic] one waits to count. A checkpoint that the store took does not
+    count if it builds on one that the store refused.
+    """
 
     under_way: int = 0
     since_s: float | None = None

@@ -1,4 +1,4 @@
-"""When the partitions of a slot tell their progress and take their checkpoints."""
+"""When the partitions of a slot report their progress and take their checkpoints."""
 
 from __future__ import annotations
 

@@ -98,7 +98,6 @@ def heal_twice(
 
 
 def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDriver, cluster: Handle) -> None:
-    assert [state.up for state in driver.inspect(cluster)] == [True, True]
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
     assert gateway.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
@@ -136,7 +135,8 @@ def test_a_killed_worker_leaves_no_process_and_comes_back_with_an_empty_disk(
     assert proof.done["processes killed"] >= 1
     assert proof.holds
     assert members(f"{cluster.token}/worker-1") == []
-    assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    assert not driver.running(cluster, "worker-1")
+    assert driver.running(cluster, "gateway")
     assert " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"), "orphans are buried"
     inside(cluster, "worker-1", "touch", str(cluster.disk("worker-1") / "left-over"))
     driver.heal(cluster, "worker-1", FaultKind.KILL)

@@ -185,7 +185,6 @@ def test_a_machine_is_asked_what_it_can_inject(driver: SshDriver, there: Handle)
 
 
 def test_a_provisioned_cluster_is_up_on_its_machines(driver: SshDriver, there: Handle, cluster: Handle) -> None:
-    assert [state.up for state in driver.inspect(cluster)] == [True, True]
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
     assert cluster.hosts["worker-1"].address == there.hosts["worker-1"].address
@@ -224,7 +223,8 @@ def test_a_killed_worker_is_dead_not_before_it_is_due_and_comes_back(driver: Ssh
     assert proof.fired_ns >= due_ns
     with socket.socket() as probe:
         assert probe.connect_ex((worker.address, ssh.PORT)) == 0, "the machine itself is up"
-    assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    assert not driver.running(cluster, "worker-1")
+    assert driver.running(cluster, "gateway")
     assert driver.heal(cluster, "worker-1", FaultKind.KILL).holds
     log = cluster.directory("worker-1") / "logs" / "spark-worker.log"
     wait_for(lambda: log.read_text(errors="replace").count("Successfully registered with master") == 2, limit_s=30)

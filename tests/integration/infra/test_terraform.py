@@ -73,7 +73,7 @@ def test_the_local_module_gives_an_inventory_and_takes_it_back(local: Terraform,
     found = read_output(local)
     assert unchanged(local)
     assert found.gateway.name == "gateway"
-    assert found.worker_domains == {"worker-1": ("rack-a", "switch-1"), "worker-2": ()}
+    assert domains(found) == {"worker-1": ("rack-a", "switch-1"), "worker-2": ()}
     for host in found.hosts:
         wanted = machines["hosts"][host.name]
         assert (host.address, host.host_key) == (wanted["address"], wanted["host_key"])
@@ -214,9 +214,13 @@ def test_the_aws_module_makes_a_closed_cluster_and_leaves_nothing(
     assert cloud.remains() == cloud.before
 
 
+def domains(found: inventory.Inventory) -> dict[str, tuple[str, ...]]:
+    return {host.name: host.domains for host in found.workers}
+
+
 def check_inventory(found: inventory.Inventory, instances: dict[str, Any], keys: dict[str, str]) -> None:
     assert found.gateway.name == "gateway"
-    assert found.worker_domains == {"worker-1": ("rack-a",), "worker-2": ("rack-a",), "worker-3": ("rack-b",)}
+    assert domains(found) == {"worker-1": ("rack-a",), "worker-2": ("rack-a",), "worker-3": ("rack-b",)}
     for host in found.hosts:
         instance = instances[host.name]
         assert (host.address, host.port) == (instance["PublicIpAddress"], 22)

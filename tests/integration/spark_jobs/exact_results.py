@@ -19,12 +19,12 @@ from testbed.runtime.connectors.sources import Generated, stream_of
 from testbed.runtime.job import InputKind, Job
 from tests.unit.testbed.queries.average_prices import exact as averages
 from tests.unit.testbed.queries.window_trees import exact_rows, rows_of
-from workloads.cec_prices import prices
+from workloads.cec_prices.input import prices
 from workloads.nexmark.stream import events_of
-from workloads.reachability import events_of as graph_events
-from workloads.reachability import paths
+from workloads.reachability.input import events_of as graph_events
+from workloads.reachability.input import paths
 from workloads.schedule import Schedule
-from workloads.window_tree import tuples
+from workloads.window_tree.input import tuples
 
 NS_PER_MS = 10**6
 Positions = dict[str, int]

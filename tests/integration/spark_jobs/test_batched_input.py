@@ -16,10 +16,10 @@ from infra.services.kafka import create_topics
 from journal.events.testbed import Finished
 from journal.writer import Journal
 from spark_jobs.tables.archive import archive
-from workloads.batch_sender import BatchSender
 from workloads.inputs import records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
+from workloads.sending.batch_sender import BatchSender
 from workloads.topics import INPUT, OUTPUT
 
 pytestmark = pytest.mark.extended  # broker and Spark take half a minute to start

@@ -19,7 +19,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
-from workloads.cec_prices import prices, records
+from workloads.cec_prices.input import prices, records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
 

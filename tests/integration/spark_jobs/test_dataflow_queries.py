@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.tables.quality import closed, quality
-from spark_jobs.tables.testbed_tables import END_OF_TIME_MS
+from spark_jobs.tables.testbed.journal_tables import END_OF_TIME_MS
 from testbed.core.dataflow.layout import PartitionLayout, lay_out
 from testbed.operators import Delivery, Source
 from testbed.protocols import PROTOCOLS
@@ -24,8 +24,8 @@ from workloads.nexmark.oracle import oracle
 from workloads.nexmark.stream import events_of
 from workloads.queries import collected
 from workloads.queries import oracle as oracle_of
-from workloads.reachability import events_of as graph_events
-from workloads.reachability import records as graph_records
+from workloads.reachability.input import events_of as graph_events
+from workloads.reachability.input import records as graph_records
 from workloads.schedule import Schedule
 
 pytestmark = pytest.mark.extended

@@ -27,8 +27,8 @@ from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
-from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.load_config import LoadConfig
 from workloads.topics import INPUT, OUTPUT
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
@@ -70,7 +70,7 @@ def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None
     config = LoadConfig(cluster.kafka, job.workload, Schedule(job.input.start_ns, RATE, 2))
     (root / "generator.json").write_text(json.dumps(config.to_json()), encoding="utf-8")
     words = [str(root / "generator.json"), str(root / "generator.jsonl")]
-    driver.spawn(cluster, "gateway", "generator", [sys.executable, "-m", "workloads.generator", *words])
+    driver.spawn(cluster, "gateway", "generator", [sys.executable, "-m", "workloads.sending.generator", *words])
 
 
 def happened(journal: Path, event: str) -> list[dict]:

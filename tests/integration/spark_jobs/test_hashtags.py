@@ -19,7 +19,7 @@ from testbed.queries import as_messages, dataflow
 from testbed.queries.hashtags import COUNTS
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
-from workloads.hashtags import records, tweets
+from workloads.hashtags.input import records, tweets
 from workloads.queries import oracle
 from workloads.schedule import Schedule
 

@@ -14,7 +14,7 @@ from testbed.output_log.policies import CheckPacing, Saving
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.testbed.job_runs import JobRun
 from tests.unit.testbed.queries.average_prices import exact
-from workloads.cec_prices import prices
+from workloads.cec_prices.input import prices
 from workloads.schedule import Schedule
 
 EVENTS, RATE, SLOTS = 60_000, 1000.0, 3

@@ -13,7 +13,7 @@ from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.testbed.job_runs import JobRun
 from tests.unit.testbed.queries.hashtag_queries import exact
-from workloads.hashtags import tweets
+from workloads.hashtags.input import tweets
 from workloads.schedule import Schedule
 
 EVENTS, RATE = 3000, 250.0

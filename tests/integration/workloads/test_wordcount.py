@@ -30,9 +30,9 @@ from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
-from workloads.input_sender import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
+from workloads.sending.input_sender import InputSender
 from workloads.topics import INPUT
 from workloads.wordcount import corpus
 

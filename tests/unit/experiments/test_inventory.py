@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from chaos.plan import plan
 from experiments import inventory, spec
 from experiments.errors import BadInput
-from experiments.faults import FaultSpec
 from experiments.hosts import Role
 from tests.unit.ssh_keys import new_key
 
@@ -83,12 +82,6 @@ def test_an_inventory_is_read_with_its_defaults(write: Write, keys: Path) -> Non
 def test_other_hosts_reach_a_host_at_its_internal_address(write: Write) -> None:
     found = inventory.load(write(GATEWAY, host("worker-1", address="203.0.113.9", internal_address="10.0.0.9")))
     assert found.workers[0].cluster_address == "10.0.0.9"
-
-
-def test_the_workers_and_their_domains_are_the_hosts_of_a_fault_spec(write: Write) -> None:
-    found = inventory.load(write(GATEWAY, host("worker-1", domains=["rack-a"]), host("worker-2")))
-    assert found.worker_domains == {"worker-1": ("rack-a",), "worker-2": ()}
-    assert FaultSpec(hosts=found.worker_domains).hosts == found.worker_domains
 
 
 @pytest.mark.parametrize("key", [KEY, ECDSA])

@@ -4,7 +4,7 @@ import pytest
 
 from experiments import spec
 from experiments.workload_base import WorkloadName
-from models.accuracy import accuracy, accuracy_by_window, accuracy_of, predicted_by_fidelity
+from models.accuracy import accuracy, accuracy_of, predicted_by_fidelity
 
 EXACT = [("7", '{"requests":9}'), ("3", '{"requests":8}'), ("5", '{"requests":8}'), ("1", '{"requests":2}')]
 
@@ -38,12 +38,6 @@ def test_without_exact_results_there_is_none():
 def test_an_entry_and_an_incident_are_right_whatever_their_value(workload, expected):
     emitted = [("7", '{"requests":4}'), ("3", '{"requests":8}'), ("2", '{"requests":1}')]
     assert accuracy_of(workload, emitted, EXACT) == expected
-
-
-def test_windows_are_judged_one_by_one_and_those_without_output_have_none_of_it_right():
-    exact = {0: EXACT, 1: EXACT[:1], 2: []}
-    found = accuracy_by_window(WorkloadName.TOP_100, {0: EXACT[:3], 2: EXACT, 9: EXACT}, exact)
-    assert found == {0: 0.75, 1: 0.0}
 
 
 def test_results_may_come_one_at_a_time():

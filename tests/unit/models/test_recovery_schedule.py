@@ -55,10 +55,6 @@ def test_blocking_waits_for_the_last_node():
 def test_what_is_available_at_a_time():
     schedule = incremental_schedule(figure_2(), NODES[::-1], best_density)  # the order of the list does not matter
     assert schedule.available([0.0, 1.9, 2.0, 3.0, 4.9, 5.0, 9.0]).tolist() == [0, 0, 1, 2, 2, 4, 4]
-    assert schedule.weighted_priority(6.0) == (6 - 2) + (6 - 3) + 2 * (6 - 5)
-    assert schedule.weighted_priority(2.5) == 0.5
-    grid = np.linspace(0, 6, 6001)[:-1]
-    assert schedule.weighted_priority(6.0) == pytest.approx(schedule.available(grid).mean() * 6)
 
 
 def test_what_the_nodes_alive_can_take_is_recovered_at_time_0():

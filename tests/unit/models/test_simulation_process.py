@@ -13,9 +13,9 @@ from scipy import stats
 from experiments.errors import BadInput
 from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
 from models.simulation.process import CheckpointProcess
-from models.simulation.reference import simulate_event_by_event
 from models.simulation.simulate import simulate
 from models.utilization import optimal_interval, utilization
+from tests.unit.models.event_by_event import simulate_event_by_event
 
 # Some 100 comparisons with a fixed seed: at 4 standard errors a right simulation fails one of them with a chance of
 # 1 in 160, at 3 with 1 in 4.

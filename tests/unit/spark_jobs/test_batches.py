@@ -4,7 +4,7 @@ import pytest
 
 from journal.events.query import BatchCommitted, QueryReady
 from spark_jobs.streaming.progress import micro_batches
-from spark_jobs.tables.batches import MS, StageChain, batches, chains
+from spark_jobs.tables.streaming.batches import MS, StageChain, batches, chains
 
 STARTED_NS = 1_795_173_799_675 * MS  # 2026-11-20T11:23:19.675Z
 QUERY, FIRST_RUN, SECOND_RUN = "899128dc", "57160b9b", "0a1b2c3d"

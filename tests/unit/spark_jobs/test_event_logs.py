@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from spark_jobs.tables import event_logs
-from spark_jobs.tables.event_logs import spark_events
+from spark_jobs.tables.streaming import event_logs
+from spark_jobs.tables.streaming.event_logs import spark_events
 
 JOB = '{"Event":"SparkListenerJobStart","Job ID":%d}\n'
 KINDS = {"SparkListenerJobStart"}

@@ -1,7 +1,7 @@
 """When the hosts of a fault had executors again, from Spark's event log."""
 
-from spark_jobs.tables.batches import MS
-from spark_jobs.tables.executors import all_back_ns, registered
+from spark_jobs.tables.streaming.batches import MS
+from spark_jobs.tables.streaming.executors import all_back_ns, registered
 
 NAMES = {"127.0.1.2": "worker-1", "127.0.1.3": "worker-2"}
 

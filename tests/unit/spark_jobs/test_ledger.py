@@ -14,10 +14,10 @@ from journal.events.injector import Absorbed, Healed, Injected
 from journal.events.query import QUERY, QueryReady
 from journal.events.services import ProgramEnded
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages
 from spark_jobs.tables.recoveries import by_batches, recoveries
+from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import batch_committed, example, named
 
 INTERVAL_NS = 10 * NS

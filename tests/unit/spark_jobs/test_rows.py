@@ -14,8 +14,8 @@ from journal.events.search import Found, ProbeJudged
 from journal.events.services import HostSample, LoadStarted, MachineSample
 from results.tables.schema import RUN_TABLES, LedgerClass
 from spark_jobs.tables import rows
-from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, LedgerSegment
+from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import example, micro_batch
 
 START_NS = 1_000 * NS

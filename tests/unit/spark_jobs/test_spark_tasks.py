@@ -1,8 +1,8 @@
 """Which host did which task of a batch, from Spark's event log."""
 
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.batches import MS
-from spark_jobs.tables.spark_tasks import spark_tasks
+from spark_jobs.tables.streaming.batches import MS
+from spark_jobs.tables.streaming.spark_tasks import spark_tasks
 
 NAMES = {"127.0.1.2": "worker-1", "127.0.1.3": "worker-2"}
 

@@ -19,8 +19,8 @@ from spark_jobs.testbed import calibration
 from spark_jobs.testbed.calibration import FULL_S, LOAD_FACTOR, WARM_EVENTS, calibrate
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from workloads import feeds as senders
 from workloads.schedule import Schedule
+from workloads.sending import feeds as senders
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 BROKER = Broker("127.0.0.2:9092")

@@ -9,7 +9,7 @@ from journal.events.testbed import TESTBED, Report
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.testbed_tables import (
+from spark_jobs.tables.testbed.journal_tables import (
     batches,
     follow,
     ledger,

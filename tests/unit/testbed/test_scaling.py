@@ -17,9 +17,9 @@ from testbed.protocols.uncoordinated import Uncoordinated
 from testbed.queries import dataflow
 from testbed.scaling import measure
 from testbed.scaling import study as scaling_study
+from testbed.scaling.cluster import Cluster, Load
 from testbed.scaling.costs import Costs, Linear, OperatorCosts, fitted
 from testbed.scaling.measure import costs
-from testbed.scaling.simulation import Cluster, Load
 from testbed.scaling.study import Deployment, study
 
 FREE, Q1, Q12 = Linear(0.0, 0.0), NexmarkSpec(), NexmarkSpec(query=NexmarkQuery.Q12)

@@ -9,10 +9,10 @@ from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal
-from workloads import generator, producing
-from workloads.load_config import LoadConfig
 from workloads.nexmark.batches import as_json, read
 from workloads.schedule import Schedule
+from workloads.sending import generator, producing
+from workloads.sending.load_config import LoadConfig
 
 START_NS, PARTITIONS, RECORDS = 1_795_173_799_675_000_000, 2, 30
 LENGTH = PARTITIONS * RECORDS

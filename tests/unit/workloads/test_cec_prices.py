@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.cec_prices import CecPricesSpec
-from workloads.cec_prices import PADDING, PRICES, prices, records
+from workloads.cec_prices.input import PADDING, PRICES, prices, records
 from workloads.schedule import Schedule
 
 SPEC = CecPricesSpec(stream_seed=7, items=10)

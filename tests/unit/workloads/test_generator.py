@@ -9,10 +9,10 @@ from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal
-from workloads import feeds, generator
-from workloads.input_sender import InputSender
-from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending import feeds, generator
+from workloads.sending.input_sender import InputSender
+from workloads.sending.load_config import LoadConfig
 
 START_NS = 1_795_173_799_675_000_000
 

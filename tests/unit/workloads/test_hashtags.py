@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.hashtags import HashtagsSpec
-from workloads.hashtags import TWEETS, records, tweets
+from workloads.hashtags.input import TWEETS, records, tweets
 from workloads.schedule import Schedule
 
 SPEC = HashtagsSpec(stream_seed=7, hashtags=1000)

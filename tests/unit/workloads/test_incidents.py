@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.ppa_queries import IncidentsSpec
-from workloads.incidents import EVENTS, FREE_KMH, JAM_BELOW_KMH, JAM_LASTS, JAMMED_KMH, VARIES_KMH, events, records
+from workloads.incidents.input import (
+    EVENTS,
+    FREE_KMH,
+    JAM_BELOW_KMH,
+    JAM_LASTS,
+    JAMMED_KMH,
+    VARIES_KMH,
+    events,
+    records,
+)
 from workloads.popularity import zipf
 from workloads.schedule import Schedule
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.workloads import ReachabilitySpec
-from workloads.reachability import CYCLE, GROUP, LINKS, SOURCES, events_of, reachable
+from workloads.reachability.input import CYCLE, GROUP, LINKS, SOURCES, events_of, reachable
 
 SPEC = ReachabilitySpec(nodes=300, stream_seed=7)
 GROUP_EVENTS = CYCLE * GROUP

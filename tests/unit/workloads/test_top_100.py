@@ -13,7 +13,7 @@ from experiments.workload_base import WorkloadName
 from models.accuracy import accuracy_of
 from workloads.popularity import zipf
 from workloads.schedule import Schedule
-from workloads.top_100 import DAY_OF_THE_LOG, DAY_S, REQUESTS, SPEED_UP, TOP, records, requests
+from workloads.top_100.input import DAY_OF_THE_LOG, DAY_S, REQUESTS, SPEED_UP, TOP, records, requests
 
 SPEC = Top100Spec(stream_seed=7)
 PUBLISHED_RATE = DAY_OF_THE_LOG * SPEED_UP / DAY_S

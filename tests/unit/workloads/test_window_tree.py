@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from experiments.window_tree import WindowTreeSpec
 from workloads.schedule import Schedule
-from workloads.window_tree import FACTOR, MARKS, TUPLES, VALUES, limit, records, tuples
+from workloads.window_tree.input import FACTOR, MARKS, TUPLES, VALUES, limit, records, tuples
 
 SPEC = WindowTreeSpec(stream_seed=7)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 16_000.0, SPEC.sources)

@@ -15,8 +15,8 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from results.runs import store
 from tests.unit.example_events import batch_committed, example, report
-from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
+from workloads.sending.load_config import LOAD_FILE, LoadConfig
 
 NS = 10**9
 START_NS = 1_795_173_799 * NS

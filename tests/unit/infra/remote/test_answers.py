@@ -97,8 +97,10 @@ def test_a_host_that_talks_nonsense_is_told_by_all_that_ask_it(answer: Any, toke
     host = Host("worker-1", "127.0.250.1", Role.GATEWAY, 1, 512)
     handle = Handle("run-1", "ssh", token, str(tmp_path), {"worker-1": host})
     hosts = RemoteHosts(lambda *_: Parrot(answer))
-    for ask in (lambda: hosts.usage(handle, "worker-1"), lambda: hosts.spawn(handle, "worker-1", "a", ["true"])):
+    for ask in (
+        lambda: hosts.usage(handle, "worker-1"),
+        lambda: hosts.running(handle, "worker-1"),
+        lambda: hosts.spawn(handle, "worker-1", "a", ["true"]),
+    ):
         with pytest.raises(Misspoken, match="worker-1"):
             ask()
-    (state,) = hosts.inspect(handle)
-    assert not state.up

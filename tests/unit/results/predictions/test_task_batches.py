@@ -19,9 +19,9 @@ from results.predictions import task_batches
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from spark_jobs.tables import ledger, rows
-from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.streaming.batches import Batch
 
 HOSTS, STEP_S, TRIGGER_S, COST_S, WINDOW_S, BEFORE_S = 3, 0.02, 8.0, 0.5, 600.0, 24.0
 TASKS_S = (*((0, 2.4),) * 6, *((1, 0.8),) * 6)  # the stage and the length of each task of a batch

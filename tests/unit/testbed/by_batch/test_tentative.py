@@ -6,7 +6,7 @@ from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.partition.progress import Tally
+from testbed.core.partition.counts_and_watermarks import Tally
 from tests.unit.testbed.small_flows import laid_out
 
 

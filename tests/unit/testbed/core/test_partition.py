@@ -10,7 +10,7 @@ from testbed.core.effects import Grant, Send, Store, Tell
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.intake import ChannelGap
 from testbed.core.partition.partition import Partition, PartitionLimits
-from testbed.core.partition.standing import aligning
+from testbed.core.partition.partition_status import aligning
 from testbed.core.protocol import Protocol
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out

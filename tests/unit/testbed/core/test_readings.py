@@ -7,8 +7,8 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Send, Store
 from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.partition_status import replaying
 from testbed.core.partition.readings import SourceChanged
-from testbed.core.partition.standing import replaying
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out
 

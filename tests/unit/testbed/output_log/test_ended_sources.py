@@ -23,7 +23,7 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.output_log.protocol_runs import BATCHING, EVENTS, POLICIES, RATE, READ, SOURCES
 from tests.unit.testbed.queries.average_prices import exact, inputs
-from workloads.cec_prices import PRICE, PRICES
+from workloads.cec_prices.input import PRICE, PRICES
 from workloads.json_records import PLACE
 
 SPEC = CecPricesSpec(items=15, window_records=4, stream_seed=3)

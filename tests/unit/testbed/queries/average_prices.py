@@ -6,7 +6,7 @@ from experiments.cec_prices import CecPricesSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.cec_prices import cec_prices
-from workloads.cec_prices import prices
+from workloads.cec_prices.input import prices
 from workloads.schedule import Schedule
 
 FEW = CecPricesSpec(items=2, window_records=1, stream_seed=3)

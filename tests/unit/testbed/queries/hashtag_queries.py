@@ -7,7 +7,7 @@ from testbed.core.dataflow.chaining import chained
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.hashtags import hashtags
-from workloads.hashtags import TOTALS, tweets
+from workloads.hashtags.input import TOTALS, tweets
 from workloads.schedule import Schedule
 
 FIFTEEN = HashtagsSpec(window_s=4.0, hashtags=20, stream_seed=3)

@@ -8,9 +8,9 @@ from experiments.ppa_queries import Binding, IncidentsSpec, Top100Spec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries import dataflow
-from workloads.incidents import JAM_BELOW_KMH, events
+from workloads.incidents.input import JAM_BELOW_KMH, events
 from workloads.schedule import Schedule
-from workloads.top_100 import TOP, requests
+from workloads.top_100.input import TOP, requests
 
 NS_PER_MS = 10**6
 SITE = Top100Spec(window_s=3.0, slide_s=1.0, parallelism=(4, 2, 2), entries=150, stream_seed=3)

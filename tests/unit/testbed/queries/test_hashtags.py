@@ -20,7 +20,7 @@ from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, TWO, exact, inputs, laid_out
 from tests.unit.testbed.runtime.source_reads import reads_of
 from tests.unit.testbed.small_job import JOB
-from workloads.hashtags import TOTALS, TWEETS, tweets
+from workloads.hashtags.input import TOTALS, TWEETS, tweets
 from workloads.schedule import Schedule
 
 S = 10**9

@@ -12,7 +12,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries.reachability import reachability
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.campaigns import paired
-from workloads.reachability import events_of, reachable
+from workloads.reachability.input import events_of, reachable
 
 SPEC = ReachabilitySpec(nodes=700, stream_seed=3)
 EVENTS, BATCH, PARTITIONS = 800, 100, 2

@@ -23,7 +23,7 @@ from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.runtime.source_reads import reads_of
 from tests.unit.testbed.small_job import JOB
 from workloads.schedule import Schedule
-from workloads.window_tree import FACTOR, MARKS, TUPLES, tuples
+from workloads.window_tree.input import FACTOR, MARKS, TUPLES, tuples
 
 EVENTS, RATE, READ = 320, 40.0, 12
 S = 10**9

@@ -8,7 +8,7 @@ from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.window_tree import window_tree
 from workloads.schedule import Schedule
-from workloads.window_tree import FACTOR, MARKS, VALUES, limit, tuples
+from workloads.window_tree.input import FACTOR, MARKS, VALUES, limit, tuples
 
 SMALL = WindowTreeSpec(window_s=3.0, slide_s=1.0, parallelism=(4, 2, 1), stream_seed=3)
 PAPER = WindowTreeSpec(window_s=3.0, slide_s=1.0, stream_seed=3)

@@ -6,8 +6,8 @@ from experiments.errors import AftershockError
 from testbed.core import ranges
 from testbed.core.effects import Send
 from testbed.core.partition import intake
+from testbed.core.partition.counts_and_watermarks import Watermarks
 from testbed.core.partition.intake import Intake
-from testbed.core.partition.progress import Watermarks
 from testbed.core.partition.readings import Reading
 from testbed.core.partition.sending import Sending
 from tests.unit.testbed.ranges.lockstep import Differs, in_lockstep

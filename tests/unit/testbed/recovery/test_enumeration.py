@@ -11,7 +11,7 @@ from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.coordinator.history import History
 from testbed.core.coordinator.line_orders import LineOrders
 from testbed.core.coordinator.outbox import Outbox
-from testbed.core.coordinator.underway import RecoveriesUnderway, Underway
+from testbed.core.coordinator.recoveries_underway import RecoveriesUnderway, Underway
 from testbed.recovery import STRATEGIES, Blocking
 from tests.unit.testbed.campaigns import paired
 from tests.unit.testbed.recovery.abstract import Wrong

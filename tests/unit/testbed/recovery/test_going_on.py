@@ -7,7 +7,7 @@ import pytest
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.coordinator.absent_partitions import AbsentPartitions
-from testbed.core.partition.standing import finished
+from testbed.core.partition.partition_status import finished
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES

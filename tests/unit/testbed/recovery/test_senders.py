@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.coordinator.underway import RecoveriesUnderway
+from testbed.core.coordinator.recoveries_underway import RecoveriesUnderway
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import Blocking, QueryCentric
 from testbed.simulation.invariants import InvariantBroken

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.core.checkpoints import OUTSIDE, initial_line
 from testbed.core.control import Go, Ready, Restore
-from testbed.core.partition.progress import Tally
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.network.messages import Peers

@@ -26,7 +26,7 @@ from testbed.core.control import (
     Unreadable,
     encode_message,
 )
-from testbed.core.partition.progress import Tally
+from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime.network import messages
 from testbed.runtime.network.messages import (

@@ -13,10 +13,10 @@ from infra.broker import Broker
 from testbed.runtime.job import InputKind, JobInput
 from testbed.runtime.slot.inputs import feeds
 from tests.unit.testbed.small_job import JOB
-from workloads import producing
-from workloads.feeds import feed_of
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
+from workloads.sending import producing
+from workloads.sending.feeds import feed_of
 
 SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 20.0
 Q8 = NexmarkSpec(query=NexmarkQuery.Q8)

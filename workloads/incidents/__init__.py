@@ -1,0 +1,1 @@
+"""The incident query of `ppa`, section VI-B: `input` makes locations and reports, `oracle` has the exact results."""

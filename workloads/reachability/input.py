@@ -1,0 +1,146 @@
+"""The cyclic workload of `checkmate`: a graph whose links and source nodes come and go, and what can be reached in it.
+
+In each block of 20 events, 12 create a link, 3 create a source node, 4 delete a link and 1 deletes a source node (60,
+15, 20 and 5 %, section VII of the paper). Their order is drawn for each block. Every event follows from seed and
+position alone: the deletions of 16 blocks take links and sources of the 16 blocks before, each at most once. As long as
+there is nothing to delete, more links are created instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum, auto
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from experiments.workloads import ReachabilitySpec
+from workloads.json_records import PLACE, values
+from workloads.nexmark.counters import below, bits
+from workloads.schedule import Integers, Schedule
+
+LINKS = pa.schema([(name, pa.int64()) for name in ("link", "start", "end", "change")])
+SOURCES = pa.schema([("root", pa.int64()), ("node", pa.int64()), ("path", pa.string()), ("change", pa.int64())])
+THEN = ">"  # between the nodes of a path
+
+CYCLE, NEW_LINKS, NEW_SOURCES, DELETED_LINKS, DELETED_SOURCES = 20, 12, 3, 4, 1
+FIRST_SOURCE, FIRST_DELETED_LINK, FIRST_DELETED_SOURCE = 12, 15, 19
+GROUP = 16  # cycles
+SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to 12 x 16 and to 3 x 16
+
+Path: TypeAlias = tuple[int, int, str]
+Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
+"""Which of the events are of a kind, (events,), and those."""
+
+
+class GraphDraw(IntEnum):
+    """What a random number is for."""
+
+    ORDER, LINK_START, LINK_END, SOURCE_NODE, LINK_TURN, SOURCE_TURN = (auto() for _ in range(6))
+
+
+def records(spec: ReachabilitySpec, schedule: Schedule) -> Callable[[int, int], list[bytes]]:
+    """The workload's input: values by position, the columns of `events_of` with `kind` link or source."""
+
+    def made(start: int, stop: int) -> list[bytes]:
+        positions, cycle, rank = _drawn(spec, start, stop)
+        kinds = {"link": _links(spec, cycle, rank), "source": _sources(spec, cycle, rank)}
+        return values({kind: of.append_column(PLACE, pa.array(positions[at])) for kind, (at, of) in kinds.items()})
+
+    return made
+
+
+def events_of(spec: ReachabilitySpec, kind: str, start: int, stop: int) -> pa.RecordBatch:
+    """The events of a kind, links or sources, at positions `start` to before `stop`.
+
+    links     link, the nodes at its start and end
+    sources   root, its node, and the path from it, which is that node
+
+    `change` is 1 for one that is created and -1 for one that is deleted.
+    """
+    _, cycle, rank = _drawn(spec, start, stop)
+    return (_links if kind == "links" else _sources)(spec, cycle, rank)[1]
+
+
+def _drawn(spec: ReachabilitySpec, start: int, stop: int) -> tuple[Integers, Integers, Integers]:
+    """Returns for each event its position, the number of its block of 20 events, and its rank in the block; (events,).
+
+    The rank decides what the event does.
+    """
+    positions = np.arange(start, stop, dtype=np.int64)
+    cycle, place = np.divmod(positions, CYCLE)
+    rank = (place * SHUFFLE + below(bits(spec.stream_seed, GraphDraw.ORDER, cycle), CYCLE)) % CYCLE
+    return positions, cycle, rank
+
+
+def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
+    early = (cycle < GROUP) & (rank >= FIRST_DELETED_LINK)  # nothing is there to delete
+    created = rank < NEW_LINKS
+    deleted = (rank >= FIRST_DELETED_LINK) & (rank < FIRST_DELETED_SOURCE) & ~early
+    targets = _deleted(spec, GraphDraw.LINK_TURN, cycle, rank - FIRST_DELETED_LINK, DELETED_LINKS, NEW_LINKS)
+    spare = -1 - (cycle * (CYCLE - FIRST_DELETED_LINK) + rank - FIRST_DELETED_LINK)
+    link = np.where(early, spare, np.where(created, cycle * NEW_LINKS + rank, targets))
+    chosen = early | created | deleted
+    ends = [
+        below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (GraphDraw.LINK_START, GraphDraw.LINK_END)
+    ]
+    columns = (link, *ends, np.where(deleted, -1, 1))
+    return chosen, pa.RecordBatch.from_arrays([pa.array(column[chosen]) for column in columns], schema=LINKS)
+
+
+def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
+    created = (rank >= FIRST_SOURCE) & (rank < FIRST_DELETED_LINK)
+    deleted = (rank >= FIRST_DELETED_SOURCE) & (cycle >= GROUP)
+    targets = _deleted(spec, GraphDraw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
+    chosen = created | deleted
+    root = np.where(created, cycle * NEW_SOURCES + rank - FIRST_SOURCE, targets)[chosen]
+    node = below(bits(spec.stream_seed, GraphDraw.SOURCE_NODE, root), spec.nodes)
+    columns = (root, node, node.astype(str), np.where(deleted, -1, 1)[chosen])
+    return chosen, pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
+
+
+def _deleted(
+    spec: ReachabilitySpec, draw: GraphDraw, cycle: Integers, number: Integers, deletions: int, creations: int
+) -> Integers:
+    """What is deleted, (events,): the n-th deletion of a group takes one of the group before, another for every n."""
+    group = cycle // GROUP - 1
+    turn = below(bits(spec.stream_seed, draw, group), GROUP * creations)
+    nth = cycle % GROUP * deletions + number
+    return group * GROUP * creations + (nth * STRIDE + turn) % (GROUP * creations)
+
+
+def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
+    """What the first so many events leave behind: for every source that is left, each path without a node twice.
+
+    A row is root, the node at the end, the path.
+    """
+    return paths(events_of(spec, "links", 0, events), events_of(spec, "sources", 0, events))
+
+
+def paths(links: pa.RecordBatch, sources: pa.RecordBatch) -> Counter[Path]:
+    """The rows of `reachable` for these events, by depth-first search, which shares nothing with the query.
+
+    What is deleted and was never created counts as -1.
+    """
+    after: dict[int, Counter[int]] = {}
+    for _, start, end, change in _rows(links):
+        after.setdefault(start, Counter())[end] += change
+    roots: Counter[tuple[int, int]] = Counter()
+    for root, node, _, change in _rows(sources):
+        roots[root, node] += change
+    found: Counter[Path] = Counter()
+    pending = [(root, (node,), times) for (root, node), times in roots.items() if times]
+    while pending:
+        root, path, times = pending.pop()
+        for end, copies in after.get(path[-1], {}).items():
+            if copies and end not in path:
+                found[root, end, THEN.join(map(str, (*path, end)))] += times * copies
+                pending.append((root, (*path, end), times * copies))
+    return found
+
+
+def _rows(batch: pa.RecordBatch) -> list[tuple]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -1,0 +1,50 @@
+"""What the cyclic workload leaves behind, and what the query's changes add up to, in the form of all results.
+
+The one window of these results has no length and lies at 0: they belong to no time. Each path is there as often as
+there are ways along its nodes, by links between the same two.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from experiments.workloads import ReachabilitySpec
+from workloads.json_records import opening
+from workloads.reachability.input import LINKS, SOURCES, paths
+
+PATH, LESS_THAN_NONE = "path", "less than none"
+RESULTS = pa.schema([("start_ms", pa.int64()), ("end_ms", pa.int64()), ("key", pa.string()), ("value", pa.string())])
+
+
+def oracle(records: DataFrame, spec: ReachabilitySpec) -> DataFrame:
+    """Every path in the graph that these events leave, found by a search in this process."""
+    links, sources = (_changes(records, kind, schema) for kind, schema in (("link", LINKS), ("source", SOURCES)))
+    found = paths(links, sources)
+    copies = [(f"{root} {path}", times) for (root, _, path), times in found.items() for _ in range(abs(times))]
+    keys, values = [key for key, _ in copies], [PATH if times > 0 else LESS_THAN_NONE for _, times in copies]
+    columns = ([0] * len(keys), [0] * len(keys), keys, values)
+    return records.sparkSession.createDataFrame(pa.table(list(columns), schema=RESULTS))
+
+
+def collected(changes: DataFrame) -> DataFrame:
+    """The paths that the changes in the output topic add up to: each as often as it is there.
+
+    One that is there less than no times is in it with another value. That is right where a deletion was read whose
+    creation was not, since partitions of the input need not end together; else a change is missing or came twice.
+    """
+    record = ["start_ms", "end_ms", "key"]
+    times = F.sum(F.col("value").cast("long")).alias("times")
+    sums = changes.groupBy(*record).agg(times, F.max("arrived_ms").alias("arrived_ms")).where("times <> 0")
+    value = F.when(F.col("times") > 0, PATH).otherwise(LESS_THAN_NONE).alias("value")
+    copies = F.explode(F.sequence(F.lit(1), F.abs("times"))).alias("copy")
+    return sums.select(*record, value, "arrived_ms", copies).drop("copy")
+
+
+def _changes(records: DataFrame, kind: str, schema: pa.Schema) -> pa.RecordBatch:
+    text = F.col("value").cast("string")
+    fields = ", ".join(f"{field.name} {'STRING' if pa.types.is_string(field.type) else 'LONG'}" for field in schema)
+    event = F.from_json(text, fields).alias("event")
+    found = records.where(text.startswith(opening(kind))).select(event).select("event.*").toArrow()
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in found.columns], names=found.schema.names)

@@ -1,0 +1,25 @@
+"""The configuration of the generator: a JSON file, which is replaced to change the load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from experiments.typed_json import TypedJson
+from experiments.workloads import WorkloadSpec
+from infra.broker import Broker
+from workloads.schedule import Schedule
+
+LOAD_FILE = "generator.json"  # of the gateway's orders
+
+
+@dataclass(frozen=True)
+class LoadConfig(TypedJson):
+    """Which input goes to which broker, and when.
+
+    batch_records   so many records of a partition are one message, as an Arrow batch: only with NexMark; None: one is
+    """
+
+    broker: Broker
+    workload: WorkloadSpec
+    schedule: Schedule
+    batch_records: int | None = None
