@@ -225,10 +225,7 @@ def clean() -> str:
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
 
 
-def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(home: Path) -> None:
     live_directory = store.live_directory(steps.begin({"cluster": {"driver": "netns"}}, "run-1"))
     root = live_directory / "cluster"
     root.mkdir()

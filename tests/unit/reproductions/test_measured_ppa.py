@@ -22,6 +22,8 @@ from testbed.experiment_layout import layout_of
 from testbed.recovery.partially_active import PartiallyActive
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 RECOVERIES = ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10")
 QUALITY = ("ppa/fig-12", "ppa/fig-13")
 IDS = (*RECOVERIES, "ppa/fig-09", *QUALITY)
@@ -39,11 +41,6 @@ FELT: Tables = {
     "recoveries": [{"fault": 0, "death_ns": ns(KILL_AT_S)}],
 }
 AWAY_S = 40.0  # until the hosts of figures 12 and 13 are back
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def recovered(partition: str, how: str, took_s: float | None, kill: int = 0) -> dict[str, object]:

@@ -18,13 +18,9 @@ from results.predictions.pooled import pooled
 from results.predictions.tables import write_predictions
 from results.summary.findings import REPLAY_MODEL
 
+pytestmark = pytest.mark.usefixtures("home")
+
 FAULTS = 20
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run is there whose costs could be tried."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
 
 
 def run_under(seed: int, faults: int = FAULTS) -> Simulated:

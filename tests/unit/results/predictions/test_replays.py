@@ -26,6 +26,8 @@ from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 from tests.unit.results.judging import judged
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LONGER = "R + 10 % in the ledger"  # which makes measured and replayed utilization wrong nearly alike
 SEEDS = range(4)
 
@@ -203,12 +205,6 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
         caught_up_s = 2.0 * ends_s[strike.fault] - strike.struck_s + behind_s + 4.5
     assert lost_s == pytest.approx(expected_s, abs=1e-3)
     assert len(lost_s) == 3
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
 
 
 def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0) -> Run:
