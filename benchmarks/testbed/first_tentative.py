@@ -30,9 +30,9 @@ from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Watch
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Watch
 
 MS, LIMIT_S, LOOK_S, SETTLED_S = 1e6, 60.0, 0.005, 3.0
 QUERY, PROTOCOL, TURNED = "q12", "batch-aligned", "partition-tentative"

@@ -26,9 +26,9 @@ from experiments.waiting import poll_until
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Stage, Watch
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Stage, Watch
 
 CASES = (
     ("coordinated", Delivery.PLAIN),

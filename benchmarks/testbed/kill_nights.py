@@ -23,9 +23,9 @@ from pathlib import Path
 from benchmarks.json_ledger import add_line, as_markdown, whole_lines
 from benchmarks.testbed.kills import Amiss, Case, run_episode
 from testbed.recovery import STRATEGIES
-from tests.integration.spark_jobs.kills.campaign import Episode, Means
-from tests.integration.spark_jobs.kills.jobs import TREE
-from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.testbed.kills.campaign import Episode, Means
+from tests.integration.testbed.kills.jobs import TREE
+from tests.integration.testbed.kills.moments import Moment
 
 PROTOCOL, NIGHT_QUERIES, EPISODE_KILLS, SLOTS = "batch-aligned", ("q12", "q8", TREE), 10, 3
 STANDBY = {"partially-active": SLOTS}  # slots that take the copies of half of the partitions, and more

@@ -27,12 +27,12 @@ from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.campaign import Campaign, Episode, Stuck
-from tests.integration.spark_jobs.kills.figures import table
-from tests.integration.spark_jobs.kills.hosts import Hosts
-from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of, moments_of
-from tests.integration.spark_jobs.kills.rig import Rig
-from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.testbed.kills.campaign import Campaign, Episode, Stuck
+from tests.integration.testbed.kills.figures import table
+from tests.integration.testbed.kills.hosts import Hosts
+from tests.integration.testbed.kills.jobs import QUERIES, job_of, moments_of
+from tests.integration.testbed.kills.rig import Rig
+from tests.integration.testbed.kills.slots import Slots
 
 LIMIT_S = 600.0  # for one recovery, on a machine that has much other work
 MakeRig = Callable[[Job, Path, int], Rig]

@@ -24,10 +24,10 @@ from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.exact_results import judged
-from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Watch
+from tests.integration.testbed.exact_results import judged
+from tests.integration.testbed.kills.jobs import QUERIES, job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Watch
 
 MS, LIMIT_S, LOOK_S, BEFORE_S = 1e6, 120.0, 0.01, 0.5
 

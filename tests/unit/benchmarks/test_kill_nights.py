@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.testbed.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
 from benchmarks.testbed.kills import Amiss
-from tests.integration.spark_jobs.exact_results import Verdict
-from tests.integration.spark_jobs.kills.campaign import Episode, Injection, Means
-from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.testbed.exact_results import Verdict
+from tests.integration.testbed.kills.campaign import Episode, Injection, Means
+from tests.integration.testbed.kills.moments import Moment
 
 
 def line(strategy, kills, seed=0, amiss=""):

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.exact_results import judged
-from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
-from tests.integration.spark_jobs.kills.jobs import CYCLIC, PRICES, TREE, job_of, moments_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Stage, Watch
+from tests.integration.testbed.exact_results import judged
+from tests.integration.testbed.kills.campaign import Campaign, Episode
+from tests.integration.testbed.kills.jobs import CYCLIC, PRICES, TREE, job_of, moments_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Stage, Watch
 from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
 from tests.unit.marked_processes import wait_for
 
