@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.regressions.check_power import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
 from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
@@ -25,6 +24,7 @@ from results.summary.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 from tests.unit.results.judging import judged
+from tests.unit.results.simulated_runs import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
 
 pytestmark = pytest.mark.usefixtures("home")
 

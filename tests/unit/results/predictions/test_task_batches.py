@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.regressions.check_power import START_NS, Simulated
 from experiments.spec import Experiment
 from models.replay.task_batches import Strike, TaskBatches
 from results.predictions import task_batches
@@ -22,6 +21,7 @@ from spark_jobs.tables import ledger, rows
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
+from tests.unit.results.simulated_runs import START_NS, Simulated
 
 HOSTS, STEP_S, TRIGGER_S, COST_S, WINDOW_S, BEFORE_S = 3, 0.02, 8.0, 0.5, 600.0, 24.0
 TASKS_S = (*((0, 2.4),) * 6, *((1, 0.8),) * 6)  # the stage and the length of each task of a batch
