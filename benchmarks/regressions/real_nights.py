@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aftershock.reference import markdown
 from experiments import matrix
 from experiments.spec import Experiment
 from results.regression import history
@@ -113,16 +114,10 @@ def noise(series: Series) -> dict[str, float]:
     return found
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """As Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(each) for each in line)} |" for line in lines)
-
-
 def report(nights: Sequence[Night]) -> str:
     """The tables of what was found."""
     verdicts = [
-        [name, each.night, each.experiment, ", ".join(each.worse), ", ".join(each.better)]
+        [name, str(each.night), each.experiment, ", ".join(each.worse), ", ".join(each.better)]
         for name, own in (("as they were", nights), (f"slower from night {SLOW_FROM} on", slowed(nights)))
         for each in replay(own)
         if each.worse or each.better
@@ -135,8 +130,8 @@ def report(nights: Sequence[Night]) -> str:
     return "\n\n".join(
         [
             f"{len(nights)} nights",
-            table(["nights", "night", "experiment", "worse", "better"], verdicts),
-            table(["experiment", "metric", "noise", "assumed in the simulation"], spread),
+            markdown.table(["nights", "night", "experiment", "worse", "better"], verdicts),
+            markdown.table(["experiment", "metric", "noise", "assumed in the simulation"], spread),
         ]
     )
 

@@ -37,7 +37,7 @@ def batches(rows: int, count: int) -> list[pa.RecordBatch]:
 
 
 class Loop:
-    """Partitions by turns in one thread."""
+    """Partitions that take turns in one thread."""
 
     def __init__(self, layout: Layout, protocol: str, records_per_message: int) -> None:
         self.layout, self.protocol = layout, PROTOCOLS[protocol]

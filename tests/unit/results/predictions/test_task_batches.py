@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from experiments.spec import Experiment
-from models.replay.task_batches import Strike, TaskBatches
+from models.replay.task_batches import Strike
 from results.predictions import task_batches
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
@@ -21,6 +21,7 @@ from spark_jobs.tables import ledger, rows
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
+from tests.unit.models.replay.keeping_hosts import KeepingHosts
 from tests.unit.results.simulated_runs import START_NS, Simulated
 
 HOSTS, STEP_S, TRIGGER_S, COST_S, WINDOW_S, BEFORE_S = 3, 0.02, 8.0, 0.5, 600.0, 24.0
@@ -186,14 +187,7 @@ def test_a_host_that_is_thought_to_be_there_is_noticed(monkeypatch):
 
 
 def test_hosts_that_are_thought_to_keep_what_they_did_are_noticed(monkeypatch):
-    class Keeping(TaskBatches):
-        def _strike(self, strike, fails, fault_s):
-            held_s, cores = self._done_s.copy(), self._core.copy()
-            super()._strike(strike, fails, fault_s)
-            kept = np.isfinite(held_s) & (held_s <= fault_s[:, np.newaxis, np.newaxis])
-            self._done_s[kept], self._core[kept] = held_s[kept], cores[kept]
-
-    monkeypatch.setattr(task_batches, "TaskBatches", Keeping)
+    monkeypatch.setattr(task_batches, "TaskBatches", KeepingHosts)
     assert apart(simulated(0)) > TOLERANCE
 
 
