@@ -218,7 +218,7 @@ def drops_without_credit(intake, link, border, real=TentativeIntake._drop_late):
 
 
 NOT_EXACT = "put out and not expected|ContentChanged|other output"
-AMISS = f"{NOT_EXACT}|nothing that it depends on is missing|received or sent something else|Stuck"
+ANY_NOTICE = f"{NOT_EXACT}|nothing that it depends on is missing|received or sent something else|Stuck"
 PLANTS = {
     "tentative state is in a checkpoint": (
         BatchedPartition,
@@ -228,8 +228,8 @@ PLANTS = {
     ),
     "tentative output is retained": (BatchSending, "_post", retained_too, "retains what is tentative"),
     "tentative output has numbers": (BatchSending, "_send", numbered_as_exact, "ContentChanged|ChannelGap"),
-    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
-    "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, AMISS),
+    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, ANY_NOTICE),
+    "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, ANY_NOTICE),
     "who went on is not restored": (AbsentPartitions, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
     "who is back stays absent": (
         AbsentPartitions,
@@ -241,7 +241,7 @@ PLANTS = {
         TentativeIntake,
         "_drop_tentative",
         keeps_what_is_tentative,
-        AMISS,
+        ANY_NOTICE,
     ),
     "no credit comes back for what is too late": (TentativeIntake, "_drop_late", drops_without_credit, "of a credit"),
     "a tentative sink publishes": (BatchedPartition, "_end_tentative_batch", published_as_exact, NOT_EXACT),
