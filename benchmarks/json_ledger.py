@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+# Keys of ledgers that were begun before, and what they are called since.
+RENAMED = {"amiss": "wrong"}
+
 
 def whole_lines(path: Path) -> list[dict[str, Any]]:
     """The lines that are complete; one that a crash has cut short is cut off the file."""
@@ -16,7 +19,8 @@ def whole_lines(path: Path) -> list[dict[str, Any]]:
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:
         path.write_bytes(whole)
-    return [json.loads(line) for line in whole.splitlines()]
+    lines = map(json.loads, whole.splitlines())
+    return [{RENAMED.get(key, key): value for key, value in line.items()} for line in lines]
 
 
 def add_line(path: Path, line: dict[str, Any]) -> None:
@@ -25,9 +29,3 @@ def add_line(path: Path, line: dict[str, Any]) -> None:
         file.write(json.dumps(line) + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def as_markdown(rows: list[list[str]]) -> str:
-    """A table whose first row is its head."""
-    head, *rest = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rest])

@@ -39,6 +39,15 @@ settings.register_profile("quick", settings.get_profile("thorough"), max_example
 settings.load_profile("quick")
 
 
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """$AFTERSHOCK_HOME: an empty folder of the test's own."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(folder))
+    return folder
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What collection imports and makes stays to the end. The garbage collector looks for nothing in it: neither now,

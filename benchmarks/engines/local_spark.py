@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
 from pyspark.sql import SparkSession
 
-from infra.services.jars import ensure_jars
-from infra.services.jvm import find_java
 from spark_jobs.streaming.job import STATE_SETTINGS
+from tests.integration.local_spark import session_of
 
 HEAP = "2g"
-LOCAL = "127.0.0.1"
 
 
 @contextmanager
 def local_spark(cores: int, partitions: int, jvm_options: str = "") -> Iterator[SparkSession]:
     """A session on so many cores, with so many partitions of each state store; it ends with the block."""
     settings = {
-        "spark.driver.host": LOCAL,
-        "spark.driver.bindAddress": LOCAL,
         "spark.driver.memory": HEAP,
-        "spark.driver.extraClassPath": ":".join(map(str, ensure_jars().connector)),
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.session.timeZone": "UTC",
         "spark.log.level": "ERROR",
         **STATE_SETTINGS,
         **({"spark.driver.extraJavaOptions": jvm_options} if jvm_options else {}),
     }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("aftershock-benchmark")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    os.environ |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
-    session = builder.getOrCreate()
-    try:
+    with session_of("aftershock-benchmark", cores, settings) as session:
         yield session
-    finally:
-        session.stop()
 
 
 def cpu_s(spark: SparkSession) -> float:

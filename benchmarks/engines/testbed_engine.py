@@ -14,7 +14,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.testbed.kills.slots import Slots
 
 SLOTS, RECORDS_A_MESSAGE, LOOK_S = 2, 1024, 0.1
 

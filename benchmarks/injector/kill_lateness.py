@@ -16,8 +16,8 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from chaos.events import FaultEvent
@@ -27,34 +27,16 @@ from experiments.fault_kinds import FaultKind
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle
-from infra.docker import driver as docker
 from infra.drivers import driver_of
-from infra.netns import driver as netns
 from infra.processes import take_precedence
 from infra.remote.hosts import RemoteHosts
-from infra.services import spark, startup
 from journal.reader import raw_entries
 from journal.writer import Journal
+from tests.integration.infra.clusters import sleeping_cluster
 
-MODULES = {"netns": netns, "docker": docker}
 SINGLE, VOLLEYS = 100, 10
 VOLLEY_GAPS = 20  # a volley after another, in the times between two single strikes
 APART_S, LEAD_S = 0.3, 2.0
-
-
-def make(module: ModuleType, driver: RemoteHosts, spec: ClusterSpec, root: Path) -> Handle:
-    """Hosts with a process each that sleeps, in Spark's place."""
-    spark.worker_command = lambda *_: ["sleep", "600"]
-    with startup.one_at_a_time():
-        handle = module.lay_out(spec, "kill-lateness", root)
-        handle.save()
-        for host in handle.hosts:
-            (handle.directory(host) / "logs").mkdir(parents=True)
-        module.make_hosts(spec, handle)
-    connect(driver, handle)
-    for worker in handle.workers:
-        startup.start_worker(driver, handle, worker)
-    return handle
 
 
 def connect(driver: RemoteHosts, handle: Handle) -> None:
@@ -95,15 +77,12 @@ def main() -> None:
     name, root = sys.argv[4] if len(sys.argv) > 4 else "netns", Path(tempfile.mkdtemp())
     driver, spec = driver_of(name), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
     driver.check(spec)
-    handle = make(MODULES[name], driver, spec, root)
-    try:
+    with sleeping_cluster(driver, spec, root, "kill-lateness", partial(connect, driver)) as handle:
         take_precedence()
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
         planned = tuple(map(FaultEvent.from_json, events(handle, kind, apart_s)))
         plan = FaultPlan(start_ns, start_ns, planned)
         Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
-    finally:
-        driver.destroy(handle)
     strikes = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
     show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
     show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])

@@ -1,10 +1,10 @@
 """What Aftershock itself costs: throughput of the word count without faults, under it and started by hand.
 
 `.venv/bin/python -m benchmarks.orchestration.no_fault_overhead` makes a cluster, fills a topic, and lets the same query
-read it in batches of one size, by turns started by hand with spark-submit and as a benchmark starts it (supervisor,
-driver with its listener and watch, sampler, armed injector). Prints records per second of each turn, how many TCP
-connections were opened while its warm batches ran, and the ratio of the medians. The kernel counts connections by
-network namespace: `unshare --net sh -c 'ip link set lo up && .venv/bin/python -m
+read it in batches of one size, in alternating runs: started by hand with spark-submit, and as a benchmark starts it
+(supervisor, driver with its listener and watch, sampler, armed injector). Prints records per second of each turn, how
+many TCP connections were opened while its warm batches ran, and the ratio of the medians. The kernel counts connections
+by network namespace: `unshare --net sh -c 'ip link set lo up && .venv/bin/python -m
 benchmarks.orchestration.no_fault_overhead'` counts no others.
 """
 
@@ -44,7 +44,7 @@ COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 
 
 def main() -> None:
-    """Measure both ways by turns on one cluster, and print the rate of each."""
+    """Measure both ways in alternating runs on one cluster, and print the rate of each."""
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
     handle = driver.provision(experiment.cluster, "overhead", root)

@@ -8,8 +8,8 @@ injected, or for so long. A piece is a run of a soak experiment under the next s
 pieces so far. Before and after each piece it notes what the machine has and what the served Airflow holds.
 
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
-there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger is amiss, or if what
-Airflow holds grows. Nothing else should start clusters on the machine meanwhile: it would count as left over.
+there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
+what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: it would count as left over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from typing import Any
 import psutil
 import yaml
 
-from benchmarks.json_ledger import add_line, as_markdown, whole_lines
+from aftershock.reference import markdown
+from benchmarks.json_ledger import add_line, whole_lines
 from benchmarks.orchestration import belongings
 from benchmarks.orchestration.serve_idle import PORT, served
 from experiments import spec
@@ -59,7 +60,7 @@ class Piece:
 
     serve  names the served Airflow; another start of the command has another
     held   what that held when the run was over
-    amiss  what was wrong; empty if nothing was
+    wrong  what was wrong; empty if nothing was
     """
 
     driver: str
@@ -67,7 +68,7 @@ class Piece:
     serve: str
     kinds: dict[str, int] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
-    amiss: str = ""
+    wrong: str = ""
 
     @property
     def faults(self) -> int:
@@ -93,7 +94,7 @@ class Ledger:
         return sum(piece.faults for piece in self.pieces)
 
     def next(self, drivers: Sequence[str]) -> tuple[str, int]:
-        """Driver and seed of the next piece. A piece that is amiss is not tried again: the next has another seed."""
+        """Driver and seed of the next piece. A piece that went wrong is not tried again: the next has another seed."""
         count = Counter(piece.driver for piece in self.pieces)
         driver = min(drivers, key=lambda each: count[each])
         return driver, 1 + count[driver]
@@ -111,15 +112,15 @@ class Ledger:
         return found
 
     def table(self) -> str:
-        """As Markdown: faults by driver and kind, and what was amiss."""
+        """As Markdown: faults by driver and kind, and what was wrong."""
         kinds = sorted({kind for piece in self.pieces for kind in piece.kinds})
-        rows = [["driver", "pieces", "faults", *kinds, "amiss"]]
+        head, rows = ["driver", "pieces", "faults", *kinds, "wrong"], []
         for driver in dict.fromkeys(piece.driver for piece in self.pieces):
             pieces = [piece for piece in self.pieces if piece.driver == driver]
             counts = [sum(piece.kinds.get(kind, 0) for piece in pieces) for kind in kinds]
-            amiss = sum(bool(piece.amiss) for piece in pieces)
-            rows.append([driver, *(f"{each:,}" for each in (len(pieces), sum(counts), *counts, amiss))])
-        return as_markdown(rows)
+            wrong = sum(bool(piece.wrong) for piece in pieces)
+            rows.append([driver, *(f"{each:,}" for each in (len(pieces), sum(counts), *counts, wrong))])
+        return markdown.table(head, rows)
 
 
 def experiment(driver: str, seed: int, window_s: float) -> dict[str, Any]:
@@ -141,11 +142,11 @@ def _can_be_injected(document: dict[str, Any], process: dict[str, Any]) -> bool:
 def judged(run: store.Run) -> tuple[dict[str, int], list[str]]:
     """Injected faults by kind, and what is wrong with the run."""
     faults, verdicts = run.table("faults"), run.table("verdicts").set_index("check")["verdict"]
-    amiss = [f"{check} {verdicts.get(check, 'absent')}" for check in MUST_PASS if verdicts.get(check) != Verdict.PASS]
+    wrong = [f"{check} {verdicts.get(check, 'absent')}" for check in MUST_PASS if verdicts.get(check) != Verdict.PASS]
     injected = faults[faults["outcome"] == FaultOutcome.INJECTED]
     if injected.empty:
-        amiss.append("no fault was injected")
-    return {str(kind): int(count) for kind, count in injected["kind"].value_counts().items()}, amiss
+        wrong.append("no fault was injected")
+    return {str(kind): int(count) for kind, count in injected["kind"].value_counts().items()}, wrong
 
 
 def played(
@@ -154,13 +155,13 @@ def played(
     """Run one piece; `run` takes the name of the piece, and `held` tells what the served Airflow holds."""
     before = belongings.on_the_machine(home)
     try:
-        kinds, amiss = judged(run(f"soak-{driver}-{seed}"))
+        kinds, wrong = judged(run(f"soak-{driver}-{seed}"))
     except (OSError, LookupError, ValueError, AftershockError) as error:
-        kinds, amiss = {}, [f"{type(error).__name__}: {error}"]
+        kinds, wrong = {}, [f"{type(error).__name__}: {error}"]
     time.sleep(SETTLING_S)
     found = belongings.left(before, belongings.on_the_machine(home))
-    amiss += [f"{kind} left: {', '.join(names)}" for kind, names in found.items()]
-    return Piece(driver, seed, serve, kinds, held()._asdict(), "; ".join(amiss))
+    wrong += [f"{kind} left: {', '.join(names)}" for kind, names in found.items()]
+    return Piece(driver, seed, serve, kinds, held()._asdict(), "; ".join(wrong))
 
 
 def main() -> None:
@@ -179,10 +180,10 @@ def main() -> None:
                 driver, seed = ledger.next(given.drivers)
                 document = experiment(driver, seed, given.window)
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
-                print(f"{driver}, seed {seed}: {ledger.pieces[-1].faults} faults {ledger.pieces[-1].amiss}", flush=True)
+                print(f"{driver}, seed {seed}: {ledger.pieces[-1].faults} faults {ledger.pieces[-1].wrong}", flush=True)
     print(ledger.table())
     print(*ledger.growth(), sep="\n")
-    sys.exit(any(piece.amiss for piece in ledger.pieces) or bool(ledger.growth()))
+    sys.exit(any(piece.wrong for piece in ledger.pieces) or bool(ledger.growth()))
 
 
 @dataclass(frozen=True)

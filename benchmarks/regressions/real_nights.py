@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.regressions.simulated_nights import NOISE, SLOWER, WORK
+from aftershock.reference import markdown
 from experiments import matrix
 from experiments.spec import Experiment
 from results.regression import history
@@ -35,6 +35,7 @@ from results.summary import index
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Scale
 from results.tables.schema import SCHEMA_VERSION
+from tests.unit.results.regression.simulated_nights import NOISE, SLOWER, WORK
 
 SLOW_FROM = 20  # the first slow night, counted from 1
 MOST_FAILURES = 3  # one after the other: then the machine fails them all
@@ -76,15 +77,13 @@ def nights_of(cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> list[Nig
     return [list(night) for night in zip(*runs_of(cells, rows).values(), strict=False)]
 
 
-def slowed(nights: Sequence[Night], first: int = SLOW_FROM, times: float = SLOWER) -> list[Night]:
-    """The same nights, with everything that is work taking `times` as long from night `first` on."""
-    return [
-        [_slower(row, times) for row in night] if number >= first else night for number, night in enumerate(nights, 1)
-    ]
+def slowed(nights: Sequence[Night], first: int = SLOW_FROM) -> list[Night]:
+    """The same nights, with everything that is work taking `SLOWER` times as long from night `first` on."""
+    return [[_slower(row) for row in night] if number >= first else night for number, night in enumerate(nights, 1)]
 
 
-def _slower(row: IndexRow, times: float) -> IndexRow:
-    changed = {name: value * times ** WORK.get(name, 0) for name, value in row.metrics.items()}
+def _slower(row: IndexRow) -> IndexRow:
+    changed = {name: value * SLOWER ** WORK.get(name, 0) for name, value in row.metrics.items()}
     return replace(row, metrics=changed)
 
 
@@ -115,16 +114,10 @@ def noise(series: Series) -> dict[str, float]:
     return found
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """As Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(each) for each in line)} |" for line in lines)
-
-
 def report(nights: Sequence[Night]) -> str:
     """The tables of what was found."""
     verdicts = [
-        [name, each.night, each.experiment, ", ".join(each.worse), ", ".join(each.better)]
+        [name, str(each.night), each.experiment, ", ".join(each.worse), ", ".join(each.better)]
         for name, own in (("as they were", nights), (f"slower from night {SLOW_FROM} on", slowed(nights)))
         for each in replay(own)
         if each.worse or each.better
@@ -137,8 +130,8 @@ def report(nights: Sequence[Night]) -> str:
     return "\n\n".join(
         [
             f"{len(nights)} nights",
-            table(["nights", "night", "experiment", "worse", "better"], verdicts),
-            table(["experiment", "metric", "noise", "assumed in the simulation"], spread),
+            markdown.table(["nights", "night", "experiment", "worse", "better"], verdicts),
+            markdown.table(["experiment", "metric", "noise", "assumed in the simulation"], spread),
         ]
     )
 

@@ -9,41 +9,20 @@ from collections import deque
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore, Round
-from testbed.core.dataflow.graph import Dataflow
-from testbed.core.dataflow.layout import Layout, lay_out
+from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import Grant, Send, Store
 from testbed.core.frames import FrameReader, encode
 from testbed.core.partition.partition import Partition, PartitionLimits
-from testbed.operators import Aggregation, Delivery, Source, tumbling
+from testbed.operators import Source
 from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.nexmark_flows import BIDS, converted, counted
 
-BIDS = pa.schema([(name, pa.int64()) for name in ("auction", "bidder", "price", "at_ns")])
 EVENTS = {1: 4_000, 1024: 400_000}
 EVENTS_PER_CHECKPOINT = {1: 1_000, 1024: 100_000}
-
-
-def converted() -> Layout:
-    """NexMark's Q1: no state, no shuffle."""
-    flow = Dataflow("q1")
-    bids = flow.source("bids", BIDS, parallelism=2)
-    bids.map("euro", lambda b: b.set_column(2, "price", pc.multiply(b.column("price"), 908))).sink(
-        "out", Delivery.PLAIN
-    )
-    return lay_out(flow)
-
-
-def counted() -> Layout:
-    """NexMark's Q12: a running count of each bidder's bids in tumbling windows, shuffled by bidder."""
-    flow = Dataflow("q12")
-    bids = flow.source("bids", BIDS, parallelism=2, time="at_ns")
-    count = (Aggregation("bids", "count"),)
-    bids.aggregate("count", "bidder", count, tumbling("at_ns", 10_000_000_000)).sink("out", Delivery.PLAIN)
-    return lay_out(flow)
 
 
 def batches(rows: int, count: int) -> list[pa.RecordBatch]:
@@ -58,7 +37,7 @@ def batches(rows: int, count: int) -> list[pa.RecordBatch]:
 
 
 class Loop:
-    """Partitions by turns in one thread."""
+    """Partitions that take turns in one thread."""
 
     def __init__(self, layout: Layout, protocol: str, records_per_message: int) -> None:
         self.layout, self.protocol = layout, PROTOCOLS[protocol]

@@ -1,11 +1,11 @@
 """What active copies cost in throughput, beside what they cost in CPU time.
 
 `.venv/bin/python -m benchmarks.testbed.copies_throughput [--query q12] [--shares 0.5 1] [--repeats N] [--window S]`
-makes one local cluster with two slots and two that stand by. It runs a saturating source on it, by turns without copies
-and with copies of a share of the partitions. If the slots keep all cores busy and copies cost CPU time only, throughput
-falls to the share of CPU time that they leave to primaries. Prints that share beside the throughput by that without
-copies: of each run, and the medians of several. The share counts processing, and checkpoints of copies. It leaves out
-checkpoints of primaries, and what it costs to send to copies.
+makes one local cluster with two slots and two that stand by. A saturating source runs on it, in alternating runs
+without copies and with copies of a share of the partitions. If the slots keep all cores busy and copies cost CPU time
+only, throughput falls to the share of CPU time that they leave to primaries. Prints that share beside the throughput by
+that without copies: of each run, and the medians of several. The share counts processing, and checkpoints of copies. It
+leaves out checkpoints of primaries, and what it costs to send to copies.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    """Measure every share of copies by turns."""
+    """Measure every share of copies, in alternating runs."""
     given = _arguments()
     found: dict[float, list[Cost]] = {share: [] for share in (0.0, *given.shares)}
     print(HEAD, flush=True)

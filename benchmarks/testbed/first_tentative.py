@@ -19,7 +19,6 @@ import argparse
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -30,11 +29,11 @@ from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Watch
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Watch
 
-MS, LIMIT_S, LOOK_S, SETTLED_S = 1e6, 60.0, 0.005, 3.0
+MS, LIMIT_S, SETTLED_S = 1e6, 60.0, 3.0
 QUERY, PROTOCOL, TURNED = "q12", "batch-aligned", "partition-tentative"
 
 
@@ -76,11 +75,12 @@ def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:
-        _wait(watch, lambda: watch.stored >= len(job.layout().partitions))
+        watch.wait_for(lambda: watch.stored >= len(job.layout().partitions), LIMIT_S)
         time.sleep(random.uniform(1.0, SETTLED_S))
         death_ns = time.time_ns()
         rig.kill([random.choice(rig.victims())])
-        _wait(watch, lambda: bool(_written(job)) and any(each["event"] == TURNED for each in watch.entries))
+        watch.wait_for(lambda: _written(job) and any(each["event"] == TURNED for each in watch.entries), LIMIT_S)
+        watch.follow()  # what became known while files were looked for
         found = _measured(job, watch, death_ns)
     finally:
         watch.close()
@@ -107,16 +107,6 @@ def _written(job: Job) -> list[Path]:
 def _batch(path: Path) -> int:
     """The first batch of which a file has results."""
     return min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist())
-
-
-def _wait(watch: Watch, until: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + LIMIT_S
-    while not until():
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"what was waited for has not come in {LIMIT_S:g} s")
-        watch.follow()
-        time.sleep(LOOK_S)
-    watch.follow()
 
 
 if __name__ == "__main__":

@@ -21,14 +21,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from experiments.errors import EnvironmentFailure
-from experiments.waiting import poll_until
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Stage, Watch
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Stage, Watch
 
 CASES = (
     ("coordinated", Delivery.PLAIN),
@@ -37,12 +35,7 @@ CASES = (
     ("batch-aligned", Delivery.EXACTLY_ONCE),
 )
 QUERY, SLOTS, INTERVAL_S, BATCH_S, MS = "q1", 2, 2.0, 0.25, 1e6
-START_S, WARM_S, LEFT_OUT_S, LOOK_S = (
-    60.0,
-    5.0,
-    6.0,
-    0.05,
-)  # output is out at the latest three intervals after it was due
+START_S, WARM_S, LEFT_OUT_S = 60.0, 5.0, 6.0  # output is out at the latest three intervals after it was due
 
 
 def main() -> None:
@@ -76,8 +69,7 @@ def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, sec
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:
-        if not poll_until(lambda: _is_running(watch), interval_s=LOOK_S, limit_s=START_S):
-            raise EnvironmentFailure(f"the slots do not run after {START_S:g} s", f"look at {rig.journal}")
+        watch.wait_for(lambda: watch.stage is Stage.RUNNING, START_S)
         time.sleep(WARM_S)
         begin_ns = time.time_ns()
         time.sleep(seconds + LEFT_OUT_S)
@@ -87,11 +79,6 @@ def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, sec
         rig.close()
     yield from _in_files(job, begin_ns, end_ns)
     shutil.rmtree(root)  # kept where something failed
-
-
-def _is_running(watch: Watch) -> bool:
-    watch.follow()
-    return watch.stage is Stage.RUNNING
 
 
 def _in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:

@@ -5,8 +5,8 @@
 for so long. Next comes the strategy with the fewest episodes so far. Its queries take turns.
 
 The ledger gets one line for each episode when that is over, so the command can be ended at any moment, and goes on from
-there when it is started again. An episode that is amiss counts no kills; its line names its files. Prints kills by
-strategy and moment. Ends with 1 if any episode in the ledger is amiss.
+there when it is started again. An episode that went wrong counts no kills; its line names its files. Prints kills by
+strategy and moment. Ends with 1 if any episode in the ledger went wrong.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmarks.json_ledger import add_line, as_markdown, whole_lines
-from benchmarks.testbed.kills import Amiss, Case, run_episode
+from aftershock.reference import markdown
+from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.testbed.kills import Case, EpisodeFailed, run_episode
 from testbed.recovery import STRATEGIES
-from tests.integration.spark_jobs.kills.campaign import Episode, Means
-from tests.integration.spark_jobs.kills.jobs import TREE
-from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.testbed.kills.campaign import Episode, Means
+from tests.integration.testbed.kills.jobs import TREE
+from tests.integration.testbed.kills.moments import Moment
 
 PROTOCOL, NIGHT_QUERIES, EPISODE_KILLS, SLOTS = "batch-aligned", ("q12", "q8", TREE), 10, 3
 STANDBY = {"partially-active": SLOTS}  # slots that take the copies of half of the partitions, and more
@@ -36,7 +37,7 @@ class LedgerLine:
     """One episode.
 
     moments   kills by the moment that they hit
-    amiss     what was wrong, and where the episode's files are; empty if nothing was
+    wrong     what was wrong, and where the episode's files are; empty if nothing was
     """
 
     strategy: str
@@ -45,7 +46,7 @@ class LedgerLine:
     moments: dict[str, int] = field(default_factory=dict)
     pauses: int = 0
     records: int = 0
-    amiss: str = ""
+    wrong: str = ""
 
     @property
     def kills(self) -> int:
@@ -71,28 +72,28 @@ class Ledger:
     def next(self, strategies: Sequence[str], most: int) -> tuple[str, str, int] | None:
         """Strategy, query and seed of the next episode; None if all strategies have had so many kills.
 
-        An episode that is amiss is not tried again: the next one has another seed, and the others have their turns.
+        An episode that went wrong is not tried again: the next one has another seed, and the others have their turns.
         """
         left = [each for each in strategies if self.kills(each) < most]
         if not left:
             return None
-        episodes = Counter(line.strategy for line in self.lines)  # not kills: those of episodes amiss do not count
+        episodes = Counter(line.strategy for line in self.lines)  # not kills: some episodes count none
         strategy = min(left, key=lambda each: episodes[each])
         before = episodes[strategy]
         return strategy, NIGHT_QUERIES[before % len(NIGHT_QUERIES)], before
 
     def table(self, strategies: Iterable[str]) -> str:
-        """As Markdown: kills by strategy and moment, and what was amiss."""
+        """As Markdown: kills by strategy and moment, and what was wrong."""
         names = [moment.value for moment in Moment]
-        rows = [["strategy", "kills", *names, "pauses", "records", "episodes", "amiss"]]
+        head, rows = ["strategy", "kills", *names, "pauses", "records", "episodes", "wrong"], []
         for strategy in strategies:
             lines = [line for line in self.lines if line.strategy == strategy]
             moments = sum((Counter(line.moments) for line in lines), Counter())
-            amiss = sum(bool(line.amiss) for line in lines)
+            wrong = sum(bool(line.wrong) for line in lines)
             found = [moments.total(), *(moments[name] for name in names), sum(line.pauses for line in lines)]
-            counts = [*found, sum(line.records for line in lines), len(lines), amiss]
+            counts = [*found, sum(line.records for line in lines), len(lines), wrong]
             rows.append([strategy, *(f"{each:,}" for each in counts)])
-        return as_markdown(rows)
+        return markdown.table(head, rows)
 
 
 def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Episode] = run_episode) -> LedgerLine:
@@ -100,8 +101,8 @@ def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Epis
     case = Case(PROTOCOL, strategy, query, EPISODE_KILLS, SLOTS, STANDBY.get(strategy, 0))
     try:
         episode = run(case, seed)
-    except Amiss as amiss:
-        return LedgerLine(strategy, query, seed, amiss=str(amiss))
+    except EpisodeFailed as error:
+        return LedgerLine(strategy, query, seed, wrong=str(error))
     moments: Counter[str] = Counter()
     for injection in episode.injections:
         moments[injection.hit.value] += injection.kills
@@ -117,9 +118,9 @@ def main() -> None:
     while time.monotonic() < end_s and (following := ledger.next(given.strategies, given.kills)) is not None:
         ledger.add(played(*following))
         last = ledger.lines[-1]
-        print(f"{last.strategy}, {last.query}: {last.kills} kills {last.amiss}", flush=True)
+        print(f"{last.strategy}, {last.query}: {last.kills} kills {last.wrong}", flush=True)
     print(ledger.table(given.strategies))
-    sys.exit(any(line.amiss for line in ledger.lines))
+    sys.exit(any(line.wrong for line in ledger.lines))
 
 
 def _arguments() -> argparse.Namespace:

@@ -6,7 +6,7 @@ and at chosen moments, now and then to all slots at once, and SIGSTOP until a sl
 output is compared with what the events that were read must give, record by record. With `--spark` the slots are Spark
 tasks on a local cluster, and what dies is by chance a slot, its executor, or the whole host. Prints a table; of its
 times the median and the 99th percentile: `detect` from a kill to the loss that the coordinator notes, `restart` from
-there until somebody is in its place, `restore` from there until all go on. Ends with 1 if anything is amiss, and keeps
+there until somebody is in its place, `restore` from there until all go on. Ends with 1 if anything is wrong, and keeps
 that episode's files.
 """
 
@@ -27,12 +27,12 @@ from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.campaign import Campaign, Episode, Stuck
-from tests.integration.spark_jobs.kills.figures import table
-from tests.integration.spark_jobs.kills.hosts import Hosts
-from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of, moments_of
-from tests.integration.spark_jobs.kills.rig import Rig
-from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.testbed.kills.campaign import Campaign, Episode, Stuck
+from tests.integration.testbed.kills.figures import table
+from tests.integration.testbed.kills.hosts import Hosts
+from tests.integration.testbed.kills.jobs import QUERIES, job_of, moments_of
+from tests.integration.testbed.kills.rig import Rig
+from tests.integration.testbed.kills.slots import Slots
 
 LIMIT_S = 600.0  # for one recovery, on a machine that has much other work
 MakeRig = Callable[[Job, Path, int], Rig]
@@ -59,7 +59,7 @@ class Case:
         return replace(job, recovery=self.recovery, tentative=self.tentative, standby=self.standby, **copies)
 
 
-class Amiss(Exception):
+class EpisodeFailed(Exception):
     """An episode did not come to its end, or its output is not exact; the message says where its files are."""
 
 
@@ -82,8 +82,8 @@ def main() -> None:
         while sum(map(kills_of, episodes)) < given.kills:
             try:
                 episodes.append(run_episode(case, given.seed * 1000 + len(episodes), rig_of))
-            except Amiss as amiss:
-                sys.exit(str(amiss))
+            except EpisodeFailed as error:
+                sys.exit(str(error))
             last = episodes[-1]
             print(f"{len(episodes)}: {len(last.injections)} injections, {last.verdict}", flush=True)
     print(table(given.protocol, given.query, episodes))
@@ -128,18 +128,18 @@ def as_processes(job: Job, folder: Path, seed: int) -> Rig:
 
 
 def run_episode(case: Case, seed: int, rig_of: MakeRig = as_processes) -> Episode:
-    """One run with its kills; raises `Amiss`."""
+    """One run with its kills; raises `EpisodeFailed`."""
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = case.job(seed, root)
     rig = rig_of(job, root, seed)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
     except Stuck as stuck:
-        raise Amiss(f"seed {seed}: {stuck}; its files are in {root}") from stuck
+        raise EpisodeFailed(f"seed {seed}: {stuck}; its files are in {root}") from stuck
     finally:
         rig.close()
     if not episode.verdict.exact:
-        raise Amiss(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
+        raise EpisodeFailed(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
     shutil.rmtree(root)
     return episode
 

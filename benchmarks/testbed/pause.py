@@ -22,7 +22,6 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.speed.test_dataflow_core_speed import counted
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
 from testbed.core.effects import Store
@@ -32,6 +31,7 @@ from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
 from testbed.runtime.slot.storing import letting_others_go_on
 from testbed.stores.store import DirectoryStore
+from tests.unit.testbed.nexmark_flows import counted
 
 BATCH, DRAWN, PER_FULL, EPOCH, FILLED = 256, 4_000, 10, 1, 1 << 14
 BIDS = pa.schema([("bidder", pa.int64()), ("price", pa.int64())])

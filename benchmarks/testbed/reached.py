@@ -15,7 +15,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -24,12 +23,12 @@ from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.exact_results import judged
-from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Watch
+from tests.integration.testbed.exact_results import judged
+from tests.integration.testbed.kills.jobs import QUERIES, job_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Watch
 
-MS, LIMIT_S, LOOK_S, BEFORE_S = 1e6, 120.0, 0.01, 0.5
+MS, LIMIT_S, BEFORE_S = 1e6, 120.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -71,15 +70,15 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:
-        _wait(rig, watch, lambda: watch.stored >= len(job.layout().partitions))
-        _wait(rig, watch, lambda: False, limit_s=random.uniform(1, given.interval - 0.5))
+        watch.wait_for(lambda: watch.stored >= len(job.layout().partitions), LIMIT_S, rig.revive)
+        watch.wait(lambda: False, random.uniform(1, given.interval - 0.5), rig.revive)
         joined = [each["host"] for each in watch.entries if each["event"] == "worker-joined"]
         victim = random.choice(joined[: job.slots])
         death_ns = time.time_ns()
         rig.kill([rig.hosts[victim]])
-        _wait(rig, watch, lambda: _reached_ns(job, death_ns) is not None)
+        watch.wait_for(lambda: _reached_ns(job, death_ns) is not None, LIMIT_S, rig.revive)
         rig.drain()
-        _wait(rig, watch, lambda: watch.end is not None)
+        watch.wait_for(lambda: watch.end is not None, LIMIT_S, rig.revive)
         if not (verdict := judged(job, watch.end["positions"])).exact:
             sys.exit(f"seed {seed}: not exactly once, {verdict}; its files are in {root}")
         found = _measured(job, watch.entries, death_ns)
@@ -114,19 +113,6 @@ def _reached_ns(job: Job, moment_ns: int) -> int | None:
         ended = (path for path in folder.glob("[0-9]*.arrow") if int(path.stem) * job.batching.length_ns >= moment_ns)
         reached.append(min((path.stat().st_mtime_ns for path in ended), default=None))
     return None if None in reached or not reached else max(reached)
-
-
-def _wait(rig: Slots, watch: Watch, until: Callable[[], bool], limit_s: float | None = None) -> None:
-    """Let time pass until something has come, or for so long."""
-    deadline_s = time.monotonic() + (limit_s or LIMIT_S)
-    while time.monotonic() < deadline_s:
-        watch.follow()
-        if until():
-            return
-        rig.revive()
-        time.sleep(LOOK_S)
-    if limit_s is None:
-        sys.exit(f"what was waited for has not come in {LIMIT_S:g} s; see {rig.journal}")
 
 
 if __name__ == "__main__":

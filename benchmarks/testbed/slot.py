@@ -32,7 +32,7 @@ EPOCH = 1
 
 
 class OneSlot(LoneSlot):
-    """A coordinator and the one slot that it has, by turns in one thread."""
+    """A coordinator and the one slot that it has, which take turns in one thread."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, lambda _, told: self._coordinator.on_message(told))
@@ -73,7 +73,7 @@ class OneSlot(LoneSlot):
 
 
 def main() -> None:
-    """Measure every protocol by turns, and print a line for each query and protocol."""
+    """Measure every protocol in alternating runs, and print a line for each query and protocol."""
     given = _arguments()
     print("query    protocol              records  events/CPU s  share  us/event  checkpoints  load", flush=True)
     for query in given.queries:

@@ -2,12 +2,12 @@
 
 `.venv/bin/python -m benchmarks.testbed.throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
 [--records 1024] [--intervals S ...] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number
-of workers, and runs one driver program after another on it, the protocols and checkpoint intervals by turns. Events are
-made inside the sources and results are forgotten, so that the figure is the runtime's own; the generator's cost is in
-it. Prints the channels between partitions, events per second of wall clock and of CPU time of the slots over the
-window, the latter also as time for one event, each as a share of that of the first setting, and the bytes of protocols
-per byte of data, as if each message travelled by itself: of each run, and the medians of several. Wall clock means
-little where there is other work: the load is printed, too.
+of workers, and runs one driver program after another on it, with protocols and checkpoint intervals in alternating
+runs. Events are made inside the sources and results are forgotten, so that the figure is the runtime's own; the
+generator's cost is in it. Prints the channels between partitions, events per second of wall clock and of CPU time of
+the slots over the window, the latter also as time for one event, each as a share of that of the first setting, and the
+bytes of protocols per byte of data, as if each message travelled by itself: of each run, and the medians of several.
+Wall clock means little where there is other work: the load is printed, too.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def times(journal: Path, event: str) -> list[int]:
 
 
 def main() -> None:
-    """Measure by turns, and print a line for each query, protocol, checkpoint interval and number of workers."""
+    """Print a line for each query, protocol, interval and number of workers, all measured in alternating runs."""
     given = _arguments()
     print(HEAD, flush=True)
     for workers in given.workers:
@@ -156,7 +156,7 @@ def main() -> None:
 
 
 def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argparse.Namespace) -> None:
-    """A query with each protocol and checkpoint interval, by turns."""
+    """A query with each protocol and checkpoint interval, in alternating runs."""
     found: dict[tuple[str, float], list[Figures]] = {each: [] for each in product(given.protocols, given.intervals)}
     first = next(iter(found))
     jobs: dict[tuple[str, float], Job] = {}

@@ -149,8 +149,7 @@ class ByHand:
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ByHand]:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def there(home: Path, tmp_path: Path) -> Iterator[ByHand]:
     cluster = ByHand(tmp_path / "there")
     try:
         cluster.start()

@@ -91,9 +91,10 @@ NEEDS = {"docker": daemon, "ssh": inventory}
 
 
 @pytest.fixture
-def experiment(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def experiment(
+    request: pytest.FixtureRequest, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """The file for one driver, and what that driver needs; skipped where the machine has it not."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "experiment.yaml"
     path.write_text(EXPERIMENT.replace("DRIVER", request.param), encoding="utf-8")

@@ -57,14 +57,13 @@ class Descriptors(threading.Thread):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("experiment", "least"), [("soak", 200), ("soak-netns", 100)])
-def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment, least, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment, least, home, capsys):
     cluster = spec.load(experiment).cluster
     try:
         driver_of(cluster.driver).check(cluster)
     except AftershockError as error:
         pytest.skip(str(error))
-    before, descriptors = namespaces.labels(), Descriptors(tmp_path)
+    before, descriptors = namespaces.labels(), Descriptors(home)
     descriptors.start()
     done = subprocess.run([PROGRAM, "benchmark", experiment, "--json"], capture_output=True, text=True, timeout=LIMIT_S)
     descriptors.stopped.set()
@@ -86,7 +85,7 @@ def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment
     assert set(descriptors.counts) == set(LONG_LIVED), "or else nothing was looked at"
     assert members(descriptors.token) == []
     assert namespaces.labels() <= before
-    assert not list((tmp_path / "live").iterdir())
+    assert not list((home / "live").iterdir())
     for service, counts in descriptors.counts.items():
         fifth = len(counts) // 5
         assert median(counts[-fifth:]) <= 1.2 * median(counts[fifth : 2 * fifth]) + 8, (service, counts)

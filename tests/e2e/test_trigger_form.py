@@ -15,13 +15,12 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 
 
 @pytest.mark.extended
-def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path, monkeypatch):
+def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(home):
     """The run itself is refused by its first step, before anything starts: its machines are not there."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    mine = tmp_path / "experiments" / "rain.yaml"
+    mine = home / "experiments" / "rain.yaml"
     mine.parent.mkdir()
     mine.write_text("# Giants under rain.\nname: rain\ncluster: {workers: 200, worker_memory_mb: 262144}\n")
-    with served_airflow(tmp_path) as served, logged_in_browser(served.address) as browser:
+    with served_airflow(home) as served, logged_in_browser(served.address) as browser:
         served.switch_on("benchmark")
         page = browser.new_page()
         page.goto(f"{served.address}/dags/benchmark")

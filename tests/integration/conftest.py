@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +13,8 @@ from pyspark.sql import SparkSession
 from experiments.spec import ClusterSpec
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.local import LocalDriver
-from infra.services.jars import ensure_jars
-from infra.services.jvm import find_java
 from spark_jobs.streaming.job import STATE_STORE
+from tests.integration.local_spark import session_of
 from tests.integration.lone_broker import lone_broker, new_run_id
 
 ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)
@@ -56,23 +54,11 @@ def broker(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def spark() -> Iterator[SparkSession]:
     """A local Spark session on two cores, with the Kafka connector and the state store of the query driver."""
     settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraClassPath": ":".join(map(str, ensure_jars().connector)),
-        "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
-        "spark.sql.session.timeZone": "UTC",
     }
-    builder = SparkSession.builder.master("local[2]").appName("aftershock-tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(find_java().home))
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        session = builder.getOrCreate()
+    with session_of("aftershock-tests", 2, settings) as session:
         # At the end of the process py4j tells that its connections close, when the files of logging are closed already.
         logging.getLogger("py4j").setLevel(logging.WARNING)
         yield session
-        session.stop()

@@ -10,11 +10,7 @@ from aftershock.airflow import environment
 from aftershock.airflow.pool import RUNS_POOL
 from experiments.errors import EnvironmentFailure
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_two_processes_at_once_migrate_once(home):

@@ -33,6 +33,7 @@ from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results.runs import store
 from tests.integration.conftest import provisioned
+from tests.integration.infra.clusters import clean, times_joined
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
@@ -46,7 +47,6 @@ from infra.docker.driver import DockerDriver
 from tests.integration.infra.test_docker_cluster import ONE_WORKER
 DockerDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
-JOINED = "Successfully registered with master"
 BUSY = ["sh", "-c", "while :; do :; done"]
 
 
@@ -67,10 +67,6 @@ def cluster(driver: DockerDriver, tmp_path_factory: pytest.TempPathFactory) -> I
 def is_gone(token: str) -> bool:
     label = tokens.label(token)
     return not (members(token) or containers.containers_of(label) or containers.networks_of(label))
-
-
-def times_joined(cluster: Handle) -> int:
-    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
 
 
 def inside(cluster: Handle, host: str, *command: str) -> str:
@@ -323,15 +319,7 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
 
 
-def clean() -> str:
-    command = [sys.executable, "-m", "aftershock.cli.program", "clean"]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-
-
-def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_one(home: Path) -> None:
     live_directory = store.live_directory(steps.begin({"cluster": {"driver": "docker"}}, "run-1"))
     root = live_directory / "cluster"
     root.mkdir()

@@ -25,6 +25,7 @@ from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import gateway, kafka, spark, startup
 from tests.integration.conftest import ONE_WORKER, new_run_id
+from tests.integration.infra.clusters import times_joined
 from tests.integration.infra.strangers import (
     assert_no_argument_tells,
     assert_no_port_is_open_to_all,
@@ -48,15 +49,10 @@ from infra.local import LocalDriver
 from tests.integration.conftest import ONE_WORKER
 LocalDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
-JOINED = "Successfully registered with master"
 
 
 def worker_mark(cluster: Handle) -> str:
     return f"{cluster.token}/worker-1"
-
-
-def times_joined(cluster: Handle) -> int:
-    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
 
 
 def python_processes(cluster: Handle) -> list[int]:

@@ -30,6 +30,7 @@ from infra.remote.hosts import SwitchedOff
 from infra.services import gateway, kafka, startup
 from results.runs import store
 from tests.integration.conftest import provisioned
+from tests.integration.infra.clusters import clean, times_joined
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
@@ -41,7 +42,6 @@ from infra.netns.driver import NetnsDriver
 from tests.integration.infra.test_netns_cluster import ONE_WORKER
 NetnsDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
-JOINED = "Successfully registered with master"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,10 +68,6 @@ def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 def is_gone(token: str) -> bool:
     label = tokens.label(token)
     return not (members(token) or namespaces.of(label) or namespaces.has_uplink(label) or disks.of(label))
-
-
-def times_joined(cluster: Handle) -> int:
-    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
 
 
 def listens(cluster: Handle, host: str) -> set[str]:
@@ -223,15 +219,7 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
 
 
-def clean() -> str:
-    command = [sys.executable, "-m", "aftershock.cli.program", "clean"]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-
-
-def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(home: Path) -> None:
     live_directory = store.live_directory(steps.begin({"cluster": {"driver": "netns"}}, "run-1"))
     root = live_directory / "cluster"
     root.mkdir()

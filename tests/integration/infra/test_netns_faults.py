@@ -13,21 +13,23 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import BadInput
+from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra import disks, namespaces, programs
 from infra.cluster import Handle
 from infra.drivers import driver_of
-from infra.netns import driver as netns
 from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, members
 from infra.remote import reach, ssh
 from infra.remote.hosts import SwitchedOff
 from infra.strikes import delay, partition
-from tests.integration.infra.sleeping_hosts import sleeping_cluster
+from tests.integration.infra.clusters import sleeping_cluster
 
 pytestmark = pytest.mark.extended
 
+RUN_ID = f"test-{os.getpid()}"
 ECHO_PORT = 7007
 ECHO = f"""
 import socket, sys
@@ -47,8 +49,17 @@ def driver() -> NetnsDriver:
 
 @pytest.fixture(scope="module")
 def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
-    with sleeping_cluster(driver, tmp_path_factory.mktemp("cluster"), workers=3) as handle:
+    spec = sleepers(3)
+    try:
+        driver.check(spec)
+    except AftershockError as error:
+        pytest.skip(str(error))
+    with sleeping_cluster(driver, spec, tmp_path_factory.mktemp("cluster"), RUN_ID) as handle:
         yield handle
+
+
+def sleepers(workers: int) -> ClusterSpec:
+    return ClusterSpec(driver=ClusterDriver.NETNS, workers=workers, worker_disk_mb=64)
 
 
 @pytest.fixture(autouse=True)
@@ -266,7 +277,7 @@ def test_an_aim_that_is_given_up_changes_nothing(driver: NetnsDriver, cluster: H
 def test_what_strikes_processes_and_files_does_so_over_ssh(
     driver: NetnsDriver, cluster: Handle, kind: FaultKind, options: FaultOptions
 ) -> None:
-    assert driver.refusal(netns.ClusterSpec(), kind, options) is None
+    assert driver.refusal(ClusterSpec(), kind, options) is None
     strike = driver.prepare(cluster, "worker-1", kind, options)
     assert strike.refresh()
     due_ns = time.time_ns() + 50_000_000
@@ -283,7 +294,7 @@ def test_what_strikes_processes_and_files_does_so_over_ssh(
 
 def test_delayed_messages_are_refused_where_the_kernel_cannot_delay_them(driver: NetnsDriver) -> None:
     reason, options = delay.refusal(), FaultOptions(delay=0.1)
-    said = driver.refusal(netns.ClusterSpec(), FaultKind.SLOW, options)
+    said = driver.refusal(ClusterSpec(), FaultKind.SLOW, options)
     assert said == (f"no delay on this machine ({reason}), but cpu_share" if reason else None)
 
 
@@ -298,7 +309,7 @@ def test_no_fault_of_hosts_takes_the_gateway(driver: NetnsDriver, cluster: Handl
 
 @cuts
 def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDriver, tmp_path: Path) -> None:
-    with sleeping_cluster(driver, tmp_path, workers=2) as handle:
+    with sleeping_cluster(driver, sleepers(2), tmp_path, RUN_ID) as handle:
         driver.prepare(handle, "worker-1", FaultKind.POWER_OFF).fire()
         driver.prepare(handle, "worker-2", FaultKind.PARTITION).fire()
         assert len(disks.of(handle.label)) == 2
@@ -309,6 +320,6 @@ def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDri
 @cuts
 def test_a_machine_that_cannot_drop_packets_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = NetnsDriver()
-    assert driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions()) is None
+    assert driver.refusal(ClusterSpec(), FaultKind.PARTITION, FaultOptions()) is None
     monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
-    assert "apt-get install nftables" in driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions())
+    assert "apt-get install nftables" in driver.refusal(ClusterSpec(), FaultKind.PARTITION, FaultOptions())

@@ -157,14 +157,11 @@ def test_a_gateway_whose_ports_are_taken_is_refused(driver: SshDriver, there: Ha
         taken.wait()
 
 
-def test_what_cannot_be_injected_is_refused_when_a_run_begins(
-    there: Handle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_what_cannot_be_injected_is_refused_when_a_run_begins(there: Handle, home: Path) -> None:
     fault = {"at": 1, "kind": "power-off", "targets": ["worker-1"], "heal_after": 1}
     with pytest.raises(BadInput, match=r"faults.events.0.kind: 'power-off' .* no power switch"):
         steps.begin(document(there, events=[fault]), "run-1")
-    assert not (tmp_path / "live" / "run-1").exists()
+    assert not (home / "live" / "run-1").exists()
 
 
 def test_a_machine_is_asked_what_it_can_inject(driver: SshDriver, there: Handle) -> None:

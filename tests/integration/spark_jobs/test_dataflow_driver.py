@@ -18,7 +18,6 @@ from infra.cluster import Handle
 from infra.local import LocalDriver
 from testbed.runtime.job import InputKind
 from tests.integration.conftest import provisioned
-from tests.integration.spark_jobs.exact_results import messages_out
 from tests.integration.spark_jobs.submitting import command_of
 from tests.integration.spark_jobs.test_dataflow_runtime import (
     ENDING_S,
@@ -30,6 +29,7 @@ from tests.integration.spark_jobs.test_dataflow_runtime import (
     since_ready,
     wanted_messages,
 )
+from tests.integration.testbed.exact_results import messages_out
 from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended

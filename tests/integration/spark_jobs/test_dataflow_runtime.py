@@ -24,8 +24,8 @@ from testbed.queries import as_messages
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.conftest import new_run_id
 from tests.integration.infra.strangers import assert_nothing_answers
-from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
+from tests.integration.testbed.exact_results import exact, judged, messages_out
 from tests.unit.marked_processes import wait_for
 from workloads.schedule import Schedule
 from workloads.sending.load_config import LoadConfig

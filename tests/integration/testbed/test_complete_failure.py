@@ -13,8 +13,8 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from journal.events.testbed import Committed, EpochReady, Recovering
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from tests.integration.spark_jobs.exact_results import emitted, exact
 from tests.integration.testbed.driver_programs import DriverRuns, key_in
+from tests.integration.testbed.exact_results import emitted, exact
 
 pytestmark = pytest.mark.extended
 

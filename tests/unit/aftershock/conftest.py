@@ -8,9 +8,8 @@ from aftershock.cli.program import main
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+def home_of_every_test(home):
+    """Every command of the program reads its home: no test may see that of whoever runs it."""
 
 
 @pytest.fixture

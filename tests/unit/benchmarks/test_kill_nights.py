@@ -6,14 +6,14 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks.testbed.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
-from benchmarks.testbed.kills import Amiss
-from tests.integration.spark_jobs.exact_results import Verdict
-from tests.integration.spark_jobs.kills.campaign import Episode, Injection, Means
-from tests.integration.spark_jobs.kills.moments import Moment
+from benchmarks.testbed.kills import EpisodeFailed
+from tests.integration.testbed.exact_results import Verdict
+from tests.integration.testbed.kills.campaign import Episode, Injection, Means
+from tests.integration.testbed.kills.moments import Moment
 
 
-def line(strategy, kills, seed=0, amiss=""):
-    return LedgerLine(strategy, "q12", seed, {"running": kills} if kills else {}, amiss=amiss)
+def line(strategy, kills, seed=0, wrong=""):
+    return LedgerLine(strategy, "q12", seed, {"running": kills} if kills else {}, wrong=wrong)
 
 
 def test_the_strategy_with_the_fewest_episodes_comes_next_with_another_query_and_seed(tmp_path):
@@ -26,7 +26,7 @@ def test_the_strategy_with_the_fewest_episodes_comes_next_with_another_query_and
     assert ledger.next(["global", "passive"], 9) is None
 
 
-def test_a_strategy_whose_episodes_are_all_amiss_leaves_the_others_their_turns(tmp_path):
+def test_a_strategy_whose_episodes_all_went_wrong_leaves_the_others_their_turns(tmp_path):
     ledger = Ledger(tmp_path / "kills.jsonl")
     for _ in range(6):
         strategy, _, seed = ledger.next(["global", "passive", "upstream"], 100)
@@ -45,12 +45,18 @@ def test_another_start_goes_on_behind_the_last_episode(tmp_path):
     assert [each.kills for each in Ledger(path).lines] == [11, 9]
 
 
-def test_an_episode_that_is_amiss_counts_no_kills_and_is_named(tmp_path):
-    def amiss(case, seed):
-        raise Amiss("seed 3: not exactly once")
+def test_a_ledger_that_was_begun_when_what_was_wrong_had_another_name_is_read(tmp_path):
+    old = {key: value for key, value in asdict(line("passive", 0)).items() if key != "wrong"} | {"amiss": "lost"}
+    (tmp_path / "kills.jsonl").write_text(json.dumps(old) + "\n")
+    assert [each.wrong for each in Ledger(tmp_path / "kills.jsonl").lines] == ["lost"]
 
-    found = played("passive", "q8", 3, amiss)
-    assert (found.kills, found.amiss) == (0, "seed 3: not exactly once")
+
+def test_an_episode_that_went_wrong_counts_no_kills_and_is_named(tmp_path):
+    def fails(case, seed):
+        raise EpisodeFailed("seed 3: not exactly once")
+
+    found = played("passive", "q8", 3, fails)
+    assert (found.kills, found.wrong) == (0, "seed 3: not exactly once")
     ledger = Ledger(tmp_path / "kills.jsonl")
     ledger.add(found)
     assert ledger.next(["passive"], 1) == ("passive", NIGHT_QUERIES[1], 1)

@@ -17,13 +17,13 @@ from benchmarks.regressions.real_nights import (
     run_nights,
     slowed,
 )
-from benchmarks.regressions.simulated_nights import WORK
 from experiments import matrix
 from results.regression import history
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.summary.index import IndexRow
 from results.tables.schema import SCHEMA_VERSION
+from tests.unit.results.regression.simulated_nights import WORK
 
 CELLS = matrix.load("small")
 USUAL = {"utilization": 0.7, "restore_s": 4.0, "service_rate": 6000.0, "checkpoint_s": 0.3, "lost": 0.0}

@@ -35,13 +35,13 @@ def play(home, monkeypatch):
     return lambda meanwhile: played("local", 1, "s", home, meanwhile, lambda: HELD)
 
 
-def piece(driver="local", seed=1, serve="s", amiss="", **held):
-    return Piece(driver, seed, serve, KINDS, HELD._asdict() | held, amiss)
+def piece(driver="local", seed=1, serve="s", wrong="", **held):
+    return Piece(driver, seed, serve, KINDS, HELD._asdict() | held, wrong)
 
 
 def test_the_driver_with_the_fewest_pieces_comes_next_under_another_seed(tmp_path):
     ledger = Ledger(tmp_path / "soak.jsonl")
-    for each in (piece(), piece("netns"), piece(seed=2, amiss="files left: x")):
+    for each in (piece(), piece("netns"), piece(seed=2, wrong="files left: x")):
         ledger.add(each)
     assert ledger.next(["local", "netns"]) == ("netns", 2)
     ledger.add(piece("netns", 2))
@@ -70,7 +70,7 @@ def test_a_file_that_is_left_over_is_named(play, home, folder):
         (home / folder).mkdir(exist_ok=True)
         (home / folder / run_id).touch()
 
-    assert play(leaves).amiss == f"files left: {home / folder / 'soak-local-1'}"
+    assert play(leaves).wrong == f"files left: {home / folder / 'soak-local-1'}"
 
 
 def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is_not(play, home, monkeypatch):
@@ -82,7 +82,7 @@ def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is
         found.append(marked(7, 0, "token/worker-1", f"{home}/live/x/cluster"))
         found.append(marked(8, 0, "token/worker-1", f"{home}-other/live/x/cluster"))
 
-    assert play(leaves).amiss == "processes left: 7 token/worker-1"
+    assert play(leaves).wrong == "processes left: 7 token/worker-1"
 
 
 @pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers"])
@@ -91,15 +91,15 @@ def test_whatever_else_is_left_over_is_named(play, home, monkeypatch, kind):
         there = belongings.on_the_machine(home)
         monkeypatch.setattr(belongings, "on_the_machine", lambda _: {**there, kind: there[kind] | {"x"}})
 
-    assert play(leaves).amiss == f"{kind} left: x"
+    assert play(leaves).wrong == f"{kind} left: x"
 
 
-def test_a_run_that_is_not_there_is_amiss_and_has_no_faults(play):
+def test_a_run_that_is_not_there_is_wrong_and_has_no_faults(play):
     def fails(run_id):
         raise FileNotFoundError(f"no run {run_id}")
 
     found = play(fails)
-    assert (found.faults, found.amiss) == (0, "FileNotFoundError: no run soak-local-1")
+    assert (found.faults, found.wrong) == (0, "FileNotFoundError: no run soak-local-1")
 
 
 def test_a_good_run_is_well_and_one_that_loses_results_or_was_not_judged_is_not(tmp_path):
@@ -160,8 +160,8 @@ def test_what_a_process_holds_is_counted_with_all_below_it():
 
 def test_the_table_has_faults_by_driver_and_kind(tmp_path):
     ledger = Ledger(tmp_path / "soak.jsonl")
-    for each in (piece(), piece("netns", amiss="x")):
+    for each in (piece(), piece("netns", wrong="x")):
         ledger.add(each)
     head, _, local, netns = ledger.table().splitlines()
-    assert head == "| driver | pieces | faults | kill | pause | amiss |"
+    assert head == "| driver | pieces | faults | kill | pause | wrong |"
     assert (local, netns) == ("| local | 1 | 5 | 3 | 2 | 0 |", "| netns | 1 | 5 | 3 | 2 | 1 |")

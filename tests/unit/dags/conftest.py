@@ -13,12 +13,6 @@ os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
 def publish(home):
     """Put a run with these verdicts (check, verdict, observed, expected) into the store."""
 

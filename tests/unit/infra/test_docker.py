@@ -52,8 +52,7 @@ def test_containers_see_nothing_hidden_of_the_checkout(tmp_path):
     assert mounts.checkout(tmp_path) == [tmp_path / "infra"]
 
 
-def test_the_logs_of_a_run_are_where_the_store_has_them(monkeypatch, tmp_path):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_the_logs_of_a_run_are_where_the_store_has_them(home):
     assert store.live("run-1").raw == store.live_directory("run-1") / mounts.RAW
 
 

@@ -1,4 +1,4 @@
-"""Airflow's own authentication around the pages: a real auth manager, real tokens, an empty metadata database."""
+"""The pages as a browser meets them: behind Airflow's login, over an empty store or one with an example of each."""
 
 from __future__ import annotations
 

@@ -41,10 +41,6 @@ def checkpointed(round_s: float = 0.9, partition_s: float = 0.05, invalid: int =
     return tables
 
 
-def of_query(name: str, then: Shape, otherwise: Shape) -> Shape:
-    return lambda experiment: (then if query(experiment) == name else otherwise)(experiment)
-
-
 def killed_at_18() -> Shape:
     """Latency of 2 s at the median and 4 s at p99; after the kill four times that, until the last 20 seconds."""
 

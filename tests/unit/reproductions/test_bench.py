@@ -12,12 +12,9 @@ from experiments.errors import EnvironmentFailure
 from experiments.locks import is_free, locked
 from reproductions.bench import Bench
 
+pytestmark = pytest.mark.usefixtures("home")
+
 SETTINGS = ("a", "b")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def bench_of(measure=lambda setting, replicate: {"found": 1.0}, **constants):

@@ -22,8 +22,8 @@ COLUMNS = ("what", "ratio", "low", "high")
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def publications(home, tmp_path, monkeypatch):
+    """An empty folder of what is published, beside the home."""
     monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
 
 

@@ -14,13 +14,10 @@ from results.tables.schema import SCHEMA_VERSION
 from tests.unit.reproductions.runs import facts, put_run
 from tests.unit.results.synthetic import START_NS
 
+pytestmark = pytest.mark.usefixtures("home")
+
 FIRST, *OTHERS = killed(1)
 EVERYTHING = [*killed(1), *one_record(1), *searched(1)]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def test_the_newest_run_counts():

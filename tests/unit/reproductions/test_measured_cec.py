@@ -29,14 +29,11 @@ from reproductions.reproduction import Computed, ReproductionCheck
 from testbed.output_log.policies import NO_TARGET, CheckPacing, OpensOnly, Targets
 from testbed.stores.store import DirectoryStore
 
+pytestmark = pytest.mark.usefixtures("home")
+
 IDS = tuple(f"cec/fig-{number:02}" for number in range(5, 10))
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
 SMALL = Stream(items=300, size=10, records=12_000, seed=1)
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 class Ticking:

@@ -21,16 +21,12 @@ from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import QUERIES, SHAPES, SIMULATED, Shape, sustaining
 from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
 MEASURED = [id for id, found in OF_CHECKMATE.items() if found.kind is ReproductionKind.MEASURED]
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def run_all(id: str, shape: Shape, size: int | None = None) -> None:

@@ -30,16 +30,13 @@ from spark_jobs.tables.testbed.tentative import layout_of
 from testbed.recovery.query_partitions import queries_of
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 IDS = tuple(f"incremental/fig-{n:02}" for n in (7, 10, 11, 12, 13, 14, 15, 18, 19, 20))
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
 SINKS = 6  # of which all but the last are lost
 RATE, END_S, USUAL_S = 4000.0, 180, 0.6
 RECOVERY = [{"fault": 0, "death_ns": ns(BURST_AT_S)}]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def returns_s(experiment: Experiment) -> list[float]:

@@ -17,6 +17,8 @@ from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 RECOVERIES = ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10")
 IDS = (*RECOVERIES, "ppa/fig-09")
 AS_FIGURE_7 = ("ppa/fig-08", "ppa/fig-10")  # they have its checks, of other runs
@@ -31,11 +33,6 @@ FELT: Tables = {
     "faults": [FAULT | {"fault": number} for number in range(len(KILLS_AT_S))],
     "recoveries": [{"fault": 0, "death_ns": ns(KILLS_AT_S[0])}],
 }
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def recovered(partition: str, how: str, took_s: float | None, kill: int = 0) -> dict[str, object]:

@@ -31,14 +31,11 @@ from results.predictions import pooled
 from results.summary.findings import REPLAY_MODEL
 from tests.unit.reproductions.runs import Tables, facts, put_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 ID = "utilization/table-1"
 CHECKS = [pytest.param(check, id=check.name) for check in CATALOGUE[ID].checks]
 COST_S, RECOVERY_S, HOP_S = 0.8, 6.0, 0.05
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
 
 
 def inputs(experiment: Experiment) -> dict[str, float]:

@@ -93,10 +93,9 @@ def test_verdicts_are_the_worst_of_the_checks():
     assert of("unknown", "fail", "pass") is Verdict.FAIL
 
 
-def test_without_a_folder_it_goes_below_the_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_without_a_folder_it_goes_below_the_home(home):
     found = reproduce("checkmate/fig-09")
-    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "fig-09"
+    assert found.files["verdicts"].parent == home / "reproductions" / "checkmate" / "fig-09"
     assert found.files["verdicts"].exists()
 
 

@@ -15,13 +15,9 @@ from results.runs.export import export
 from results.runs.retention import DAY_NS, removable
 from tests.unit.results import synthetic
 
+pytestmark = pytest.mark.usefixtures("home")
+
 NOW_NS = 1000 * DAY_NS
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def contents(folder):
@@ -29,27 +25,27 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("change_places", [exchange, in_three_steps])
-def test_two_directories_change_places(tmp_path, change_places):
+def test_two_directories_change_places(home, change_places):
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-    change_places(tmp_path / "one", tmp_path / "two")
-    assert {name: (tmp_path / name / "file").read_text() for name in ("one", "two")} == {"one": "two", "two": "one"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+        (home / name).mkdir()
+        (home / name / "file").write_text(name)
+    change_places(home / "one", home / "two")
+    assert {name: (home / name / "file").read_text() for name in ("one", "two")} == {"one": "two", "two": "one"}
+    assert sorted(path.name for path in home.iterdir()) == ["one", "two"]
 
 
-def test_nothing_changes_places_with_what_is_not_there(tmp_path):
-    (tmp_path / "one").mkdir()
+def test_nothing_changes_places_with_what_is_not_there(home):
+    (home / "one").mkdir()
     with pytest.raises(FileNotFoundError):
-        exchange(tmp_path / "one", tmp_path / "two")
-    assert (tmp_path / "one").is_dir()
+        exchange(home / "one", home / "two")
+    assert (home / "one").is_dir()
 
 
-def test_what_cannot_take_its_place_leaves_the_other_where_it_was(tmp_path):
-    (tmp_path / "two").mkdir()
+def test_what_cannot_take_its_place_leaves_the_other_where_it_was(home):
+    (home / "two").mkdir()
     with pytest.raises(FileNotFoundError):
-        in_three_steps(tmp_path / "one", tmp_path / "two")
-    assert [path.name for path in tmp_path.iterdir()] == ["two"]
+        in_three_steps(home / "one", home / "two")
+    assert [path.name for path in home.iterdir()] == ["two"]
 
 
 def test_a_newer_version_takes_the_place_of_a_run(home):

@@ -31,10 +31,9 @@ MADE = {
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def publications(home, tmp_path, monkeypatch):
+    """An empty folder of what is published, beside the home."""
     monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
-    return tmp_path / "home"
 
 
 def write_run(run_id=RUN, started_ns=1, seed=3, **status):

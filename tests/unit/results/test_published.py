@@ -24,8 +24,7 @@ REMAKE = "`aftershock results recompute RUN_ID`, then `aftershock results publis
 
 
 @pytest.fixture(autouse=True)
-def repository(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def repository(home, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(HERE))
 
 

@@ -35,12 +35,6 @@ CHANGED = {"run_id": "run-1", "verdict": "worse", "started_ns": 1, "before": 2.0
 TABLES = {"regression": [SERIES | JUDGED] * 20, "change_points": [SERIES | CHANGED] * 20}
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 def two_runs(home):
     shutil.rmtree(home, ignore_errors=True)
     write_run("run-1", 1, facts={"service_rate": OLD})

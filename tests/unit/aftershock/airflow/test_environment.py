@@ -14,12 +14,11 @@ from experiments.errors import BadInput, EnvironmentFailure
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def no_variables(monkeypatch):
+    """The environment of somebody who set none of the programs' variables."""
     for name in list(os.environ):
         if name.startswith(("AIRFLOW", "GX_")):
             monkeypatch.delenv(name)
-    return tmp_path
 
 
 def test_everything_lives_under_the_home_and_on_loopback(home):

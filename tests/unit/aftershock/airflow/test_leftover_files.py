@@ -32,11 +32,10 @@ with lease.lease(store.live_directory("dead")), lock, store.scratch() as s:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def machine(tmp_path, monkeypatch):
+    """A machine on which no run left a process, and a lock for starting clusters that only this test takes."""
     monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
     monkeypatch.setattr(leftovers, "find", list)
-    return tmp_path / "home"
 
 
 def file(path: Path) -> Path:
@@ -50,7 +49,7 @@ def files(folder):
 
 
 def test_what_a_killed_process_held_goes_once_it_is_dead(home, capsys):
-    (home / "live").mkdir(parents=True)
+    (home / "live").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -17,8 +17,8 @@ KNOWN = ["external", "soak-netns", "dataflow-q12", "wordcount"]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def publications(tmp_path, monkeypatch):
+    """An empty folder of what is published, and few examples."""
     monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(publication.spec, "available", lambda: KNOWN)
 

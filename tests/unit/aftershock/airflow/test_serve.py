@@ -24,7 +24,6 @@ wait
 @pytest.fixture
 def components(tmp_path, monkeypatch):
     """Components that are running, with the script that they are."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     monkeypatch.setattr(serve, "STABLE_S", 0.0)
     program = tmp_path / "airflow-script"
     program.write_text(SCRIPT)
@@ -120,7 +119,7 @@ def test_nothing_of_airflow_listens_beyond_this_machine():
     assert serve.COMPONENTS.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}
 
 
-def test_the_api_server_has_the_cores_alone_until_it_answers(tmp_path, monkeypatch):
+def test_the_api_server_has_the_cores_alone_until_it_answers(monkeypatch):
     told = {}
 
     class Recorded(serve._Components):
@@ -135,7 +134,6 @@ def test_the_api_server_has_the_cores_alone_until_it_answers(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     components = []
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     monkeypatch.setattr(serve, "_Components", lambda *given: components.append(Recorded(*given)) or components[0])
     monkeypatch.setattr(serve, "ensure_database", lambda variables: None)
     monkeypatch.setattr(serve, "_check_free", lambda port: None)

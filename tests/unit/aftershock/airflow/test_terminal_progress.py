@@ -22,8 +22,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def setting_up(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def setting_up():
     write_live_run()
     LiveRun(LIVE).plan_path.unlink()
 
@@ -94,8 +93,7 @@ def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):
     assert provision.startswith("step 1 of 12, provision: ")
 
 
-def test_a_run_that_never_began_is_no_failure_of_its_display(tmp_path, monkeypatch, clock, capsys):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_a_run_that_never_began_is_no_failure_of_its_display(clock, capsys):
     with TerminalProgress("never-began") as progress:
         clock[0] += 60
         progress.look()

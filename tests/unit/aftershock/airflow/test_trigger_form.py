@@ -90,8 +90,7 @@ def test_what_is_filled_in_goes_before_what_the_experiment_says():
     assert (changed.seed, changed.workload, changed.faults) == (9, started.workload, started.faults)
 
 
-def test_an_own_file_is_on_offer_and_its_path_is_taken_besides(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_an_own_file_is_on_offer_and_its_path_is_taken_besides():
     mine = starting_points.own_folder() / "mine.yaml"
     mine.parent.mkdir()
     mine.write_text("# Two workers\n# under rain. More.\nname: rain\nwindow_s: 33\ncluster: {workers: 2}\n")
@@ -107,8 +106,7 @@ def test_an_own_file_is_on_offer_and_its_path_is_taken_besides(tmp_path, monkeyp
         asked(experiment_file=f"{mine}.gone")
 
 
-def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_a_file_that_cannot_be_read_does_not_take_the_form_away():
     (starting_points.own_folder() / "folder.yaml").mkdir(parents=True)
     (starting_points.own_folder() / "bytes.yaml").write_bytes(b"# \xff")
     (starting_points.own_folder() / "long.yaml").write_text("# " + "a \033[2Jb" * 99)
@@ -125,16 +123,14 @@ def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkey
 
 
 @pytest.mark.parametrize("number", ["1.2.3", ".", "9" * 500])
-def test_a_window_that_is_no_number_is_told_and_stops_no_dag(tmp_path, monkeypatch, number):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_a_window_that_is_no_number_is_told_and_stops_no_dag(number):
     own = starting_points.own_folder() / "odd.yaml"
     own.parent.mkdir(parents=True)
     own.write_text(f"# Odd.\nwindow_s: {number}\n")
     assert trigger_form.fields()["experiment"]["values_display"][str(own)].startswith("odd.yaml, own: refused, ")
 
 
-def test_names_and_files_that_would_stop_the_reading_of_the_dag_are_not_on_offer(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def test_names_and_files_that_would_stop_the_reading_of_the_dag_are_not_on_offer():
     folder = starting_points.own_folder()
     folder.mkdir(parents=True)
     (folder / os.fsdecode(b"half-\xff.yaml")).write_text("name: half\n")  # a form cannot say this name

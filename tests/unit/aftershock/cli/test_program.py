@@ -243,7 +243,7 @@ def test_a_port_that_is_none_is_one_line(call, home, port):
     code, out, err = call(f"serve --port {port}")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"--port: {port}" in err
-    assert not home.exists()
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(

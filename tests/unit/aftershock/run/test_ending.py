@@ -27,12 +27,11 @@ TEAR_DOWN = "import sys; from aftershock.run import steps; print(steps.teardown(
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+def machine(tmp_path, monkeypatch):
+    """A machine of this test alone: it sees no other run, and waits for no other that starts a cluster."""
     monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
-    find, roots = leftovers.find, str(tmp_path)  # nothing of other runs on this machine is seen, and so ended
+    find, roots = leftovers.find, str(tmp_path)
     monkeypatch.setattr(leftovers, "find", lambda: [traces for traces in find() if traces.root.startswith(roots)])
-    return tmp_path / "home"
 
 
 def begin(run_id="run-1"):

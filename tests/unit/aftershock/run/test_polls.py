@@ -28,8 +28,7 @@ NS = 10**9
 
 
 @pytest.fixture
-def live_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+def live_run():
     write_live_run()
     return LiveRun(LIVE)
 

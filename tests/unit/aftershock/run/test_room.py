@@ -12,9 +12,8 @@ Memory = namedtuple("Memory", "total available")
 
 
 @pytest.fixture(autouse=True)
-def machine(monkeypatch, tmp_path):
+def machine(monkeypatch):
     """8,000 MB, of which 1,000 are free."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(8000 * 2**20, 1000 * 2**20))
 
 
@@ -22,11 +21,11 @@ def test_what_would_fit_an_idle_machine_is_not_refused():
     room.check(ClusterSpec(workers=5, worker_memory_mb=1100))
 
 
-def test_more_workers_than_fit_are_refused_before_anything_is_made(tmp_path):
+def test_more_workers_than_fit_are_refused_before_anything_is_made(home):
     document = Experiment(cluster=ClusterSpec(workers=6, worker_memory_mb=1100)).model_dump(mode="json")
     with pytest.raises(BadInput, match=r"^cluster\.workers: 6 is not usable; allowed: at most 5 with 1,100 MB each"):
         steps.begin(document)
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []
 
 
 def test_a_worker_that_does_not_fit_alone_is_refused_for_its_memory():

@@ -29,12 +29,6 @@ from tests.unit.example_events import batch_committed
 DOCUMENT = {"name": "mine", "window_s": 30}
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
-
-
 @steps.step
 def broken_step(run_id):
     raise EnvironmentFailure("the broker is gone", "look at its log")

@@ -16,12 +16,6 @@ from tests.unit.interruptions import Interruption, at_every_change
 DOCUMENT = {"name": "mine", "window_s": 30, "engine": {"recovery": "query"}}
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 def begin():
     steps.begin(DOCUMENT, "run-1")
 

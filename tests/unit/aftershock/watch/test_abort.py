@@ -13,12 +13,6 @@ from experiments.errors import AftershockError, BadInput
 from results.runs import store
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
-
-
 @steps.step
 def further_step(run_id):
     raise AssertionError("an aborted run begins no further step")

@@ -41,9 +41,9 @@ with lease(Path(sys.argv[1])) as held:
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(home):
     """A live directory with a cluster's handle, and its token."""
-    token, root = f"s250-{secrets.token_hex(8)}", tmp_path / "live" / "run-1" / "cluster"
+    token, root = f"s250-{secrets.token_hex(8)}", home / "live" / "run-1" / "cluster"
     root.mkdir(parents=True)
     (root / HANDLE_FILE).write_text(json.dumps({"token": token}))
     yield token, root
@@ -115,8 +115,7 @@ def test_what_nothing_tells_the_owner_of_is_left_alone(run):
     assert kept == ("only root can remove namespaces and mounts" if os.geteuid() else ""), "its creation was cut off"
 
 
-def test_only_live_runs_that_nobody_works_on_can_be_named(run, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(run[1].parents[2]))
+def test_only_live_runs_that_nobody_works_on_can_be_named(run):
     with pytest.raises(BadInput, match="run_id: 'run-2' is not usable; allowed: a live run: run-1"):
         clean.clean("run-2")
     with (
@@ -128,8 +127,7 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run, monkeypatch):
 
 @pytest.fixture
 def no_traces(tmp_path, monkeypatch):
-    """A home of its own, on a machine where no run has left anything."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    """A machine where no run has left anything."""
     monkeypatch.setattr(leftovers, "find", list)
     monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
 
@@ -177,9 +175,9 @@ def test_what_a_finished_run_left_in_s3_is_deleted_once_it_is_named(no_traces, e
     assert (mine.keys(), other.clear()) == ([], 1)
 
 
-def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint, capsys, tmp_path):
+def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint, capsys, home):
     write_run(store.live("run-2").root, in_s3(endpoint))
-    (tmp_path / "live" / ".run-2.lease").touch()
+    (home / "live" / ".run-2.lease").touch()
     objects = objects_of("run-2", endpoint, "count.0/state-1-1")
     assert program.main(["clean", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

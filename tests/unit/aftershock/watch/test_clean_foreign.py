@@ -32,7 +32,6 @@ def start(tmp_path, monkeypatch):
     """Starts processes of any user with a mark and a root; of all on this machine, `clean` gets to see only those."""
     if os.geteuid():
         pytest.skip("only root can start processes of another user")
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
     started, labels, find = [], set(), leftovers.find
 

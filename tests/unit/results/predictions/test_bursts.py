@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.regressions.check_power import (
+from results.checks.catalogue import CHECKS
+from results.checks.evidence import Evidence
+from results.predictions import process
+from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
+from results.predictions.replays import replay_run
+from results.predictions.tables import write_predictions
+from tests.unit.results.judging import judged
+from tests.unit.results.simulated_runs import (
     EXPERIMENT,
     FORMULAS,
     SECONDS_PER_FAULT,
@@ -16,13 +23,6 @@ from benchmarks.regressions.check_power import (
     Simulated,
     fails,
 )
-from results.checks.catalogue import CHECKS
-from results.checks.evidence import Evidence
-from results.predictions import process
-from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
-from results.predictions.replays import replay_run
-from results.predictions.tables import write_predictions
-from tests.unit.results.judging import judged
 
 BURSTS, HOSTS, SPREAD_S = 12, 3, 6.0  # a recovery takes 10 s
 

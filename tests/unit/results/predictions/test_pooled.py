@@ -10,21 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.regressions.check_power import EXPERIMENT, Machine, Simulated
 from models import utilization as model
 from models.uncertainty import simulate_windows
 from results.predictions import pooled as module
 from results.predictions.pooled import pooled
 from results.predictions.tables import write_predictions
 from results.summary.findings import REPLAY_MODEL
+from tests.unit.results.simulated_runs import EXPERIMENT, Machine, Simulated
+
+pytestmark = pytest.mark.usefixtures("home")
 
 FAULTS = 20
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run is there whose costs could be tried."""
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
 
 
 def run_under(seed: int, faults: int = FAULTS) -> Simulated:

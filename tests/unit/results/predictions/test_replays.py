@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.regressions.check_power import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
 from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
@@ -25,6 +24,9 @@ from results.summary.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 from tests.unit.results.judging import judged
+from tests.unit.results.simulated_runs import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
+
+pytestmark = pytest.mark.usefixtures("home")
 
 LONGER = "R + 10 % in the ledger"  # which makes measured and replayed utilization wrong nearly alike
 SEEDS = range(4)
@@ -203,12 +205,6 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
         caught_up_s = 2.0 * ends_s[strike.fault] - strike.struck_s + behind_s + 4.5
     assert lost_s == pytest.approx(expected_s, abs=1e-3)
     assert len(lost_s) == 3
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
 
 
 def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0) -> Run:

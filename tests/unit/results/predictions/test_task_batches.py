@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.regressions.check_power import START_NS, Simulated
 from experiments.spec import Experiment
-from models.replay.task_batches import Strike, TaskBatches
+from models.replay.task_batches import Strike
 from results.predictions import task_batches
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
@@ -22,6 +21,8 @@ from spark_jobs.tables import ledger, rows
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.streaming.batches import Batch
+from tests.unit.models.replay.keeping_hosts import KeepingHosts
+from tests.unit.results.simulated_runs import START_NS, Simulated
 
 HOSTS, STEP_S, TRIGGER_S, COST_S, WINDOW_S, BEFORE_S = 3, 0.02, 8.0, 0.5, 600.0, 24.0
 TASKS_S = (*((0, 2.4),) * 6, *((1, 0.8),) * 6)  # the stage and the length of each task of a batch
@@ -186,14 +187,7 @@ def test_a_host_that_is_thought_to_be_there_is_noticed(monkeypatch):
 
 
 def test_hosts_that_are_thought_to_keep_what_they_did_are_noticed(monkeypatch):
-    class Keeping(TaskBatches):
-        def _strike(self, strike, fails, fault_s):
-            held_s, cores = self._done_s.copy(), self._core.copy()
-            super()._strike(strike, fails, fault_s)
-            kept = np.isfinite(held_s) & (held_s <= fault_s[:, np.newaxis, np.newaxis])
-            self._done_s[kept], self._core[kept] = held_s[kept], cores[kept]
-
-    monkeypatch.setattr(task_batches, "TaskBatches", Keeping)
+    monkeypatch.setattr(task_batches, "TaskBatches", KeepingHosts)
     assert apart(simulated(0)) > TOLERANCE
 
 

@@ -13,6 +13,8 @@ from results.runs import store
 from results.summary import index
 from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
 
+pytestmark = pytest.mark.usefixtures("home")
+
 IN_PARTS = {"name": "dataflow", "protocol": "batch-aligned", "recovery": "passive"}
 
 

@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.regressions.simulated_nights import alarms, found_after, found_at
 from results.regression import judging
 from results.regression.change import Change
 from results.regression.judging import Pair, holm, judge, overall
 from results.summary.metrics import METRICS
+from tests.unit.results.regression import simulated_nights
+from tests.unit.results.regression.simulated_nights import alarms, found_after, found_at
 
 STEADY = 100 + np.array([0.0, 1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5, 0.2])
 
@@ -211,7 +212,7 @@ def test_at_most_one_false_alarm_in_200_nights():
 
 @pytest.mark.extended
 def test_the_alarms_would_be_too_many_without_the_correction(monkeypatch):
-    monkeypatch.setattr("benchmarks.regressions.simulated_nights.holm", lambda p_values: [(p, 0.01) for p in p_values])
+    monkeypatch.setattr(simulated_nights, "holm", lambda p_values: [(p, 0.01) for p in p_values])
     assert alarms(seed=6, histories=2)[Change.WORSE] > 2
 
 

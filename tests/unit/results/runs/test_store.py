@@ -12,11 +12,7 @@ from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 from results.views.listing import listing
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def live_run(run_id, started_ns=0):

@@ -23,10 +23,7 @@ from tests.e2e.example_run import START_NS, write_failed_run, write_run, write_t
 ROOT = Path(__file__).parents[4]
 DAY_NS = 86_400 * 10**9
 
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def _index_file() -> Path:

@@ -14,11 +14,7 @@ from results.views.protection import COLUMNS, as_csv, cell, sentences, shown
 from results.views.protection_plot import plot, write
 from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def written(**options) -> list[Matrix]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from testbed.core.by_batch.retained import HELD_UP_AT, Retained
 from testbed.core.by_batch.segments import held_bytes
 from testbed.core.by_batch.sending import BatchSending
@@ -15,6 +15,7 @@ from testbed.core.frames import Frame, FrameKind, decode_log
 from testbed.core.partition.partition import PartitionLimits
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
+from tests.unit.testbed.planting import assert_noticed, notice_of
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.runs import oracle
 
@@ -217,25 +218,19 @@ PLANTS = {
 }
 
 
-def notice(seed, strategy="passive", **options):
+def notice(seed, strategy="passive"):
     """What is wrong with a run; None if nothing is."""
     flow = ("tiny", "chain", "joined")[seed % 3]
     limits = replace(LITTLE, retained_bytes=1 + 3000 * (seed % 3))
-    try:
-        outcome = simulated(flow, strategy, seed, limits=limits, returns=AWAY, refusals=0.1, **options).run()
-    except (AftershockError, IndexError) as error:
-        return repr(error)
-    return None if outcome.published == oracle(flow) else "other output than without faults"
+    run = simulated(flow, strategy, seed, limits=limits, returns=AWAY, refusals=0.1)
+    return notice_of(run.run, flow, IndexError)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_an_error_in_spilling_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    found = next(filter(None, map(notice, range(12))), "nothing")
-    assert any(each in found for each in expected.split("|")), found
+    assert_noticed(monkeypatch, PLANTS[plant], notice, range(12))
 
 
 def test_output_that_is_kept_for_nobody_is_noticed(monkeypatch):
-    monkeypatch.setattr(BatchSending, "_post", retained_by_all)
-    assert "nobody asks for" in (notice(1, "global") or "")
+    plant = BatchSending, "_post", retained_by_all, "nobody asks for"
+    assert_noticed(monkeypatch, plant, lambda seed: notice(seed, "global"), [1])

@@ -10,6 +10,7 @@ from testbed.core.dataflow.graph import Dataflow
 from testbed.core.dataflow.layout import lay_out
 from testbed.core.effects import Delete, Order
 from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.recovery.orders import orders_of
 from tests.unit.testbed.small_flows import EVENTS, laid_out
 
 
@@ -29,11 +30,6 @@ def make_ready(coordinator):
         coordinator.on_message(Ready(number, coordinator.epoch))
 
 
-def orders(coordinator, kind=object):
-    effects = [each for each in coordinator.take_effects() if isinstance(each, Order)]
-    return [(each.partition, each.message) for each in effects if isinstance(each.message, kind)]
-
-
 def stored(coordinator, partition, number, count):
     """Tell of a checkpoint after `count` messages on the channel."""
     stem = f"{'ab'[partition]}.0/{{}}-{number}-{coordinator.epoch}"
@@ -48,7 +44,7 @@ def test_slots_go_as_a_whole_to_workers_that_come():
     layout, _ = laid_out("joined")
     coordinator = Coordinator(layout, PROTOCOLS["uncoordinated"], slots=2)
     coordinator.on_joined("one")
-    assert (coordinator.phase, orders(coordinator)) == (Phase.WAITING, [])
+    assert (coordinator.phase, orders_of(coordinator)) == (Phase.WAITING, [])
     coordinator.on_joined("two")
     hosts = {each.partition: each.worker for each in coordinator.take_effects() if isinstance(each, Order)}
     assert {layout.partitions[number].index: worker for number, worker in hosts.items()} == {0: "one", 1: "two"}
@@ -65,11 +61,11 @@ def test_everyone_waits_for_a_replacement_and_hears_of_the_failure():
     coordinator.on_joined("two")
     coordinator.take_effects()
     coordinator.on_lost("two")
-    told = orders(coordinator)
+    told = orders_of(coordinator)
     assert coordinator.phase is Phase.WAITING
     assert all(isinstance(message, Failure) and number not in message.partitions for number, message in told)
     coordinator.on_lost("nobody")
-    assert (coordinator.epoch, orders(coordinator)) == (1, [])
+    assert (coordinator.epoch, orders_of(coordinator)) == (1, [])
 
 
 def test_nobody_begins_before_all_are_ready():
@@ -79,22 +75,22 @@ def test_nobody_begins_before_all_are_ready():
     coordinator.take_effects()
     coordinator.on_message(Ready(0, coordinator.epoch))
     coordinator.on_message(Ready(1, coordinator.epoch - 1))
-    assert orders(coordinator, Go) == []
+    assert orders_of(coordinator, Go) == []
     coordinator.on_message(Ready(1, coordinator.epoch))
-    assert len(orders(coordinator, Go)) == 2
+    assert len(orders_of(coordinator, Go)) == 2
 
 
 def test_a_round_begins_when_the_one_before_is_reported_by_all():
     coordinator = pair("coordinated")
     for _ in range(2):
         coordinator.on_round_due()
-    assert orders(coordinator) == [(0, Round(1, 1))]
+    assert orders_of(coordinator) == [(0, Round(1, 1))]
     stored(coordinator, 0, 1, 4)
     coordinator.on_round_due()
-    assert orders(coordinator, Round) == []
+    assert orders_of(coordinator, Round) == []
     coordinator.on_message(NotStored(1, 1, 1))
     coordinator.on_round_due()
-    assert orders(coordinator, Round) == [(0, Round(1, 2))]
+    assert orders_of(coordinator, Round) == [(0, Round(1, 2))]
     assert [each.number for each in coordinator.history.line] == [0, 0]
 
 
@@ -103,7 +99,7 @@ def test_output_is_published_when_its_line_has_so_many_spare_ones_after_it():
     stored(coordinator, 0, 1, 4)
     stored(coordinator, 1, 1, 4)
     stored(coordinator, 1, 2, 4)
-    assert orders(coordinator, Stable)[-1] == (1, Stable(1, 1))
+    assert orders_of(coordinator, Stable)[-1] == (1, Stable(1, 1))
     assert [each.number for each in coordinator.history.line] == [1, 2]
 
 
@@ -129,7 +125,7 @@ def test_a_recovery_names_the_logs_with_what_is_in_flight_or_unpublished():
     stored(coordinator, 1, 1, 4)
     coordinator.on_lost("first")
     coordinator.on_joined("second")
-    found = dict(orders(coordinator, Restore))
+    found = dict(orders_of(coordinator, Restore))
     assert found[0].log_keys == ("a.0/log-2-1",)
     assert (found[1].log_keys, found[1].published) == (("b.0/log-1-1",), 0)
 

@@ -1,11 +1,9 @@
 """Errors planted where input is absent, and drivers die amid that: the simulation notices each within a few seeds."""
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.processing import BatchProcessing
@@ -17,11 +15,20 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed.planting import (
+    assert_noticed,
+    checkpoint_all_the_same,
+    forgets_what_was_missing,
+    nothing_waits,
+    notice_of,
+    old_epoch,
+    published_as_exact,
+)
 from tests.unit.testbed.recovery.dying_drivers import going_on
 from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
 
-SEEDS, NOTHING = 12, "nothing in all runs"
+SEEDS = 12
 
 
 def does_not_wait(publications, effect):
@@ -33,36 +40,9 @@ def does_not_ask(publications):
     return
 
 
-def nothing_waits(ahead):
-    found, ahead._waiting = ahead._out + ahead._waiting, []
-    ahead._out = []
-    return found
-
-
-def old_epoch(record, real=LineRecord.encode):
-    return real(replace(record, epoch=max(record.epoch - 1, 0)))
-
-
 def of_a_later_batch(processing, batch, end_ns, real=BatchProcessing.end_tentative_batch):
     found = real(processing, batch, end_ns)
     return found and replace(found, batch=batch + 1000)
-
-
-def forgets_what_was_missing(intake, real=TentativeIntake.begin):
-    real(intake)
-    intake.tentative = False
-
-
-def published_as_exact(partition, batch):
-    published = partition.processing.end_batch(batch)
-    if published is not None:
-        partition._publications.publish(published)
-    partition.sending.end_batch(batch)
-
-
-def checkpoint_all_the_same(partition, batch, real=BatchedPartition._end_tentative_batch):
-    real(partition, batch)
-    partition._protocol.on_border(partition._batching.checkpoint_at(batch))
 
 
 REUSED = "ChannelGap|ContentChanged|of a credit|other output"
@@ -118,28 +98,20 @@ def amid_absence(seed):
 
 def notice(run):
     """What is wrong with a run; None if nothing is."""
-    try:
-        outcome = run.run()
-    except (AftershockError, KeyError, ValueError) as error:
-        return repr(error)
-    return None if outcome.published == oracle("tiny") else "other output than without faults"
-
-
-def noticed(runs):
-    """What is wrong with the first run in which something is."""
-    return next(filter(None, map(notice, runs)), NOTHING)
+    return notice_of(run.run, "tiny", KeyError, ValueError)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_an_error_amid_absence_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
     first = FIRST.get(plant, 0)
-    assert re.search(expected, noticed(map(amid_absence, range(first, first + SEEDS))))
+    seeds = range(first, first + SEEDS)
+    assert_noticed(monkeypatch, PLANTS[plant], lambda seed: notice(amid_absence(seed)), seeds)
 
 
 @pytest.mark.parametrize("plant", OUT_ALREADY)
 def test_tentative_output_of_what_is_out_is_noticed(plant, monkeypatch):
-    assert noticed(map(repeating_what_is_out, range(SEEDS))) == NOTHING
-    monkeypatch.setattr(Publications, *OUT_ALREADY[plant])
-    assert "which is out" in noticed(map(repeating_what_is_out, range(SEEDS)))
+    def of_repetition(seed):
+        return notice(repeating_what_is_out(seed))
+
+    assert not any(map(of_repetition, range(SEEDS)))
+    assert_noticed(monkeypatch, (Publications, *OUT_ALREADY[plant], "which is out"), of_repetition, range(SEEDS))

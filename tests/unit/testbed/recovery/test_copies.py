@@ -11,7 +11,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Order, Publish, Tell
+from testbed.core.effects import Publish, Tell
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -19,6 +19,7 @@ from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.recovery.copied_runs import copied
+from tests.unit.testbed.recovery.orders import addressed_orders_of
 from tests.unit.testbed.recovery.runs import FLOWS
 from tests.unit.testbed.recovery.small_layouts import chain
 from tests.unit.testbed.runs import oracle
@@ -125,16 +126,11 @@ def with_copies(line=0):
     return coordinator
 
 
-def told(coordinator, *kinds):
-    orders = [each for each in coordinator.take_effects() if isinstance(each, Order)]
-    return [(each.worker, each.partition, each.message) for each in orders if isinstance(each.message, kinds)]
-
-
 def test_a_lost_partition_is_replaced_by_its_copy_at_once():
     coordinator = with_copies()
     coordinator.take_effects()
     coordinator.on_lost("w0")
-    assert told(coordinator, Promote, Restore) == [("w1", number, Promote(3)) for number in range(3)]
+    assert addressed_orders_of(coordinator, Promote, Restore) == [("w1", number, Promote(3)) for number in range(3)]
     assert (coordinator.lives, coordinator.down) == ([3, 3, 3], frozenset())
 
 
@@ -144,7 +140,7 @@ def test_a_copy_behind_the_line_does_not_replace_its_primary():
         coordinator.on_message(Passed(number, 2, 1))
     coordinator.take_effects()
     coordinator.on_lost("w0")
-    orders = told(coordinator, Promote, Restore, Dismiss)
+    orders = addressed_orders_of(coordinator, Promote, Restore, Dismiss)
     assert orders[:3] == [("w1", 2, Dismiss(2)), ("w1", 0, Promote(3)), ("w1", 1, Promote(3))]
     assert [(worker, number, message.checkpoint.number) for worker, number, message in orders[3:]] == [("w1", 2, 1)]
 

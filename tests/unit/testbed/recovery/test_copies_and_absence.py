@@ -1,6 +1,5 @@
 """Copies where survivors go on without absent input: a promoted copy goes on, too, and no copy is ever tentative."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -12,14 +11,16 @@ from testbed.core.by_batch.sending import BatchSending
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Grant, Order, Send
+from testbed.core.effects import Grant, Send
 from testbed.core.frames import FrameKind
 from testbed.core.partition.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts
+from tests.unit.testbed.planting import OTHER_OUTPUT, assert_noticed
 from tests.unit.testbed.recovery.copied_runs import copied
+from tests.unit.testbed.recovery.orders import addressed_orders_of
 from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -105,20 +106,18 @@ def with_copies(layout, wanted, slots, standby):
     return coordinator
 
 
-def told(coordinator, *kinds):
-    orders = [each for each in coordinator.take_effects() if isinstance(each, Order)]
-    return [(each.worker, each.partition, each.message) for each in orders if isinstance(each.message, kinds)]
-
-
 def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
     """Source 0 and what joins it with source 1 are on one worker. The worker with the copies has no room for the source
     beside the two that are promoted."""
     coordinator = with_copies(two_sources(0, 1, 0), {1, 2}, slots=2, standby=1)
     coordinator.on_lost("w1")
-    assert told(coordinator, Promote, Absent) == [("w2", 1, Promote(3))]
+    assert addressed_orders_of(coordinator, Promote, Absent) == [("w2", 1, Promote(3))]
     coordinator.on_lost("w0")
     life = coordinator.lives[2]
-    assert told(coordinator, Promote, Absent) == [("w2", 2, Promote(life)), ("w2", 2, Absent(life, (0,)))]
+    assert addressed_orders_of(coordinator, Promote, Absent) == [
+        ("w2", 2, Promote(life)),
+        ("w2", 2, Absent(life, (0,))),
+    ]
     assert coordinator.absent == {0}
 
 
@@ -176,9 +175,9 @@ def test_a_copy_that_falls_far_behind_the_stable_line_is_made_anew():
     for number in range(1, 4):
         stored(coordinator, number)
         coordinator.on_message(Passed(0, 2, number))
-    assert told(coordinator, Dismiss, Restore) == []
+    assert addressed_orders_of(coordinator, Dismiss, Restore) == []
     stored(coordinator, 4)
-    found = told(coordinator, Dismiss, Restore, Attach)
+    found = addressed_orders_of(coordinator, Dismiss, Restore, Attach)
     assert [(number, type(message)) for _, number, message in found] == [(1, Dismiss), (1, Restore), (0, Attach)]
     assert found[1][2].checkpoint.number == 4
 
@@ -191,7 +190,7 @@ def test_a_copy_that_was_long_in_the_making_may_catch_up():
         stored(coordinator, number)
     coordinator.on_message(Ready(1, coordinator.copies.of[1].life))
     stored(coordinator, 12)
-    assert told(coordinator, Dismiss) == []
+    assert addressed_orders_of(coordinator, Dismiss) == []
     assert coordinator.copies.of[1].number == 1
 
 
@@ -215,11 +214,10 @@ def notice(seed):
     except AftershockError as error:
         return repr(error)
     except AssertionError:
-        return "other output than without faults"
+        return OTHER_OUTPUT
     return None
 
 
 def test_the_simulation_notices_copies_that_get_what_is_tentative(monkeypatch):
-    monkeypatch.setattr(BatchSending, "_post", sends_tentative_frames_to_copies)
-    found = next(filter(None, map(notice, range(SEEDS))), f"nothing in {SEEDS} runs")
-    assert re.search("the copy .* is tentative", found), found
+    plant = BatchSending, "_post", sends_tentative_frames_to_copies, "the copy .* is tentative"
+    assert_noticed(monkeypatch, plant, notice, range(SEEDS))

@@ -1,10 +1,7 @@
 """Errors planted in active copies: the simulation notices each of them within a few seeds."""
 
-import re
-
 import pytest
 
-from experiments.errors import AftershockError
 from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.muted import WithheldOutput
@@ -12,8 +9,8 @@ from testbed.core.by_batch.sending import BatchSending
 from testbed.core.coordinator.copying import Copying
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import quick
+from tests.unit.testbed.planting import assert_noticed, notice_of
 from tests.unit.testbed.recovery.copied_runs import copied
-from tests.unit.testbed.runs import oracle
 
 SEEDS, EARLY = 24, 6  # so many of them with one fault that comes early
 
@@ -88,16 +85,9 @@ def notice(seed):
     flow = ("tiny", "chain", "joined")[seed % 3]
     early = [Fault(CrashMoment.ANY, 100 + 20 * seed, late=seed % 2 == 1)]
     options = {"faults": early} if seed < EARLY else {}
-    try:
-        outcome = copied(flow, seed, spare_lines=seed % 2, **options).run()
-    except (AftershockError, KeyError) as error:
-        return repr(error)
-    return None if outcome.published == oracle(flow) else "other output than without faults"
+    return notice_of(copied(flow, seed, spare_lines=seed % 2, **options).run, flow, KeyError)
 
 
 @pytest.mark.parametrize("plant", quick(PLANTS, PLANTS.keys() - LATE))
 def test_an_error_in_copies_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    found = next(filter(None, map(notice, range(SEEDS))), f"nothing in {SEEDS} runs")
-    assert re.search(expected, found), found
+    assert_noticed(monkeypatch, PLANTS[plant], notice, range(SEEDS))

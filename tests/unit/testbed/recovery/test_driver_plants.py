@@ -1,11 +1,9 @@
 """Errors planted in what a driver leaves to its successor: the simulation notices each of them within a few seeds."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 
-from experiments.errors import AftershockError
 from testbed.core.coordinator.history import History
 from testbed.core.coordinator.line_record import LineRecord
 from testbed.core.coordinator.write_ahead import WriteAhead
@@ -14,17 +12,14 @@ from testbed.simulation.driver_deaths import DriverDeath, DriverMoment
 from testbed.simulation.storage import Storage
 from testbed.stores import record_chain
 from testbed.stores.record_chain import RecordChain
+from tests.unit.testbed.planting import assert_noticed, nothing_waits, notice_of, old_epoch
 from tests.unit.testbed.recovery.dying_drivers import recovering_all, recovering_parts
-from tests.unit.testbed.runs import oracle
 
 NOTICING = (0, 9, 12, 24)  # each error is noticed under one of these, so that they come first
 SEEDS = (*NOTICING, *(seed for seed in range(40) if seed not in NOTICING))
 
 
-def nothing_waits(ahead):
-    found, ahead._waiting = ahead._out + ahead._waiting, []
-    ahead._out = []
-    return found
+WHATEVER = ""  # an error may show as anything
 
 
 def deletions_do_not_wait(ahead, real=WriteAhead.next_record):
@@ -37,10 +32,6 @@ def deletions_do_not_wait(ahead, real=WriteAhead.next_record):
 def only_epochs_are_written(ahead, real=WriteAhead.next_record):
     ahead._known = (ahead._known[0], ahead._coordinator.history.stable, ahead._known[2])
     return real(ahead)
-
-
-def old_epoch(record, real=LineRecord.encode):
-    return real(replace(record, epoch=max(record.epoch - 1, 0)))
 
 
 def told_before_it_is_stored(storage, asked, real=Storage._put):
@@ -97,15 +88,9 @@ def notice(seed):
     options["deaths"] = [DriverDeath(*each) for each in often(seed)]
     protocol = ("coordinated", "uncoordinated", "passive")[seed % 3]
     run_of = recovering_all if protocol in PROTOCOLS else recovering_parts
-    try:
-        outcome = run_of("tiny", protocol, seed, **options).run()
-    except (AftershockError, KeyError, ValueError) as error:
-        return repr(error)
-    return None if outcome.published == oracle("tiny") else "other output than without faults"
+    return notice_of(run_of("tiny", protocol, seed, **options).run, "tiny", KeyError, ValueError)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_an_error_in_what_outlives_a_driver_is_noticed(plant, monkeypatch):
-    owner, name, wrong = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    assert any(map(notice, SEEDS)), f"nothing in {len(SEEDS)} runs"
+    assert_noticed(monkeypatch, (*PLANTS[plant], WHATEVER), notice, SEEDS)

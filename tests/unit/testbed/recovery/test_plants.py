@@ -1,12 +1,10 @@
 """Errors planted in what works by batch: the simulation notices each of them within a few seeds."""
 
-import re
 from collections import deque
 from dataclasses import replace
 
 import pytest
 
-from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Cutter
 from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.partition import BatchedPartition
@@ -17,8 +15,8 @@ from testbed.core.frames import FrameKind
 from testbed.core.partition.intake import Intake
 from testbed.core.partition.partition import Partition
 from testbed.recovery import Passive
+from tests.unit.testbed.planting import assert_noticed, everyone_restored, notice_of
 from tests.unit.testbed.recovery.runs import simulated
-from tests.unit.testbed.runs import oracle
 
 SEEDS = 12
 
@@ -87,10 +85,6 @@ def nothing_trimmed(retained, number):
     return
 
 
-def everyone_restored(strategy, world):
-    return world.everyone if world.down and world.placed == world.everyone else frozenset()
-
-
 PLANTS = {
     "a border is counted twice": (BatchIntake, "_has_arrived", border_twice, "ChannelGap"),
     "output is trimmed a checkpoint too far": (Retained, "trim", trimmed_too_far, "retains what is after"),
@@ -112,16 +106,9 @@ PLANTS = {
 def notice(seed):
     """What is wrong with a run; None if nothing is."""
     flow = ("tiny", "chain", "joined")[seed % 3]
-    try:
-        outcome = simulated(flow, "passive", seed, spare_lines=seed % 2).run()
-    except AftershockError as error:
-        return repr(error)
-    return None if outcome.published == oracle(flow) else "other output than without faults"
+    return notice_of(simulated(flow, "passive", seed, spare_lines=seed % 2).run, flow)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_an_error_by_batch_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    found = next(filter(None, map(notice, range(SEEDS))), f"nothing in {SEEDS} runs")
-    assert re.search(expected, found), found
+    assert_noticed(monkeypatch, PLANTS[plant], notice, range(SEEDS))

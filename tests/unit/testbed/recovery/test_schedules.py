@@ -2,9 +2,9 @@
 
 from testbed.core.control import Failure, Go, Ready, Restore, Stable, Stored
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Order
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
+from tests.unit.testbed.recovery.orders import orders_of
 from tests.unit.testbed.recovery.small_layouts import chain
 
 
@@ -22,19 +22,13 @@ def ready(coordinator, epoch, *partitions):
         coordinator.on_message(Ready(partition, epoch))
 
 
-def told(coordinator, *kinds):
-    """Who is told what of these kinds, in order."""
-    orders = [each for each in coordinator.take_effects() if isinstance(each, Order)]
-    return [(each.partition, each.message) for each in orders if isinstance(each.message, kinds)]
-
-
 def test_who_was_lost_meanwhile_is_not_told_to_go():
     coordinator = joined(chain(0, 1, 0), "passive", 2)
     coordinator.on_lost("w0")
     coordinator.on_joined("w2")
     coordinator.take_effects()
     ready(coordinator, 1, 1)
-    assert told(coordinator, Go) == [(1, Go(1))]
+    assert orders_of(coordinator, Go) == [(1, Go(1))]
 
 
 def test_who_is_restored_hears_who_is_still_down():
@@ -44,7 +38,7 @@ def test_who_is_restored_hears_who_is_still_down():
     coordinator.on_lost("w0")
     coordinator.take_effects()
     coordinator.on_joined("w3")
-    (restore, failure) = told(coordinator, Restore, Failure)
+    (restore, failure) = orders_of(coordinator, Restore, Failure)
     assert (restore[0], failure) == (0, (0, Failure(2, (1,))))
 
 
@@ -55,4 +49,4 @@ def test_everybody_hears_what_is_stable_since_everybody_retains_output():
     for initial in coordinator.history.line:
         taken = {"number": 1, "epoch": 1, "state_keys": (f"{layout.partitions[initial.partition].name}/state-1-1",)}
         coordinator.on_message(Stored(1, type(initial)(**{**vars(initial), **taken})))
-    assert told(coordinator, Stable) == [(number, Stable(1, 1)) for number in range(3)]
+    assert orders_of(coordinator, Stable) == [(number, Stable(1, 1)) for number in range(3)]

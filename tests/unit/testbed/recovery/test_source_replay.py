@@ -1,16 +1,15 @@
 """What is lost is made again from the sources on: who begins anew, and that nothing is stored or kept for it."""
 
-from collections import Counter
-
 import pytest
 
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.dataflow.layout import Layout
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES, SourceReplay, World
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.planting import assert_noticed, everyone_restored, notice_of
 from tests.unit.testbed.recovery.runs import simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -71,10 +70,6 @@ def only_the_lost(strategy, world):
     return STRATEGIES["blocking"]().restored_now(world)
 
 
-def everyone(strategy, world):
-    return world.everyone if world.down and world.placed == world.everyone else frozenset()
-
-
 def one_step_up(layout, numbers):
     senders = {channel.sender for number in numbers for channel in layout.partitions[number].inputs}
     return frozenset(numbers) | senders
@@ -86,24 +81,18 @@ def checkpoints_after_all(batching, batch):
 
 PLANTS = {
     "only the lost begin anew": (SourceReplay, "restored_now", only_the_lost, "Stuck|ChannelGap|retains|unheard"),
-    "everyone begins anew": (SourceReplay, "restored_now", everyone, "was not lost"),
+    "everyone begins anew": (SourceReplay, "restored_now", everyone_restored, "was not lost"),
     "those two steps up do not begin anew": (Layout, "with_upstream", one_step_up, "Stuck|ChannelGap"),
     "partitions take checkpoints": (Batching, "checkpoint_at", checkpoints_after_all, "there should be none"),
 }
 
 
 def notice(seed):
+    """What is wrong with a run; None if nothing is."""
     flow = ("joined", "tiny", "spread")[seed % 3]
-    try:
-        outcome = simulated(flow, "source-replay", seed, slots=3).run()
-    except (AftershockError, ValueError, KeyError) as error:
-        return repr(error)
-    return None if outcome.published == oracle(flow) else f"other output: {Counter(outcome.published) - oracle(flow)}"
+    return notice_of(simulated(flow, "source-replay", seed, slots=3).run, flow, ValueError, KeyError)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_an_error_in_it_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    found = next(filter(None, map(notice, range(12))), "nothing")
-    assert any(each in found for each in expected.split("|")), found
+    assert_noticed(monkeypatch, PLANTS[plant], notice, range(12))

@@ -1,7 +1,5 @@
 """Output while input is missing: set apart from exact output, and corrected once what was missing is back."""
 
-import re
-
 import pytest
 
 from experiments.errors import AftershockError, BadInput
@@ -11,7 +9,6 @@ from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.control import Absent, Ready, Restore, TurnedTentative
 from testbed.core.coordinator.absent_partitions import AbsentPartitions
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Order
 from testbed.core.partition.partition import PartitionLimits
 from testbed.core.partition.sending import Sending
 from testbed.operators import Delivery
@@ -19,6 +16,14 @@ from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
+from tests.unit.testbed.planting import (
+    OTHER_OUTPUT,
+    assert_noticed,
+    checkpoint_all_the_same,
+    forgets_what_was_missing,
+    published_as_exact,
+)
+from tests.unit.testbed.recovery.orders import orders_of
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -137,29 +142,24 @@ def joined(layout, workers):
     return coordinator
 
 
-def told(coordinator, *kinds):
-    orders = [each for each in coordinator.take_effects() if isinstance(each, Order)]
-    return [(each.partition, each.message) for each in orders if isinstance(each.message, kinds)]
-
-
 def test_absence_goes_downwards_where_nothing_else_comes_in():
     coordinator = joined(chain(0, 1, 2), 3)
     coordinator.on_lost("w0")
-    assert told(coordinator, Absent) == [(1, Absent(1, (0,))), (2, Absent(1, (1,)))]
+    assert orders_of(coordinator, Absent) == [(1, Absent(1, (0,))), (2, Absent(1, (1,)))]
     assert coordinator.absent == {0, 1, 2}
     coordinator.on_joined("w3")
-    assert told(coordinator, Absent) == [(1, Absent(1, ())), (2, Absent(1, ()))]
+    assert orders_of(coordinator, Absent) == [(1, Absent(1, ())), (2, Absent(1, ()))]
     assert coordinator.absent == set()
 
 
 def test_who_went_on_goes_back_with_what_it_missed():
     coordinator = joined(two_sources(0, 1, 2), 3)
     coordinator.on_lost("w0")
-    assert told(coordinator, Absent) == [(2, Absent(1, (0,)))]
+    assert orders_of(coordinator, Absent) == [(2, Absent(1, (0,)))]
     coordinator.on_message(TurnedTentative(2, 1, 7))
-    assert told(coordinator, Restore) == []
+    assert orders_of(coordinator, Restore) == []
     coordinator.on_joined("w3")
-    assert [partition for partition, _ in told(coordinator, Restore)] == [0, 2]
+    assert [partition for partition, _ in orders_of(coordinator, Restore)] == [0, 2]
 
 
 def test_who_says_too_late_that_it_went_on_goes_back_alone():
@@ -168,7 +168,7 @@ def test_who_says_too_late_that_it_went_on_goes_back_alone():
     coordinator.on_joined("w3")
     coordinator.take_effects()
     coordinator.on_message(TurnedTentative(2, 1, 7))
-    assert [partition for partition, _ in told(coordinator, Restore)] == [2]
+    assert [partition for partition, _ in orders_of(coordinator, Restore)] == [2]
 
 
 def test_who_went_on_waits_for_all_that_it_depends_on():
@@ -180,15 +180,10 @@ def test_who_went_on_waits_for_all_that_it_depends_on():
     coordinator.take_effects()
     assert coordinator.absent == {1}
     coordinator.on_joined("w4")
-    assert [partition for partition, _ in told(coordinator, Restore)] == [1, 2]
+    assert [partition for partition, _ in orders_of(coordinator, Restore)] == [1, 2]
 
 
 # Errors that must be noticed.
-
-
-def checkpoint_all_the_same(partition, batch, real=BatchedPartition._end_tentative_batch):
-    real(partition, batch)
-    partition._protocol.on_border(partition._batching.checkpoint_at(batch))
 
 
 def retained_too(sending, link, frame, real=BatchSending._post):
@@ -205,17 +200,8 @@ def takes_tentative_for_exact(intake, channel, batch):
     return False
 
 
-def forgets_what_was_missing(intake, real=TentativeIntake.begin):
-    real(intake)
-    intake.tentative = False
-
-
 def nobody_corrected(of, down):
     return frozenset()
-
-
-def corrected_too_early(of, down):
-    return of.tentative
 
 
 def first_stays_absent(of, down, real=AbsentPartitions.absent):
@@ -231,15 +217,8 @@ def drops_without_credit(intake, link, border, real=TentativeIntake._drop_late):
     intake._effects.pop()
 
 
-def published_as_exact(partition, batch):
-    published = partition.processing.end_batch(batch)
-    if published is not None:
-        partition._publications.publish(published)
-    partition.sending.end_batch(batch)
-
-
 NOT_EXACT = "put out and not expected|ContentChanged|other output"
-AMISS = f"{NOT_EXACT}|nothing that it depends on is missing|received or sent something else|Stuck"
+ANY_NOTICE = f"{NOT_EXACT}|nothing that it depends on is missing|received or sent something else|Stuck"
 PLANTS = {
     "tentative state is in a checkpoint": (
         BatchedPartition,
@@ -249,8 +228,8 @@ PLANTS = {
     ),
     "tentative output is retained": (BatchSending, "_post", retained_too, "retains what is tentative"),
     "tentative output has numbers": (BatchSending, "_send", numbered_as_exact, "ContentChanged|ChannelGap"),
-    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
-    "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, AMISS),
+    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, ANY_NOTICE),
+    "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, ANY_NOTICE),
     "who went on is not restored": (AbsentPartitions, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
     "who is back stays absent": (
         AbsentPartitions,
@@ -262,7 +241,7 @@ PLANTS = {
         TentativeIntake,
         "_drop_tentative",
         keeps_what_is_tentative,
-        AMISS,
+        ANY_NOTICE,
     ),
     "no credit comes back for what is too late": (TentativeIntake, "_drop_late", drops_without_credit, "of a credit"),
     "a tentative sink publishes": (BatchedPartition, "_end_tentative_batch", published_as_exact, NOT_EXACT),
@@ -286,14 +265,11 @@ def notice(seed):
     except AftershockError as error:
         return repr(error)
     except AssertionError:
-        return "other output than without faults"
+        return OTHER_OUTPUT
     return None
 
 
 @pytest.mark.parametrize("plant", quick(PLANTS, PLANTS.keys() - LATE))
 def test_an_error_is_noticed(plant, monkeypatch):
-    owner, name, wrong, expected = PLANTS[plant]
-    monkeypatch.setattr(owner, name, wrong)
-    seeds = range(FIRST.get(plant, 0), FIRST.get(plant, 0) + SEEDS)
-    found = next(filter(None, map(notice, seeds)), f"nothing in {SEEDS} runs")
-    assert re.search(expected, found), found
+    first = FIRST.get(plant, 0)
+    assert_noticed(monkeypatch, PLANTS[plant], notice, range(first, first + SEEDS))

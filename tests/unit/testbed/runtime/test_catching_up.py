@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.core.checkpoints import OUTSIDE, initial_line
-from testbed.core.control import Go, Ready, Restore
+from testbed.core.checkpoints import OUTSIDE
 from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
@@ -25,7 +24,6 @@ class OneSlot(LoneSlot):
     """The one slot of a job that works by batches, on input that was due long ago."""
 
     def __init__(self, folder):
-        self.told = []
         job = replace(
             JOB,
             slots=1,
@@ -36,27 +34,8 @@ class OneSlot(LoneSlot):
             input=JobInput(InputKind.GENERATED, EVENTS, start_ns=time.time_ns() - 3600 * 10**9, rate=2000.0),
             output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
         )
-        super().__init__(job, lambda _, told: self.told.append(told))
-        self.everyone = range(len(self.layout.partitions))
+        super().__init__(job)
         self.loaded, self.reached = [], []
-
-    def restore(self, epoch, reached):
-        """All go back to the beginning; `reached` is how far they have ever been."""
-        peers = Peers(epoch, (self._mesh.address,), (1,), 0, tuple(self.everyone), reached=reached)
-        self.hosting.begin(peers)
-        for number, checkpoint in enumerate(initial_line(self.layout)):
-            self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
-        self.until(lambda: all(Ready(number, epoch) in self.told for number in self.everyone))
-
-    def go(self, epoch):
-        for number in self.everyone:
-            self.hosting.order(number, Go(epoch))
-
-    def until(self, condition):
-        deadline_s = time.monotonic() + 20
-        while not condition():
-            assert time.monotonic() < deadline_s
-            self.turn()
 
     def look(self):
         """The progress by the slot's status, which tells what it has to tell once."""

@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.core.checkpoints import initial_line
-from testbed.core.control import Go, Ready, Restore, Round
+from testbed.core.control import Round
 from testbed.core.partition.partition import Partition
 from testbed.operators import Delivery, Source
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
-from testbed.runtime.network.wire import turn
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
 
@@ -23,20 +21,12 @@ class RunningSlot(LoneSlot):
     """The one slot of a job without end, whose partitions have gone on. No timer is ever due."""
 
     def __init__(self, folder, protocol):
-        told = []
         own = {"slots": 1, "parallelism": 1, "protocol": protocol, "store": str(folder / "store")}
         endless, nowhere = JobInput(InputKind.GENERATED, None), OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN)
-        super().__init__(replace(JOB, **own, input=endless, output=nowhere), lambda _, message: told.append(message))
+        super().__init__(replace(JOB, **own, input=endless, output=nowhere))
         self.hosting._timers.checkpoint_due = lambda _: False
-        self.begin(1)
-        for number, checkpoint in enumerate(initial_line(self.layout)):
-            self.hosting.order(number, Restore(1, checkpoint, (), 0))
-        deadline_s = time.monotonic() + 10
-        while sum(isinstance(each, Ready) for each in told) < len(self.layout.partitions):
-            assert time.monotonic() < deadline_s
-            turn(self.selector, 1.0)
-        for each in self.layout.partitions:
-            self.hosting.order(each.number, Go(1))
+        self.restore(1)
+        self.go(1)
 
     @property
     def checkpoints(self):
@@ -82,10 +72,7 @@ def test_checkpoints_between_turns_and_in_them_leave_what_processing_took(tmp_pa
     with closing(RunningSlot(tmp_path, protocol)) as slot:
         clock = CpuClock(slot.hosting, monkeypatch)
         begin(slot.hosting, slot.layout)
-        deadline_s = time.monotonic() + 20
-        while 0 in slot.checkpoints or len(clock.turns) < len(slot.layout.partitions):
-            assert time.monotonic() < deadline_s
-            slot.turn()
+        slot.until(lambda: 0 not in slot.checkpoints and len(clock.turns) == len(slot.everyone))
         costs = slot.hosting.status().costs
         assert {n: cost.processing_s for n, cost in costs.items()} == {n: clock.turns[n] * TURN_S for n in costs}
         assert [each.checkpoint_s for each in slot.hosting._hosted] == [n * CHECKPOINT_S for n in slot.checkpoints]

@@ -7,12 +7,10 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import BadInput
-from testbed.core.checkpoints import initial_line
-from testbed.core.control import Dismiss, Promote, Ready, Restore
+from testbed.core.control import Dismiss, Promote
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Nowhere
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
-from testbed.runtime.network.wire import turn
 from testbed.runtime.slot import outputs
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
@@ -24,21 +22,10 @@ class CopyingSlot(LoneSlot):
     """A slot that has a copy of every partition of a job."""
 
     def __init__(self, folder):
-        self.told = []
         nowhere, endless = OutputSpec(OutputKind.NOWHERE, Delivery.EXACTLY_ONCE), JobInput(InputKind.GENERATED, None)
         of_one = {"slots": 1, "parallelism": 1, "protocol": "batch-aligned", "store": str(folder / "store")}
-        super().__init__(replace(JOB, **of_one, input=endless, output=nowhere), lambda _, told: self.told.append(told))
-        self.begin(1)
-        for number, checkpoint in enumerate(initial_line(self.layout)):
-            self.hosting.order(number, Restore(1, checkpoint, (), 0, muted=True))
-        deadline_s = time.monotonic() + 10
-        while len([each for each in self.told if isinstance(each, Ready)]) < len(self.layout.partitions):
-            assert time.monotonic() < deadline_s
-            turn(self.selector, 1.0)
-
-    def the(self, kind):
-        (number,) = (each.number for each in self.layout.partitions if isinstance(each.element, kind))
-        return number
+        super().__init__(replace(JOB, **of_one, input=endless, output=nowhere))
+        self.restore(1, muted=True)
 
 
 @pytest.fixture
@@ -71,10 +58,7 @@ def test_a_status_tells_of_copies_apart(slot):
 
 
 def test_a_status_tells_what_copies_cost(slot):
-    deadline_s = time.monotonic() + 10
-    while not slot.hosting.status().costs[slot.the(Source)].records:
-        assert time.monotonic() < deadline_s
-        slot.turn()
+    slot.until(lambda: slot.hosting.status().costs[slot.the(Source)].records)
     costs = slot.hosting.status().costs
     assert costs.keys() == {each.number for each in slot.layout.partitions}
     assert all(each.muted for each in costs.values())

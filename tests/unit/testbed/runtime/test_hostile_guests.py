@@ -49,6 +49,7 @@ from testbed.runtime.stillness import Counts
 from testbed.stores.store import UnreadableObject
 from tests.unit.testbed.runtime.connections import is_cut_off
 from tests.unit.testbed.runtime.hostile import disfigured, mutated, randoms
+from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
 SECRET = RunSecret.draw()
@@ -145,9 +146,7 @@ class Run:
         return [entry for entry in raw_entries(self._path) if entry["event"] in kinds]
 
     def until(self, condition):
-        deadline_s = time.monotonic() + 20
-        self.server.serve(lambda: condition() or time.monotonic() > deadline_s)
-        assert condition()
+        serve_until(self.server, condition)
 
     def survives(self, data):
         """Somebody says this, and is cut off."""

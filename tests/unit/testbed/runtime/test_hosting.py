@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-import time
 import weakref
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -20,7 +19,6 @@ from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.network.wire import turn
 from testbed.runtime.slot import outputs
 from testbed.stores.store import DirectoryStore, MemoryStore
-from tests.unit.marked_processes import wait_for
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
 
@@ -53,11 +51,10 @@ class Slow(Overtaken):
         self.left = True
 
 
-class HeardSlot(LoneSlot):
-    """The one slot of a job, whose partitions' words to the coordinator are kept."""
+class BusySlot(LoneSlot):
+    """The one slot of a job without end, with many checkpoints."""
 
     def __init__(self, folder, delivery=Delivery.PLAIN):
-        self.told = []
         job = replace(
             JOB,
             slots=1,
@@ -68,29 +65,16 @@ class HeardSlot(LoneSlot):
             input=JobInput(InputKind.GENERATED, None, rate=5000.0),
             output=OutputSpec(OutputKind.NOWHERE, delivery),
         )
-        super().__init__(job, lambda _, told: self.told.append(told))
+        super().__init__(job)
 
-    def begin(self, epoch):
-        """An epoch from the beginning of the input."""
-        super().begin(epoch)
-        for number, checkpoint in enumerate(initial_line(self.layout)):
-            self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
-        deadline_s = time.monotonic() + 10
-        while not all(Ready(number, epoch) in self.told for number in range(len(self.layout.partitions))):
-            assert time.monotonic() < deadline_s
-            turn(self.selector, 1.0)
-        for number in range(len(self.layout.partitions)):
-            self.hosting.order(number, Go(epoch))
-
-    def the(self, kind):
-        """The number of the one partition of this kind."""
-        (number,) = (each.number for each in self.layout.partitions if isinstance(each.element, kind))
-        return number
+    def run_from_start(self, epoch):
+        self.restore(epoch)
+        self.go(epoch)
 
 
 @pytest.fixture
 def alone(tmp_path):
-    with closing(HeardSlot(tmp_path)) as made:
+    with closing(BusySlot(tmp_path)) as made:
         yield made
 
 
@@ -98,10 +82,10 @@ def alone(tmp_path):
 def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(alone, monkeypatch, later):
     may = threading.Event()
     monkeypatch.setattr(outputs, "outlet_of", lambda *_: Overtaken(may))
-    alone.begin(1)
+    alone.run_from_start(1)
     alone.hosting._do(alone.hosting._hosted[alone.the(Sink)], Publish(1, ()))
     if later == "another epoch":
-        alone.begin(2)
+        alone.run_from_start(2)
     elif later == "no session":
         alone.hosting.close()
     may.set()
@@ -114,34 +98,27 @@ def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(al
 def test_what_a_sink_cannot_publish_in_time_holds_up_the_sources(tmp_path, monkeypatch, first):
     may = threading.Event()
     monkeypatch.setattr(outputs, "outlet_of", lambda *_: Slow(may))
-    with closing(HeardSlot(tmp_path, Delivery.EXACTLY_ONCE)) as slot:
-        slot.begin(1)
+    with closing(BusySlot(tmp_path, Delivery.EXACTLY_ONCE)) as slot:
+        slot.run_from_start(1)
         source, sink = (slot.hosting._hosted[slot.the(kind)] for kind in (Source, Sink))
         for number in range(1, 1 + outputs.MOST_PUBLICATIONS):
             slot.hosting._do(sink, Publish(number, ()))
-        turn_until(slot, lambda: source.source_input.position and not source.wants_input)
+        slot.until(lambda: source.source_input.position and not source.wants_input)
         if first == "another epoch":
-            slot.begin(2)  # what waited is forgotten; what was under way still is, so one more fills the sink
+            slot.run_from_start(2)  # what waited is forgotten; what was under way still is, so one more fills the sink
             slot.hosting._do(sink, Publish(1, ()))
-            turn_until(slot, lambda: source.source_input.position and not source.wants_input)
+            slot.until(lambda: source.source_input.position and not source.wants_input)
         reached = source.source_input.position
         for _ in range(20):
             slot.turn()
         assert source.source_input.position == reached
         may.set()
-        turn_until(slot, lambda: source.source_input.position > reached)
-
-
-def turn_until(alone, condition):
-    deadline_s = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline_s
-        alone.turn()
+        slot.until(lambda: source.source_input.position > reached)
 
 
 def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alone, tmp_path):
     (tmp_path / "store").write_text("no directory")
-    alone.begin(1)
+    alone.run_from_start(1)
     source = alone.the(Source)
 
     def position():
@@ -150,12 +127,12 @@ def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alon
     def refusals():
         return sum(isinstance(each, NotStored) for each in alone.told)
 
-    turn_until(alone, lambda: alone.hosting._storing.lags)
+    alone.until(lambda: alone.hosting._storing.lags)
     held, before = position(), refusals()
-    turn_until(alone, lambda: refusals() >= before + 10)
+    alone.until(lambda: refusals() >= before + 10)
     assert position() == held
     (tmp_path / "store").unlink()
-    turn_until(alone, lambda: position() > held)
+    alone.until(lambda: position() > held)
 
 
 class Choosy(MemoryStore):
@@ -176,34 +153,34 @@ def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone, monk
     """A checkpoint on top of one that was refused does not count, though the store has it."""
     alone.hosting._storing._store = store = Choosy()
     monkeypatch.setattr(alone.hosting._timers, "checkpoint_due", lambda _: False)
-    alone.begin(1)
+    alone.run_from_start(1)
     source = alone.hosting._hosted[alone.the(Source)]
     for _ in range(2):
         source.checkpoint(forced=True)
     alone.hosting._carry_out(source)
-    turn_until(alone, lambda: not alone.hosting._storing.is_busy(source.number))
+    alone.until(lambda: not alone.hosting._storing.is_busy(source.number))
     assert f"{source.layout.name}/state-2-1" in store.objects
-    turn_until(alone, lambda: alone.hosting._storing.lags)
+    alone.until(lambda: alone.hosting._storing.lags)
     held = source.source_input.position
     for _ in range(20):
         alone.turn()
     assert source.source_input.position == held
     source.checkpoint()
     alone.hosting._carry_out(source)
-    turn_until(alone, lambda: source.source_input.position > held)
+    alone.until(lambda: source.source_input.position > held)
 
 
 def test_a_state_that_cannot_be_serialised_ends_the_slot_and_names_its_owner(alone, monkeypatch):
-    alone.begin(1)
+    alone.run_from_start(1)
     partition = alone.hosting._hosted[alone.the(Sink)]
     monkeypatch.setattr(partition._protocol, "snapshot", lambda: alone)
     with pytest.raises(BadInput, match=f"state of {partition.layout.name}: .* allowed: values that pickle"):
-        turn_until(alone, lambda: False)
+        alone.until(lambda: False)
 
 
 def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
     """Nothing is processed in between, so that within a slot they always fit together."""
-    alone.begin(1)
+    alone.run_from_start(1)
     partitions = list(alone.hosting._hosted)
     rounds = []
 
@@ -211,7 +188,7 @@ def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
         rounds.append(tuple(each.tally.checkpoints for each in partitions))
         return rounds[-1][0] >= 3
 
-    turn_until(alone, note)
+    alone.until(note)
     assert all(len(set(each)) == 1 for each in rounds)
 
 
@@ -230,38 +207,37 @@ def test_an_object_that_somebody_else_wrote_is_never_unpickled(alone, tmp_path):
     number, done = alone.the(Source), tmp_path / "done"
     of, key = alone.layout.partitions[number], f"{alone.layout.partitions[number].name}/state-1-1"
     DirectoryStore(tmp_path / "store").put(key, [pickle.dumps(Planted(done))])
-    alone.begin(1)
+    alone.run_from_start(1)
     begun = initial_line(alone.layout)[number]
-    LoneSlot.begin(alone, 2)
+    alone.begin(2)
     alone.hosting.order(number, Restore(2, replace(begun, number=1, state_keys=(key,)), (), 0))
-    turn_until(alone, lambda: Unreadable(of.number, 2, key) in alone.told)
+    alone.until(lambda: Unreadable(of.number, 2, key) in alone.told)
     assert not done.exists()
 
 
 def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone, monkeypatch):
-    alone.begin(1)
+    alone.run_from_start(1)
     partition = alone.hosting._hosted[alone.the(Sink)]
-    turn_until(alone, lambda: partition.tally.records_in)
+    alone.until(lambda: partition.tally.records_in)
     had, left = weakref.ref(partition.processing.element), []
     rebuilt = partition.rebuilt
     monkeypatch.setattr(partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
-    alone.begin(2)
+    alone.run_from_start(2)
     assert left == [None]
     before = partition.tally.records_in
-    turn_until(alone, lambda: partition.tally.records_in > before)
+    alone.until(lambda: partition.tally.records_in > before)
 
 
 def test_what_the_coordinator_says_during_a_restore_is_heard_after_it(tmp_path):
     """The store is read in another thread: a neighbour may be lost, and come back, meanwhile."""
-    told = []
     job = replace(JOB, protocol="batch-aligned", recovery="passive", slots=1, store=str(tmp_path / "store"))
     job = replace(job, output=replace(job.output, folder=str(tmp_path / "output")))
-    with closing(LoneSlot(job, lambda number, message: told.append(message))) as slot:
+    with closing(LoneSlot(job)) as slot:
         slot.begin(1)
         (source, *_) = slot.layout.partitions
         outputs = tuple(channel.id for channel in source.outputs)
         restore = Restore(1, initial_line(slot.layout)[source.number], (), 0, dict.fromkeys(outputs, 0))
         for order in (restore, Rejoin(2, 0, outputs, ()), Go(1)):
             slot.hosting.order(source.number, order)
-        wait_for(lambda: slot.turn() or len(told) == 2)
-    assert told == [Ready(source.number, 1), Ready(source.number, 2)]
+        slot.until(lambda: len(slot.told) == 2)
+    assert slot.told == [Ready(source.number, 1), Ready(source.number, 2)]

@@ -2,7 +2,6 @@
 
 import secrets
 import socket
-import time
 from dataclasses import replace
 
 import pytest
@@ -19,10 +18,10 @@ from testbed.runtime.network.wire import NO_PARTITION, block
 from testbed.runtime.server import record_keeper
 from testbed.runtime.server.server import Server
 from testbed.stores.record_chain import TakenOver
+from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
 SECRET = RunSecret(secrets.token_bytes(TOKEN_BYTES), secrets.token_bytes(KEY_BYTES))
-LIMIT_S = 10.0
 
 
 @pytest.fixture
@@ -42,12 +41,6 @@ def started(tmp_path):
 
 def told(folder, kind):
     return [event for event in events(folder / "journal.jsonl", TESTBED) if isinstance(event, kind)]
-
-
-def serve_until(server, condition):
-    deadline_s = time.monotonic() + LIMIT_S
-    server.serve(lambda: condition() or time.monotonic() > deadline_s)
-    assert condition()
 
 
 def join(server, folder):

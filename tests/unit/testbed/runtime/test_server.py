@@ -32,6 +32,7 @@ from testbed.runtime.network.secret import TOKEN_BYTES
 from testbed.runtime.network.wire import NO_PARTITION, block
 from testbed.runtime.server.server import MOST_FAILURES, Server
 from testbed.runtime.slot.slot import tell_failure
+from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
@@ -45,12 +46,6 @@ def server_in(folder):
 def server(tmp_path):
     with closing(server_in(tmp_path)) as made:
         yield made
-
-
-def serve_until(server, condition):
-    deadline_s = time.monotonic() + 10
-    server.serve(lambda: condition() or time.monotonic() > deadline_s)
-    assert condition()
 
 
 def events_in(folder, event):

@@ -13,7 +13,7 @@ from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving
 from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.testbed.kills.moments import Moment
 
 CYCLIC, TREE, PRICES = ReachabilitySpec().name, WindowTreeSpec().name, CecPricesSpec().name
 QUERIES = ("q1", "q8", "q12", CYCLIC, TREE, PRICES)

@@ -9,10 +9,10 @@ from enum import Enum
 from random import Random
 from typing import Any
 
-from tests.integration.spark_jobs.exact_results import Verdict, judged
-from tests.integration.spark_jobs.kills.moments import AMID_RECOVERY, Moment, moment_at
-from tests.integration.spark_jobs.kills.rig import Rig
-from tests.integration.spark_jobs.kills.watching import Entry, Stage, Standing, Watch
+from tests.integration.testbed.exact_results import Verdict, judged
+from tests.integration.testbed.kills.moments import AMID_RECOVERY, Moment, moment_at
+from tests.integration.testbed.kills.rig import Rig
+from tests.integration.testbed.kills.watching import Entry, Stage, Standing, Watch
 
 POLL_S = 0.0005
 LONGEST_DELAY_S = 0.5  # of an injection at random

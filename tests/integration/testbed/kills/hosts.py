@@ -15,9 +15,9 @@ from infra.cluster import Driver, Handle
 from infra.processes import MARK, carries, members
 from infra.strikes.strike import Strike
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.moments import Moment, writers
-from tests.integration.spark_jobs.kills.rig import Rig
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
+from tests.integration.testbed.kills.moments import Moment, writers
+from tests.integration.testbed.kills.rig import Rig
 
 LOOK_S, ENDING_S = 1.0, 60.0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.testbed.kills.moments import Moment
 
 
 class Rig(ABC):

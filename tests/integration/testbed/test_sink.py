@@ -29,7 +29,7 @@ from testbed.runtime.connectors.sources import Feed, stream_of
 from testbed.runtime.connectors.topics import KafkaResults
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.slot.inputs import feeds
-from tests.integration.spark_jobs.exact_results import messages_out
+from tests.integration.testbed.exact_results import messages_out
 from workloads.inputs import records
 from workloads.nexmark.stream import events_of
 from workloads.schedule import Schedule

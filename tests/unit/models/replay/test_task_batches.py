@@ -9,6 +9,7 @@ import pytest
 
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.task_batches import Stages, Strike, TaskBatches
+from tests.unit.models.replay.keeping_hosts import KeepingHosts
 
 ONE = np.ones(1)
 LONG_AWAY_S = 1e6
@@ -177,16 +178,6 @@ def test_over_poisson_faults_the_share_that_is_missing_is_that_of_the_absent_hos
     assert error < 0.006
 
 
-class Planted(TaskBatches):
-    """Batches of tasks with an error: hosts keep what they hold, as the cluster does with a share for each host."""
-
-    def _strike(self, strike, fails, fault_s):
-        held_s, cores = self._done_s.copy(), self._core.copy()
-        super()._strike(strike, fails, fault_s)
-        kept = np.isfinite(held_s) & (held_s <= fault_s[:, np.newaxis, np.newaxis])
-        self._done_s[kept], self._core[kept] = held_s[kept], cores[kept]
-
-
 class SoonBack(TaskBatches):
     """Hosts are away half as long."""
 
@@ -198,7 +189,7 @@ class SoonBack(TaskBatches):
 
 
 def test_planted_errors_miss_the_formulas(monkeypatch):
-    monkeypatch.setitem(globals(), "TaskBatches", Planted)
+    monkeypatch.setitem(globals(), "TaskBatches", KeepingHosts)
     for noticed in (
         test_the_last_host_holds_all_that_it_did_while_others_were_away,
         lambda: test_over_poisson_faults_one_host_does_stages_again_as_by_hand(4.0, 4),

@@ -19,7 +19,7 @@ from testbed.runtime.network.secret import RunSecret
 from testbed.runtime.network.wire import Address
 from testbed.runtime.server.server import Server
 from testbed.runtime.slot.slot import Slot
-from tests.integration.spark_jobs.exact_results import emitted
+from tests.integration.testbed.exact_results import emitted
 from workloads.reachability.input import reachable
 
 pytestmark = pytest.mark.extended

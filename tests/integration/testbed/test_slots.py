@@ -5,20 +5,18 @@ The same campaign, but short, as `benchmarks/testbed/kills.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.exact_results import judged
-from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
-from tests.integration.spark_jobs.kills.jobs import CYCLIC, PRICES, TREE, job_of, moments_of
-from tests.integration.spark_jobs.kills.slots import Slots
-from tests.integration.spark_jobs.kills.watching import Stage, Watch
+from tests.integration.testbed.exact_results import judged
+from tests.integration.testbed.kills.campaign import Campaign, Episode
+from tests.integration.testbed.kills.jobs import CYCLIC, PRICES, TREE, job_of, moments_of
+from tests.integration.testbed.kills.slots import Slots
+from tests.integration.testbed.kills.watching import Stage, Watch
 from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
-from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended
 
@@ -88,28 +86,19 @@ def test_a_checkpoint_that_rotted_is_given_up_for_the_one_before(tmp_path: Path)
     rig = Slots(job, tmp_path)
     watch = Watch(rig.journal, job.slots)
 
-    def follow(until: Callable[[], bool], *, alive: bool = True) -> None:
-        def seen() -> bool:
-            if alive:
-                rig.revive()
-            watch.follow()
-            return until()
-
-        wait_for(seen, LIMIT_S)
-
     def rounds() -> list[int]:
         return [entry["number"] for entry in watch.entries if entry["event"] == "round-stored"]
 
     try:
-        follow(lambda: len(rounds()) >= 3)
+        watch.wait_for(lambda: len(rounds()) >= 3, LIMIT_S, rig.revive)
         rig.kill(rig.victims())
-        follow(lambda: watch.losses == job.slots, alive=False)  # so that nobody stores anything more
+        watch.wait_for(lambda: watch.losses == job.slots, LIMIT_S)  # so that nobody stores anything more
         newest = rounds()[-1]
         (rotten,) = (Path(job.store) / "count.0").glob(f"state-{newest}-*")
         rotten.write_bytes(rotten.read_bytes()[::-1])
-        follow(lambda: watch.stage is Stage.RUNNING)
+        watch.wait_for(lambda: watch.stage is Stage.RUNNING, LIMIT_S, rig.revive)
         rig.drain()
-        follow(lambda: watch.end is not None)
+        watch.wait_for(lambda: watch.end is not None, LIMIT_S, rig.revive)
     finally:
         rig.close()
         watch.close()

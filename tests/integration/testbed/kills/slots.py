@@ -19,8 +19,8 @@ from testbed.runtime.network.secret import RunSecret
 from testbed.runtime.network.wire import Address
 from testbed.runtime.server.server import Server
 from testbed.runtime.slot.slot import Slot
-from tests.integration.spark_jobs.kills.moments import Moment, writers
-from tests.integration.spark_jobs.kills.rig import Rig
+from tests.integration.testbed.kills.moments import Moment, writers
+from tests.integration.testbed.kills.rig import Rig
 
 HERE, HOSTS, START_LIMIT_S, END_LIMIT_S, END_LOOK_S = "127.0.0.1", "127.0.{}.{}", 60.0, 10.0, 0.02
 HOST_NUMBERS = 250  # each process is a host of its own, with an address of its own

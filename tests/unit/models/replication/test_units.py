@@ -11,7 +11,7 @@ from models.replication.mc_trees import count_mc_trees
 from models.replication.parts import PartKind, part, sub_topologies
 from models.replication.random_topologies import TopologySpec, generate
 from models.replication.units import boundaries, connected, units
-from tests.unit.models.mixed_topologies import mixed_topology, topology_of
+from tests.unit.models.replication.mixed_topologies import mixed_topology, topology_of
 from tests.unit.models.small_topologies import build
 
 

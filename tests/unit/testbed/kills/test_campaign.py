@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from testbed.runtime.connectors.sinks import Files
-from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
-from tests.integration.spark_jobs.kills import campaign as campaigns
-from tests.integration.spark_jobs.kills import slots
-from tests.integration.spark_jobs.kills.campaign import Campaign, Stuck
-from tests.integration.spark_jobs.kills.figures import RecoveryTimes, checkpoints, recoveries
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
-from tests.integration.spark_jobs.kills.rig import Rig
-from tests.integration.spark_jobs.kills.watching import Standing
+from tests.integration.testbed.exact_results import Verdict, exact, judged
+from tests.integration.testbed.kills import campaign as campaigns
+from tests.integration.testbed.kills import slots
+from tests.integration.testbed.kills.campaign import Campaign, Stuck
+from tests.integration.testbed.kills.figures import RecoveryTimes, checkpoints, recoveries
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.moments import REPLAYED_NS, Moment, moment_at
+from tests.integration.testbed.kills.rig import Rig
+from tests.integration.testbed.kills.watching import Standing
 
 S = 10**9
 

@@ -13,7 +13,7 @@ from models.replication import exact, greedy, structure_aware
 from models.replication.branches import affordable
 from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
-from tests.unit.models.mixed_topologies import mixed_topology, topology_of
+from tests.unit.models.replication.mixed_topologies import mixed_topology, topology_of
 from tests.unit.models.small_topologies import topologies
 
 

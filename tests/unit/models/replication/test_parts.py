@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.replication.parts import PartKind, part, sub_topologies
 from models.topology import Partitioning, Topology, parse_topology
-from tests.unit.models.mixed_topologies import mixed_topology, topology_of
+from tests.unit.models.replication.mixed_topologies import mixed_topology, topology_of
 
 FULL = Partitioning.FULL
 

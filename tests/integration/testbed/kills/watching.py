@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 Entry = dict[str, Any]
+Act = Callable[[], object]
 NS = 1e9
+LOOK_S = 0.005
 
 
 class Stage(Enum):
@@ -71,6 +74,25 @@ class Watch(Standing):
             self.take(entry)
         self.entries += new
         return new
+
+    def wait(self, until: Act, limit_s: float, meanwhile: Act | None = None) -> bool:
+        """Follow until something has come, for so long at most; returns whether it has. `meanwhile` is done each time
+        that it has not."""
+        deadline_s = time.monotonic() + limit_s
+        while True:
+            self.follow()
+            if until():
+                return True
+            if time.monotonic() > deadline_s:
+                return False
+            if meanwhile is not None:
+                meanwhile()
+            time.sleep(LOOK_S)
+
+    def wait_for(self, until: Act, limit_s: float, meanwhile: Act | None = None) -> None:
+        """The same, where it must come."""
+        if not self.wait(until, limit_s, meanwhile):
+            raise TimeoutError(f"what was waited for has not come in {limit_s:g} s; see {self._file.name}")
 
     def close(self) -> None:
         self._file.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 
-from tests.integration.spark_jobs.kills.watching import Stage, Standing
+from tests.integration.testbed.kills.watching import Stage, Standing
 
 REPLAYED_NS = 50_000_000
 

@@ -13,9 +13,9 @@ from journal.events.testbed import TESTBED, CheckpointStored, Finished, Partitio
 from journal.reader import events
 from testbed.runtime.connectors.sinks import published
 from testbed.runtime.job import Job
-from tests.integration.spark_jobs.exact_results import exact, judged
-from tests.integration.spark_jobs.kills.jobs import job_of
-from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.testbed.exact_results import exact, judged
+from tests.integration.testbed.kills.jobs import job_of
+from tests.integration.testbed.kills.slots import Slots
 from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.integration.spark_jobs.kills.campaign import Episode, Means
-from tests.integration.spark_jobs.kills.moments import Moment
-from tests.integration.spark_jobs.kills.watching import NS, Entry
+from tests.integration.testbed.kills.campaign import Episode, Means
+from tests.integration.testbed.kills.moments import Moment
+from tests.integration.testbed.kills.watching import NS, Entry
 
 
 @dataclass(frozen=True)

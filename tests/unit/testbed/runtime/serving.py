@@ -1,0 +1,17 @@
+"""A server in the test's own thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from testbed.runtime.server.server import Server
+
+LIMIT_S = 20.0
+
+
+def serve_until(server: Server, condition: Callable[[], object]) -> None:
+    """Serves until the condition holds; a test that waits in vain fails here."""
+    deadline_s = time.monotonic() + LIMIT_S
+    server.serve(lambda: bool(condition()) or time.monotonic() > deadline_s)
+    assert condition()
