@@ -6,7 +6,7 @@ windows of 10 records. Section IV of `cec` is measured by `aftershock reproduce 
 
 from __future__ import annotations
 
-from reproductions.output_log.operator import BATCH, NAME, Dropping, Stream, new_operator
+from reproductions.cec.operator import BATCH, NAME, Dropping, Stream, new_operator
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
 from testbed.output_log.policies import OpensOnly

@@ -6,7 +6,7 @@ from aftershock.airflow import trigger_form
 from experiments import spec
 from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
-from reproductions.recovery.experiments import throughputs
+from reproductions.incremental.experiments import throughputs
 from results.checks.subjects.ledger import SATURATED
 from results.runs.machine import experiment_digest
 from results.runs.store import ReadOnce

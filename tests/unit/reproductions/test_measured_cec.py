@@ -10,10 +10,9 @@ import pytest
 from reproductions import reproduce as module
 from reproductions.bench import Row
 from reproductions.catalogue import CATALOGUE
-from reproductions.judging import judge
-from reproductions.output_log import baseline, checkpoint_period, recovery_time
-from reproductions.output_log.checkpoint_period import CI_S, CP_S, NONE, least_ratio
-from reproductions.output_log.operator import (
+from reproductions.cec import baseline, checkpoint_period, recovery_time
+from reproductions.cec.checkpoint_period import CI_S, CP_S, NONE, least_ratio
+from reproductions.cec.operator import (
     STORE_KEY,
     Dropping,
     Stream,
@@ -23,7 +22,8 @@ from reproductions.output_log.operator import (
     recover,
     while_busy,
 )
-from reproductions.output_log.recovery_time import BY_Q, BY_U, OPEN
+from reproductions.cec.recovery_time import BY_Q, BY_U, OPEN
+from reproductions.judging import judge
 from reproductions.reproduce import measure_missing, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from testbed.output_log.policies import NO_TARGET, CheckPacing, OpensOnly, Targets

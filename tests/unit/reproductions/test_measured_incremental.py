@@ -10,10 +10,8 @@ import pytest
 from chaos.bursts import burst_events
 from experiments.spec import Experiment, LoadMode
 from reproductions.catalogue import CATALOGUE
-from reproductions.judging import judge
-from reproductions.measured import Cell
-from reproductions.recovery.availability import queries
-from reproductions.recovery.experiments import (
+from reproductions.incremental.availability import queries
+from reproductions.incremental.experiments import (
     BURST_AT_S,
     Order,
     Place,
@@ -23,7 +21,9 @@ from reproductions.recovery.experiments import (
     place_of,
     waits_for,
 )
-from reproductions.recovery.relative_latency import slides
+from reproductions.incremental.relative_latency import slides
+from reproductions.judging import judge
+from reproductions.measured import Cell
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from spark_jobs.tables.testbed.tentative import layout_of

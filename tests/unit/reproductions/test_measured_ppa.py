@@ -11,8 +11,8 @@ from experiments.spec import Experiment
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.measured import Cell
-from reproductions.replication.experiments import KILLS_AT_S, RATES, Mode, mode_of
-from reproductions.replication.recoveries import latencies
+from reproductions.ppa.experiments import KILLS_AT_S, RATES, Mode, mode_of
+from reproductions.ppa.recoveries import latencies
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run

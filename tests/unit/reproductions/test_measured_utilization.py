@@ -17,7 +17,7 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
-from reproductions.utilization_experiments import (
+from reproductions.utilization.experiments import (
     DEFAULT_S,
     FEWEST_FAULTS,
     MEANS_S,

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from models import utilization
-from reproductions import utilization_gains
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.plants import InCode, InRows, put, scaled
 from reproductions.reproduction import Computed, ReproductionCheck, ReproductionKind, holds
+from reproductions.utilization import gains
 from results.checks.rules import between
 from tests.unit.reproductions.planting import plant
 from tests.unit.reproductions.small import SMALL
@@ -63,11 +63,11 @@ def test_a_function_is_changed_wherever_it_is_and_comes_back(monkeypatch: pytest
     sound = utilization.daly
     with monkeypatch.context() as patch:
         plant(patch, scaled("Daly", "models.utilization:daly", 2.0))
-        for found in (utilization.daly, utilization_gains.daly, utilization_gains.MODELS["Daly"]):
+        for found in (utilization.daly, gains.daly, gains.MODELS["Daly"]):
             assert found(0.1, 1.0, 1.0) == 2.0 * sound(0.1, 1.0, 1.0)
-    assert utilization_gains.MODELS["Daly"] is utilization_gains.daly is utilization.daly is sound
+    assert gains.MODELS["Daly"] is gains.daly is utilization.daly is sound
 
 
 def test_a_constant_is_changed_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, put("c = 7 s", "reproductions.utilization_gains:COST_S", 7.0))
-    assert utilization_gains.COST_S == 7.0
+    plant(monkeypatch, put("c = 7 s", "reproductions.utilization.gains:COST_S", 7.0))
+    assert gains.COST_S == 7.0

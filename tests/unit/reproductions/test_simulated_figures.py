@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from models.utilization import utilization
-from reproductions import utilization_simulated as module
 from reproductions.judging import judge
 from reproductions.reproduction import Computed
+from reproductions.utilization import simulated as module
 
 
 def compute(runs):

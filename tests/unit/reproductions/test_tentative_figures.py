@@ -13,8 +13,8 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.plants import put_in_rows
-from reproductions.replication.tentative_checks import MISLEADS, TRACKS
-from reproductions.replication.tentative_experiments import (
+from reproductions.ppa.tentative_checks import MISLEADS, TRACKS
+from reproductions.ppa.tentative_experiments import (
     HEAL_AFTER_S,
     KILL_AT_S,
     PRIMARIES,
@@ -23,9 +23,9 @@ from reproductions.replication.tentative_experiments import (
     by_planner,
     experiment_of,
 )
-from reproductions.replication.tentative_output import LATE_NS, accuracies
-from reproductions.replication.tentative_output import facts as facts_of
-from reproductions.replication.tentative_plans import (
+from reproductions.ppa.tentative_output import LATE_NS, accuracies
+from reproductions.ppa.tentative_output import facts as facts_of
+from reproductions.ppa.tentative_plans import (
     BY_METRIC,
     BY_PLANNER,
     COMPARED,
@@ -34,7 +34,7 @@ from reproductions.replication.tentative_plans import (
     alike,
     plan_of,
 )
-from reproductions.replication.tentative_queries import Query, layout_of_query
+from reproductions.ppa.tentative_queries import Query, layout_of_query
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
 from testbed.recovery.partially_active import standby_needed

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from models.fidelity import score
-from reproductions.replication.tentative_queries import (
+from reproductions.ppa.tentative_queries import (
     COUNTED_S,
     RATE,
     Query,

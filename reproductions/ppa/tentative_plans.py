@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from models.replication import completeness
 from models.replication.planners import PLANNERS
-from reproductions.replication.tentative_queries import Query, topology_of_query
+from reproductions.ppa.tentative_queries import Query, topology_of_query
 
 
 class PlannedBy(StrEnum):

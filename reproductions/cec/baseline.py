@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from reproductions.bench import Bench, Row, benched, by_setting
-from reproductions.output_log.operator import CONSTANTS, STORE_KEY, Dropping, Stream, bare_rate, live
+from reproductions.cec.operator import CONSTANTS, STORE_KEY, Dropping, Stream, bare_rate, live
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import holds
 from results.checks.rules import between

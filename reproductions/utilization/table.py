@@ -16,7 +16,7 @@ from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Size, holds
-from reproductions.utilization_experiments import (
+from reproductions.utilization.experiments import (
     DEPTHS,
     FEWEST_FAULTS,
     MEANS_S,

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from models.fidelity import score, worst_case
 from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
-from reproductions.replication.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
-from reproductions.replication.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
-from reproductions.replication.tentative_plans import BY_METRIC, BY_PLANNER, Planned
-from reproductions.replication.tentative_queries import Query, topology_of_query
+from reproductions.ppa.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
+from reproductions.ppa.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
+from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned
+from reproductions.ppa.tentative_queries import Query, topology_of_query
 from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
 SEEN_NS = 3 * 10**9  # before a kill: a copy that runs is reported once a second

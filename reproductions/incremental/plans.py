@@ -137,7 +137,9 @@ def _worth(algorithm: str, at: str, factor: float) -> InCode:
 
 def _drawn(what: str, panel: str, setting: str, spec: QuerySpec) -> InCode:
     """One setting of a panel with other problems."""
-    return InCode(what, "reproductions.incremental:PANELS", lambda all_: all_ | {panel: all_[panel] | {setting: spec}})
+    return InCode(
+        what, "reproductions.incremental.plans:PANELS", lambda all_: all_ | {panel: all_[panel] | {setting: spec}}
+    )
 
 
 def _nothing_of_shared_by_more_than(most: int) -> InCode:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from reproductions.bench import Bench, Row, benched, by_setting, steps
-from reproductions.output_log.operator import CONSTANTS, STORE_KEY, Stream, live, recover
+from reproductions.cec.operator import CONSTANTS, STORE_KEY, Stream, live, recover
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from reproductions.plants import InRows, put_in_rows, scaled_rows
-from reproductions.replication.tentative_plans import PlannedBy
-from reproductions.replication.tentative_queries import Query
+from reproductions.ppa.tentative_plans import PlannedBy
+from reproductions.ppa.tentative_queries import Query
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, Rule, between
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
 from reproductions.plants import scaled_rows
-from reproductions.replication.experiments import COST_INTERVALS_S, COST_RATES, undisturbed
-from reproductions.replication.recoveries import facts
+from reproductions.ppa.experiments import COST_INTERVALS_S, COST_RATES, undisturbed
+from reproductions.ppa.recoveries import facts
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, ORANGE, WIDTH_IN

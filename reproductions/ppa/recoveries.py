@@ -18,7 +18,7 @@ from reproductions.checkmate.measuring import Row, measured
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.plants import Plant, scaled_rows
-from reproductions.replication.experiments import (
+from reproductions.ppa.experiments import (
     INTERVALS_S,
     KILLS_AT_S,
     RATES,

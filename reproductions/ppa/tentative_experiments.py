@@ -14,8 +14,8 @@ from experiments.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from reproductions.checkmate.experiments import repeated
-from reproductions.replication.tentative_plans import BY_METRIC, BY_PLANNER, Planned, alike, plan_of
-from reproductions.replication.tentative_queries import RATE, SOURCES, WORKLOADS
+from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, alike, plan_of
+from reproductions.ppa.tentative_queries import RATE, SOURCES, WORKLOADS
 
 PRIMARIES, ROOM = 4, 6  # hosts, and how many partitions the largest of their slots has
 WINDOW_S, KILL_AT_S, HEAL_AFTER_S, INTERVAL_S = 110.0, 40.0, 40.0, 5.0

@@ -227,7 +227,7 @@ def _reaches(algorithm: str, factor: float) -> Plant:
 
         return wrong
 
-    return InCode(f"{algorithm} x {factor:g}", "reproductions.ppa:_fidelities", change)
+    return InCode(f"{algorithm} x {factor:g}", "reproductions.ppa.plans:_fidelities", change)
 
 
 JOINS_AS_UNIONS = InCode(
@@ -327,7 +327,9 @@ def _derived(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
 
 def _panel(panel: str, what: str, better: str, worse: str, trend: str) -> Reproduction:
     same = dict.fromkeys(PANELS[panel], PANELS[panel][better])
-    no_difference = InCode(f"{worse} drawn as {better}", "reproductions.ppa:PANELS", lambda all_: all_ | {panel: same})
+    no_difference = InCode(
+        f"{worse} drawn as {better}", "reproductions.ppa.plans:PANELS", lambda all_: all_ | {panel: same}
+    )
     return Reproduction(
         f"ppa/fig-14{panel}",
         f"output fidelity by replication ratio: {what}",

@@ -9,10 +9,7 @@ from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
 from reproductions.checkmate.measuring import Row, measured
-from reproductions.measured import Cell
-from reproductions.plants import scaled_rows
-from reproductions.recovery import availability
-from reproductions.recovery.experiments import (
+from reproductions.incremental.experiments import (
     MANY,
     SOME,
     Waits,
@@ -22,6 +19,9 @@ from reproductions.recovery.experiments import (
     more_lost,
     place_of,
 )
+from reproductions.incremental.plans import availability
+from reproductions.measured import Cell
+from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 from results.summary.availability import NORMAL

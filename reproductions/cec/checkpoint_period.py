@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from reproductions.bench import Bench, Row, benched, by_setting, steps
-from reproductions.output_log.operator import CONSTANTS, STORE_KEY, Stream, live, recover, while_busy
-from reproductions.output_log.recovery_time import ITEMS, OPEN, RECORDS, SIZE
+from reproductions.cec.operator import CONSTANTS, STORE_KEY, Stream, live, recover, while_busy
+from reproductions.cec.recovery_time import ITEMS, OPEN, RECORDS, SIZE
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import holds
 from results.checks.rules import between

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from experiments.delays import new_machine
 from reproductions.checkmate.measuring import Row, measured
+from reproductions.incremental.availability import facts
+from reproductions.incremental.experiments import arrived, shape_of
 from reproductions.measured import Cell
 from reproductions.plants import InRows, scaled_rows
-from reproductions.recovery.availability import facts
-from reproductions.recovery.experiments import arrived, shape_of
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, GREY, INK, new_figure

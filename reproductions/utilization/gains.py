@@ -224,10 +224,10 @@ def _node_checks() -> tuple[ReproductionCheck, ...]:
     ]
     cost_ignored = InCode(
         "gains at one checkpoint cost, whatever it is",
-        "reproductions.utilization_gains:gain_percent",
+        "reproductions.utilization.gains:gain_percent",
         lambda sound: lambda rate, cost_s: sound(rate, COST_S),
     )
-    many = put("only 80 nodes and more", "reproductions.utilization_gains:NODES", NODES[NODES >= 80])
+    many = put("only 80 nodes and more", "reproductions.utilization.gains:NODES", NODES[NODES >= 80])
     return (
         *printed,
         _falls_with_cost(

@@ -30,8 +30,8 @@ WHY = {
 DEEPEST = 20_000
 PRINTED_DEEP = {15_000: ".0018"}
 EQ_10_HIGHER = scaled("eq. 10", "models.utilization:utilization", 1.001)
-COST_HIGHER = put("c + .1 %", "reproductions.utilization:COST_MIN", 1.001 * COST_MIN)
-DELAY_HIGHER = put("δ + 1 %", "reproductions.utilization:HOP_DELAY_MIN", 1.01 * HOP_DELAY_MIN)
+COST_HIGHER = put("c + .1 %", "reproductions.utilization.formulas:COST_MIN", 1.001 * COST_MIN)
+DELAY_HIGHER = put("δ + 1 %", "reproductions.utilization.formulas:HOP_DELAY_MIN", 1.01 * HOP_DELAY_MIN)
 OPTIMUM_LONGER = scaled("T*", "models.utilization:optimal_interval", 1.001)
 DEPTH_IGNORED = InCode(
     "eq. 10 at T* without its depth",

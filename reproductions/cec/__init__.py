@@ -1,0 +1,1 @@
+"""`cec`, section IV: an operator with an output log, alone in this process."""

@@ -1,0 +1,1 @@
+"""`incremental`: orders of recovery, available queries, relative latency, repeated replays, and what order costs."""

@@ -1,1 +1,0 @@
-"""Measured figures of `cec`, section IV: an operator with an output log, alone in this process."""

@@ -1,1 +1,0 @@
-"""Measured figures of `ppa`: recovery latency by technique, and what checkpoints cost."""
