@@ -78,6 +78,12 @@ def _faults_were_felt(run: Run) -> bool:
     return bool((outcomes == FaultOutcome.INJECTED).all() and recovered)
 
 
+def repeated(experiments: Iterable[Experiment], size: int) -> list[Experiment]:
+    """Each of them `size` times, under seeds from 1; all under one seed before any under the next."""
+    once = list(experiments)
+    return [each.model_copy(update={"seed": seed}) for seed in range(1, size + 1) for each in once]
+
+
 def missing(experiments: Iterable[Experiment]) -> list[Experiment]:
     """Those that have no run that can be used."""
     return [cell.experiment for cell in cells(experiments) if cell.run is None]

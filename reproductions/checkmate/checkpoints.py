@@ -8,23 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.engines import ProtocolName
+from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_workers, facts
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT, SHUFFLED, killed
-from reproductions.checkmate.measuring import (
-    CIC,
-    COOR,
-    NAMES,
-    UNC,
-    Row,
-    SimulatedRows,
-    by_query,
-    complete,
-    draw_by_workers,
-    facts,
-    measured,
-)
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, SimulatedRows, measured
 from reproductions.plants import InRows, Plant, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
@@ -207,6 +196,7 @@ REPRODUCTIONS = (
         needs=killed,
         of_cell=checkpoint_times,
         plot=_plot_times,
+        about=facts,
         checks=tuple(_well_above(query) for query in SHUFFLED),
         simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_times), tuple(_simulated_well_above(query) for query in SHUFFLED)
@@ -218,6 +208,7 @@ REPRODUCTIONS = (
         needs=killed,
         of_cell=checkpoint_counts,
         plot=_plot_counts,
+        about=facts,
         checks=COUNT_CHECKS,
         simulation=SimulatedRows(simulated(PROTOCOLS, simulated_counts), COUNT_CHECKS),
     ),

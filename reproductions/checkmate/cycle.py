@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 
 from experiments.engines import ProtocolName
 from experiments.errors import BadInput
+from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, UNC, complete, facts
 from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints, validity
 from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
-from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, complete, facts, measured
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between, in_set
@@ -125,6 +126,7 @@ REPRODUCTIONS = (
         of_cell=on_the_cycle,
         finish=with_refusal,
         plot=_plot,
+        about=facts,
         checks=(_exact(UNC), _exact(CIC), _few_invalid(), _refused()),
     ),
 )

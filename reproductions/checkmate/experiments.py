@@ -8,7 +8,6 @@ nothing has to be searched for before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -16,7 +15,7 @@ from experiments.engines import ProtocolName
 from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery
-from reproductions.measured import cells
+from reproductions.measured import cells, repeated
 from results.runs.store import Run
 
 QUERIES = (NexmarkQuery.Q1, NexmarkQuery.Q3, NexmarkQuery.Q8, NexmarkQuery.Q12)
@@ -122,12 +121,6 @@ def on_cycle(protocol: ProtocolName) -> Experiment:
 def kill_at(at_s: float) -> dict[str, Any]:
     """The loss of one worker at this second of the window."""
     return {"events": [{"at": at_s, "targets": ["worker-1"], "heal_after": HEAL_AFTER_S}]}
-
-
-def repeated(experiments: Iterable[Experiment], size: int) -> list[Experiment]:
-    """Each of them `size` times, under seeds from 1; all under one seed before any under the next."""
-    once = list(experiments)
-    return [each.model_copy(update={"seed": seed}) for seed in range(1, size + 1) for each in once]
 
 
 def on_testbed(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
+from reproductions.checkmate.by_protocol import CIC, COOR, UNC
 from reproductions.checkmate.experiments import PROTOCOLS, SHORT
-from reproductions.checkmate.measuring import CIC, COOR, UNC
 from reproductions.plants import put
 from reproductions.reproduction import Progress, Reproduction, holds
 from results.checks.rules import in_set

@@ -9,21 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
+from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, complete, draw_by_query, facts
 from reproductions.checkmate.experiments import PROTOCOLS, SHORT, WORKERS, killed, one_record
-from reproductions.checkmate.measuring import (
-    CIC,
-    COOR,
-    NAMES,
-    UNC,
-    Row,
-    SimulatedRows,
-    complete,
-    draw_by_query,
-    facts,
-    measured,
-)
 from reproductions.checkmate.simulated import ON_WORKERS, SimulatedCell, simulated
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, SimulatedRows, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
@@ -136,6 +126,7 @@ REPRODUCTIONS = (
         needs=needed,
         of_cell=overhead,
         plot=_plot,
+        about=facts,
         checks=(_almost_nothing(COOR), _almost_nothing(UNC), _grows(1, WORKERS), _about("about_2", WORKERS, TWICE)),
         simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_overhead),

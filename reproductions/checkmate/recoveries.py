@@ -11,23 +11,12 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
+from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, NAMES, UNC, by_query, complete, draw_by_workers, facts
 from reproductions.checkmate.experiments import KILL_AT_S, PROTOCOLS, QUERIES, WINDOW_S, killed
-from reproductions.checkmate.measuring import (
-    CIC,
-    COOR,
-    LOOKS,
-    NAMES,
-    UNC,
-    Row,
-    SimulatedRows,
-    by_query,
-    complete,
-    draw_by_workers,
-    measured,
-)
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, SimulatedRows, measured
 from reproductions.plants import InRows, Plant, like_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
@@ -190,6 +179,7 @@ def _latency(id: str, percentile: str) -> Reproduction:
         needs=killed,
         of_cell=latency_by_second,
         plot=_plot_latency(percentile),
+        about=facts,
         checks=_latency_checks(percentile),
     )
 
@@ -203,6 +193,7 @@ REPRODUCTIONS = (
         needs=killed,
         of_cell=recovery_times,
         plot=_plot_restarts,
+        about=facts,
         checks=(_restarts_faster(UNC), _restarts_faster(CIC)),
         simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_restart), (_simulated_faster(UNC), _simulated_faster(CIC))

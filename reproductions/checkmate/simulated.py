@@ -17,7 +17,7 @@ import pandas as pd
 from experiments.engines import ProtocolName
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
-from reproductions.checkmate.measuring import Row
+from reproductions.measured_rows import Row
 from reproductions.plants import Plant
 from reproductions.reproduction import Progress, ReproductionCheck, holds
 from results.checks.rules import between

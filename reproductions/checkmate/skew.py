@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
+from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_protocol, facts
 from reproductions.checkmate.checkpoints import checkpoint_times, ratios_to_coordinated
 from reproductions.checkmate.experiments import (
     HOT_SHARES,
@@ -19,20 +20,10 @@ from reproductions.checkmate.experiments import (
     skewed,
     skewed_and_killed,
 )
-from reproductions.checkmate.measuring import (
-    CIC,
-    COOR,
-    NAMES,
-    UNC,
-    Row,
-    by_query,
-    complete,
-    draw_by_protocol,
-    measured,
-)
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.claims import Ratio, at_least, mean_ratio, samples
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import like_rows
 from reproductions.reproduction import ReproductionCheck
 from results.checks.rules import NotEnough
@@ -143,6 +134,7 @@ REPRODUCTIONS = (
         needs=skewed,
         of_cell=under_skew,
         plot=_plot,
+        about=facts,
         checks=tuple(_worst(*kind) for kind in product(SHUFFLED, (LATENCY, CHECKPOINT), LOAD_SHARES)),
     ),
     measured(
@@ -151,6 +143,7 @@ REPRODUCTIONS = (
         needs=skewed_and_killed,
         of_cell=restarts_under_skew,
         plot=_plot_restarts,
+        about=facts,
         checks=(_lead_is_gone(UNC), _lead_is_gone(CIC)),
     ),
 )

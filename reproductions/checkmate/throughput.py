@@ -8,22 +8,12 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
+from reproductions.checkmate.by_protocol import CIC, COOR, NONE, UNC, by_query, complete, draw_by_workers, facts
 from reproductions.checkmate.experiments import QUERIES, SHORT, searched, sustainable_rate
-from reproductions.checkmate.measuring import (
-    CIC,
-    COOR,
-    NONE,
-    UNC,
-    Row,
-    SimulatedRows,
-    by_query,
-    complete,
-    draw_by_workers,
-    measured,
-)
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, SimulatedRows, measured
 from reproductions.plants import InRows, like_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
@@ -131,6 +121,7 @@ REPRODUCTIONS = (
         of_cell=sustained,
         finish=relative_to_none,
         plot=_plot,
+        about=facts,
         checks=tuple(_not_below(query, *pair) for query in QUERIES for pair in ORDER),
         simulation=SimulatedRows(
             simulated(SHORT, simulated_rate),

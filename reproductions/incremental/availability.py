@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.incremental.experiments import TOPOLOGY_2, Waits, available, shape_of, waits_for
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import Plant, scaled_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between

@@ -18,7 +18,7 @@ from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from reproductions.checkmate.experiments import repeated
+from reproductions.measured import repeated
 
 
 class Waits(StrEnum):

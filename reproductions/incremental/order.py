@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.incremental.experiments import INTERVALS_S, Order, latencies, order_of, ordered, throughputs
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between

@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.delays import new_machine
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.incremental.availability import facts
 from reproductions.incremental.experiments import arrived, shape_of
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.incremental.experiments import (
     MANY,
     SOME,
@@ -21,6 +20,7 @@ from reproductions.incremental.experiments import (
 )
 from reproductions.incremental.plans import availability
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between

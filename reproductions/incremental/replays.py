@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.incremental.experiments import KILLS, SMALL_AT_S, SMALL_LOST, hosts_lost, replayed, too_small
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import put_in_rows, scaled_rows
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between

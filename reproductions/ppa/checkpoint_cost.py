@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.ppa.experiments import COST_INTERVALS_S, COST_RATES, undisturbed
 from reproductions.ppa.recoveries import facts

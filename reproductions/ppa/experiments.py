@@ -16,7 +16,7 @@ from experiments.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from experiments.window_tree import WindowTreeSpec
-from reproductions.checkmate.experiments import repeated
+from reproductions.measured import repeated
 
 
 class Mode(StrEnum):

@@ -14,9 +14,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import Plant, scaled_rows
 from reproductions.ppa.experiments import (
     INTERVALS_S,

@@ -13,7 +13,7 @@ from functools import cache
 from experiments.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from reproductions.checkmate.experiments import repeated
+from reproductions.measured import repeated
 from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, alike, plan_of
 from reproductions.ppa.tentative_queries import RATE, SOURCES, WORKLOADS
 

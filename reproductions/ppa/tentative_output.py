@@ -19,8 +19,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from models.fidelity import score, worst_case
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.ppa.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
 from reproductions.ppa.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
 from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned

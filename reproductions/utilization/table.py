@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.measuring import Row, measured
 from reproductions.measured import Cell
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Size, holds
 from reproductions.utilization.experiments import (

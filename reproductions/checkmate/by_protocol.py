@@ -1,25 +1,22 @@
-"""From the runs of a measured table or figure of `checkmate` to its tidy table; how protocols look in its plots."""
+"""Rows of `checkmate`'s tables by query, protocol and workers: what a cell is, and how protocols look in the plots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.engines import ProtocolName
-from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
-from reproductions.measured import Cell, cells, expected_s
-from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck, Size
+from reproductions.measured import Cell
+from reproductions.measured_rows import Row
 from results.checks.rules import NotEnough
 from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
 
-Row = dict[str, Any]
 NAMES = tuple(SHORT[protocol] for protocol in PROTOCOLS)
 NONE, (COOR, UNC, CIC) = SHORT[ProtocolName.NONE], NAMES
 LOOKS: dict[str, dict[str, Any]] = {
@@ -28,79 +25,6 @@ LOOKS: dict[str, dict[str, Any]] = {
     UNC: {"color": ORANGE, "marker": "s"},
     CIC: {"color": GREEN, "marker": "D"},
 }
-REPLICATES = Size("runs of each cell", default=1, paper=1)
-
-
-class SimulatedRows(NamedTuple):
-    """What is simulated beside what is measured: rows of the same table, and the checks that judge them alone."""
-
-    rows: Callable[[Progress], list[Row]]
-    checks: tuple[ReproductionCheck, ...]
-
-
-def measured(
-    id: str,
-    what: str,
-    needs: Callable[[int], Sequence[Experiment]],
-    of_cell: Callable[[Cell], Iterable[Row]],
-    plot: Callable[[pd.DataFrame], Figure],
-    checks: tuple[ReproductionCheck, ...],
-    finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
-    simulation: SimulatedRows | None = None,
-    about: Callable[[Cell], Row] | None = None,
-) -> Reproduction:
-    """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
-
-    An experiment without a run has one row, of which nothing but the cell is known: what `about` tells, by default
-    `facts`. That has replicate (the seed), run_id and `simulated`, which is false of all that was measured. The rows of
-    `simulation` need no runs, so that with it there is a table in any case. `finish` has the last word on the table.
-    """
-
-    def compute(size: int, tell: Progress) -> pd.DataFrame:
-        found = cells(needs(size))
-        taken = [list(of_cell(cell)) if cell.run else [] for cell in found]
-        if not simulation and not any(cell.run for cell in found):
-            raise NotEnough(_none_of([cell.experiment for cell in found]))
-        if not simulation and not any(taken):
-            raise NotEnough("nothing of it was measured in any of its runs")
-        known = about or facts
-        rows = [known(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
-        return finish(pd.DataFrame([*rows, *(simulation.rows(tell) if simulation else ())]))
-
-    if simulation:
-        checks = (*(_of_measured(check, needs) for check in checks), *map(_of_simulated, simulation.checks))
-    return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=needs)
-
-
-def _none_of(experiments: Sequence[Experiment]) -> str:
-    """How many runs there are to do, and how long that takes as far as it is known before them."""
-    none = f"none of its {len(experiments)} runs has been done on this machine with tables of this version"
-    return f"{none}; they take about {expected_s(experiments) / 60:.0f} min"
-
-
-def _of_measured(check: ReproductionCheck, needs: Callable[[int], Sequence[Experiment]]) -> ReproductionCheck:
-    """The check, of the measured rows alone."""
-
-    def part(table: pd.DataFrame) -> pd.DataFrame:
-        rows = table[~table["simulated"]]
-        if rows["run_id"].isna().all():
-            raise NotEnough(_none_of(needs(rows["replicate"].nunique())))
-        return rows
-
-    return _of_part(check, part)
-
-
-def _of_simulated(check: ReproductionCheck) -> ReproductionCheck:
-    """The check, of the simulated rows alone, and called so."""
-    of_part = _of_part(check, lambda table: table[table["simulated"]])
-    return replace(of_part, name=f"simulated.{check.name}", expected=lambda e: f"simulated: {check.expected(e)}")
-
-
-def _of_part(check: ReproductionCheck, part: Callable[[pd.DataFrame], pd.DataFrame]) -> ReproductionCheck:
-    def subject(evidence: Computed) -> pd.DataFrame:
-        return check.subject(replace(evidence, table=part(evidence.rows())))
-
-    return replace(check, subject=subject)
 
 
 def facts(cell: Cell) -> Row:
