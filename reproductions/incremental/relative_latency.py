@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
+from reproductions.incremental import availability
 from reproductions.incremental.experiments import (
     MANY,
     SOME,
@@ -18,7 +19,6 @@ from reproductions.incremental.experiments import (
     more_lost,
     place_of,
 )
-from reproductions.incremental.plans import availability
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
