@@ -53,7 +53,7 @@ def limit_s(interval_s: float) -> float:
 def growth(samples: Sequence[Sample]) -> float | None:
     """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments.
 
-    If there are more than `MOST_SAMPLES`, every second, third and so on is used.
+    If there are more than `MOST_SAMPLES`, only every second (third, fourth ...) one is used.
     """
     slopes = _slopes(_thinned(samples))
     return median(slopes) if slopes else None

@@ -2,8 +2,8 @@
 
 Run by spark-submit as `own_job.py CONFIG.json JOURNAL.jsonl`. The program runs as `__main__` with its own arguments,
 from its own folder, without a module of ours in its way. Whatever session it asks `SparkSession.builder` for gets a
-listener, and its executors are watched. If the program starts several queries, the first one is followed. How
-the program recovers from a failure is up to the program: whenever it ends, its supervisor restarts it.
+listener, and its executors are watched. If the program starts several queries, the first one is followed. How the
+program recovers from a failure is up to the program: whenever it ends, its supervisor restarts it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ raw/sink.parquet    start_ms, end_ms, key, value      of every record in the out
 raw/tentative.parquet  batch and the columns of sink  of every record in the topic of tentative output, if there is one
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
-Without an oracle, nobody knows what the output of an own job means. So raw/sink.parquet has its key and value
-unchanged.
+Without an oracle, nobody knows what the output of an own job means: raw/sink.parquet has its key and value as they are.
 """
 
 from __future__ import annotations

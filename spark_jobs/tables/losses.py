@@ -55,8 +55,8 @@ def losses(
     """The losses in the order in which they were noticed; `hosts` has the names of hosts by their addresses.
 
     The loss of a slot is due to the last fault on its host before it. If the name of the host is not known, any fault
-    counts. The
-    loss of a driver is due to the first fault that struck it: another may have struck before the next driver began.
+    counts. The loss of a driver is due to the first fault that struck it: another may have struck before the next
+    driver began.
     """
     strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)
     ends_ns = [event.at_ns for event in supervisor if isinstance(event, ProgramEnded)]
