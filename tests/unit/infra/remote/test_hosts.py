@@ -58,14 +58,19 @@ class Pipes:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         except OSError as error:
-            raise Disconnected(str(error)) from None
+            raise self._lost(str(error)) from None
 
     def ask(self, within_s: float, **request: Any) -> Any:
         self.tell(**request)
         line = self.process.stdout.readline()
         if not line:
-            raise Disconnected("it ended")
+            raise self._lost("it ended")
         return json.loads(line)
+
+    def _lost(self, reason: str) -> Disconnected:
+        """As with real sessions, one that is lost is not alive any more: its program may take a moment to end."""
+        self.close()
+        return Disconnected(reason)
 
     def close(self) -> None:
         with suppress(BrokenPipeError):
