@@ -33,7 +33,7 @@ from benchmarks.testbed.throughput import (
 from experiments.waiting import poll_until
 from journal.events.testbed import TESTBED, Costs, EpochReady
 from journal.reader import events
-from spark_jobs.tables.testbed.copies import cpu_shares
+from spark_jobs.tables.dataflow.copies import cpu_shares
 from testbed.runtime.job import Job
 
 SLOTS, NS = 2, 10**9

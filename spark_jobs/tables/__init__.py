@@ -2,5 +2,5 @@
 
 `archive` saves what only the broker holds; `build` makes the tables from the run's directory alone, so that they can
 be made again. What is sequential and small is pure Python (timeline, ledger), what grows with the input is Spark.
-`streaming/` and `testbed/` have what is of one engine only.
+`streaming/` and `dataflow/` have what is of one engine only.
 """

@@ -16,13 +16,13 @@ from results.tables.columns import Row
 from results.tables.schema import RUN_TABLES, TABLES
 from spark_jobs.tables import rows
 from spark_jobs.tables.archive import committed_offsets
+from spark_jobs.tables.dataflow.logs import TestbedLogs
 from spark_jobs.tables.latency import latency
 from spark_jobs.tables.ledger import steady
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import recoveries
 from spark_jobs.tables.run_files import RunFiles
-from spark_jobs.tables.testbed.logs import TestbedLogs
 
 LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 

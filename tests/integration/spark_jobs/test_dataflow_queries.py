@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from spark_jobs.tables.dataflow.journal_tables import END_OF_TIME_MS
 from spark_jobs.tables.quality import closed, quality
-from spark_jobs.tables.testbed.journal_tables import END_OF_TIME_MS
 from testbed.core.dataflow.layout import PartitionLayout, lay_out
 from testbed.operators import Delivery, Source
 from testbed.protocols import PROTOCOLS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.tables.dataflow.relative_latency import slides
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.streaming.batches import MS, Batch
-from spark_jobs.tables.testbed.relative_latency import slides
 
 START_MS = 1_795_173_800_000
 WINDOW = (START_MS * MS, (START_MS + 10_000) * MS)

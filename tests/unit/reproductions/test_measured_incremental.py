@@ -26,7 +26,7 @@ from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
-from spark_jobs.tables.testbed.tentative import layout_of
+from spark_jobs.tables.dataflow.tentative import layout_of
 from testbed.recovery.query_partitions import queries_of
 from tests.unit.reproductions.runs import Tables, computed_on, computed_once, facts, ns, put_run
 

@@ -7,7 +7,7 @@ from journal.events.testbed import Costs, PartitionCost, WorkerJoined
 from results.checks.catalogue import checks_for
 from results.tables.schema import RUN_TABLES
 from results.views.copies import copies_of
-from spark_jobs.tables.testbed.copies import copies, cpu_shares
+from spark_jobs.tables.dataflow.copies import copies, cpu_shares
 from tests.unit.results import synthetic
 from tests.unit.results.judging import verdict_of
 

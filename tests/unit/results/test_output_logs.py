@@ -8,7 +8,7 @@ from journal.events.testbed import Report, RunPhase
 from models.open_windows import open_windows
 from results.checks.catalogue import checks_for
 from results.tables.schema import TABLES
-from spark_jobs.tables.testbed.output_logs import output_logs
+from spark_jobs.tables.dataflow.output_logs import output_logs
 from tests.unit.results import synthetic
 from tests.unit.results.judging import verdict_of
 

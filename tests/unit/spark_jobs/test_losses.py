@@ -6,9 +6,9 @@ import pytest
 
 from experiments.fault_kinds import FaultKind
 from journal.events.services import ProgramEnded
+from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something, with_losses
 from spark_jobs.tables.outages import Outage, moments, outages
-from spark_jobs.tables.testbed.partition_recoveries import partition_recoveries
 from tests.unit.spark_jobs.recovering_in_parts import (
     DRIVER_STRUCK,
     FIRST,

@@ -4,7 +4,7 @@ import pytest
 
 from journal.events.testbed import PartitionsAbsent, Recovering, RunPhase, WorkerLost
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.testbed.partition_rates import partition_rates
+from spark_jobs.tables.dataflow.partition_rates import partition_rates
 from tests.unit.example_events import example, report
 
 S = 10**9

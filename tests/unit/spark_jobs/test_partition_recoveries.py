@@ -7,12 +7,12 @@ import pytest
 
 from journal.events.query import QueryReady
 from results.tables.schema import RUN_TABLES
+from spark_jobs.tables.dataflow.journal_tables import follow_parts
+from spark_jobs.tables.dataflow.partial_ledger import ledger
+from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import as_query_journal, losses
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.testbed.journal_tables import follow_parts
-from spark_jobs.tables.testbed.partial_ledger import ledger
-from spark_jobs.tables.testbed.partition_recoveries import partition_recoveries
 from tests.unit.spark_jobs.recovering_in_parts import (
     CHECKPOINT,
     DRIVER_STRUCK,

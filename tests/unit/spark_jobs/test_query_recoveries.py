@@ -11,10 +11,10 @@ from journal.events.testbed import TESTBED
 from models.recovery import within_limits
 from models.recovery.exact import exact
 from models.recovery.planners import PLANNERS
+from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
+from spark_jobs.tables.dataflow.query_recoveries import query_recoveries
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import Loss
-from spark_jobs.tables.testbed.partition_recoveries import partition_recoveries
-from spark_jobs.tables.testbed.query_recoveries import query_recoveries
 from tests.unit.example_events import named
 
 EXPERIMENT = spec.load("incremental-topology-1", [])

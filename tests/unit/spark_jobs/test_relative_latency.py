@@ -3,7 +3,7 @@
 import pytest
 
 from experiments import spec
-from spark_jobs.tables.testbed.relative_latency import Slide, query_latencies, with_normal
+from spark_jobs.tables.dataflow.relative_latency import Slide, query_latencies, with_normal
 
 EXPERIMENT = spec.load("incremental-topology-1", [])
 S = 10**9

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.spec import Experiment
-from spark_jobs.tables.testbed import logs as testbed_logs
+from spark_jobs.tables.dataflow import logs as testbed_logs
 
 DATAFLOW = {"name": "dataflow", "checkpoint_interval_s": 2, "partitions": 4}
 

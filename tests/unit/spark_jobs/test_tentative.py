@@ -6,7 +6,7 @@ import pytest
 from experiments import spec
 from journal.events.testbed import PartitionsAbsent
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.testbed.tentative import output_before_outage, partition_outages, tentative, totals
+from spark_jobs.tables.dataflow.tentative import output_before_outage, partition_outages, tentative, totals
 from testbed.experiment_layout import layout_of
 from tests.unit.example_events import report
 

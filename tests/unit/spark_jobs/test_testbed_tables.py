@@ -7,9 +7,7 @@ import pytest
 
 from journal.events.testbed import TESTBED, Report
 from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.ledger import NS
-from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.testbed.journal_tables import (
+from spark_jobs.tables.dataflow.journal_tables import (
     batches,
     follow,
     ledger,
@@ -17,6 +15,8 @@ from spark_jobs.tables.testbed.journal_tables import (
     pace,
     partition_checkpoints,
 )
+from spark_jobs.tables.ledger import NS
+from spark_jobs.tables.outages import Outage
 from tests.unit.example_events import named, report
 
 RATE, SLOTS, STEP_S = 1000, 2, 0.5

@@ -28,11 +28,11 @@ from journal.events.testbed import (
 )
 from results.tables.columns import Row
 from results.tables.schema import LedgerClass
+from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, LedgerSegment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
 from spark_jobs.tables.streaming.batches import Batch
-from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery
 from testbed.source_positions import events_read, offsets
 
 END_OF_TIME_MS = 2**62

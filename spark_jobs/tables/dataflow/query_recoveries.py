@@ -21,8 +21,8 @@ from models.recovery.problem import RecoveryPlan, RecoveryProblem
 from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from models.recovery.within_limits import plan_within
 from results.tables.columns import Row
+from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.losses import Loss, with_losses
-from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery
 from testbed.core.dataflow.layout import Layout
 from testbed.experiment_layout import layout_of
 from testbed.recovery.query_partitions import priority_of, problem_of, queries_of

@@ -15,9 +15,9 @@ from itertools import groupby, pairwise
 from journal.event import Event
 from journal.events.testbed import Recovering, Report
 from results.tables.schema import LedgerClass
+from spark_jobs.tables.dataflow.journal_tables import Piece, merged, piece
+from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.ledger import LedgerSegment
-from spark_jobs.tables.testbed.journal_tables import Piece, merged, piece
-from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery
 
 Share = tuple[LedgerClass, int | None]  # a class and the fault that it is due to
 Stretch = tuple[float, float, Share]  # of one partition: from when to when it was in a class

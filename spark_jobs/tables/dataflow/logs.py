@@ -12,6 +12,14 @@ from journal.events.injector import INJECTOR
 from journal.events.services import SUPERVISOR
 from journal.events.testbed import TESTBED
 from results.tables.columns import Row
+from spark_jobs.tables.dataflow import journal_tables, partial_ledger
+from spark_jobs.tables.dataflow.copies import copies, cpu_shares
+from spark_jobs.tables.dataflow.output_logs import output_logs
+from spark_jobs.tables.dataflow.partition_rates import partition_rates, sinks_of
+from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery, partition_recoveries
+from spark_jobs.tables.dataflow.query_recoveries import query_recoveries
+from spark_jobs.tables.dataflow.relative_latency import query_latencies, slides, with_normal
+from spark_jobs.tables.dataflow.tentative import WINDOW, tentative, totals
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
@@ -19,14 +27,6 @@ from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses,
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
 from spark_jobs.tables.streaming.batches import Batch
-from spark_jobs.tables.testbed import journal_tables, partial_ledger
-from spark_jobs.tables.testbed.copies import copies, cpu_shares
-from spark_jobs.tables.testbed.output_logs import output_logs
-from spark_jobs.tables.testbed.partition_rates import partition_rates, sinks_of
-from spark_jobs.tables.testbed.partition_recoveries import PartitionRecovery, partition_recoveries
-from spark_jobs.tables.testbed.query_recoveries import query_recoveries
-from spark_jobs.tables.testbed.relative_latency import query_latencies, slides, with_normal
-from spark_jobs.tables.testbed.tentative import WINDOW, tentative, totals
 
 
 class TestbedLogs(Logs):
