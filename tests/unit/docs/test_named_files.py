@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 LAB = ROOT / "docs" / "lab"
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if LAB not in page.parents)]
-FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+MADE = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}  # by tests or runs
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - MADE
 CODE = re.compile(r"^```[\s\S]*?^```|(?<=\n\n)(?: {4}.*\n)+", re.MULTILINE)
 WORD = re.compile(r"(?<![\w./~$-])[\w./-]*\w/?(?![\w/*{])")
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))

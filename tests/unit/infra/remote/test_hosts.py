@@ -57,7 +57,7 @@ class Pipes:
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the pipe is broken, or was closed here
             raise self._lost(str(error)) from None
 
     def ask(self, within_s: float, **request: Any) -> Any:
