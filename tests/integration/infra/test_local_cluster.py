@@ -94,7 +94,9 @@ def test_another_user_cannot_make_a_topic(cluster: Handle) -> None:
     with pytest.raises(KafkaError):
         kafka.create_topics(Broker(cluster.broker), {"intruder": 1})
     kafka.create_topics(cluster.kafka, {"ours": 1})
-    names = KafkaAdminClient(**cluster.kafka.for_kafka_python()).list_topics()
+    admin = KafkaAdminClient(**cluster.kafka.for_kafka_python())
+    names = admin.list_topics()
+    admin.close()
     assert "ours" in names
     assert "intruder" not in names
 
