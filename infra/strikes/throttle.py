@@ -138,12 +138,10 @@ def observe(mark: str, over_s: float = OBSERVE_S) -> Observed:
 def end_throttlers(throttler: str) -> int:
     """Kill the throttlers of that mark; returns how many are left, which none should be."""
     handles = ProcessHandles(throttler)
-    if not handles.scan():
-        return 0
-    handles.signal(signal.SIGKILL)
-    handles.wait_for_their_end(END_LIMIT_S)
-    handles.close()
-    return len(members(throttler))
+    try:
+        return len(handles.kill(END_LIMIT_S))
+    finally:
+        handles.close()
 
 
 class ThrottledProcesses:
