@@ -6,7 +6,7 @@ came out counts, and what came out later does not: it is not the plan's doing. A
 ran when the hosts were killed, and if nothing else was up before the hosts were.
 
 Both metrics are under the rates by which the plans were made. Those that a run measured before the loss are beside
-them. The table `partition_rates` is not used: partitions that catch up after the outage put out more in it.
+them.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(
                 REAL,
                 "rate",
-                "records that it put out per second of the window, a sink: took in; without times of loss and restore",
+                "records that it put out per second of the window, a sink: took in; outages and as long after left out",
                 "records/s",
             ),
         ),

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from experiments.spec import Experiment
 from journal.event import Event
-from journal.events.testbed import PartitionsAbsent, Recovering, Report, WorkerLost
+from journal.events.testbed import PartitionReached, PartitionsAbsent, Recovering, Report, WorkerLost
 from results.tables.columns import Row
 from testbed.experiment_layout import layout_of
 from testbed.operators import Sink
 
 NS = 10**9
-DISTURBANCES = (WorkerLost, Recovering, PartitionsAbsent)
+DISTURBED = (WorkerLost, Recovering, PartitionsAbsent, Report)
 
 
 def partition_rates(journal: Sequence[Event], window: tuple[int, int], sinks: Collection[str]) -> list[Row]:
-    """One row for each partition: its output per second of the window [ns], as far as nobody was lost or restored.
+    """One row for each partition: its output per second of the window [ns], as far as nobody was lost or caught up.
 
     A sink puts out what it takes in. The time from one report to the next counts if the coordinator was running at
     both, in one epoch, and no partition counted anew. There is no row if no time counts.
+
+    After an outage, partitions do in addition what it left undone. That is taken to last as long as the outage did,
+    which ends when every restored partition is as far as it had been.
     """
     put_out, seconds = Counter[str](), 0.0
-    for before, after in pairwise(_reports(journal, window)):
+    for before, after in pairwise(_undisturbed(journal, window)):
         if before is None or after is None or before.epoch != after.epoch:
             continue
         added = _added(before, after, sinks)
@@ -39,15 +42,25 @@ def sinks_of(experiment: Experiment) -> frozenset[str]:
     return frozenset(each.name for each in layout_of(experiment).partitions if isinstance(each.element, Sink))
 
 
-def _reports(journal: Sequence[Event], window: tuple[int, int]) -> list[Report | None]:
-    """The reports of the window in which all partitions ran; None where something happened between two."""
-    found: list[Report | None] = []
+def _undisturbed(journal: Sequence[Event], window: tuple[int, int]) -> Iterator[Report | None]:
+    """The reports of the window while all partitions ran and kept up; None where something happened between two."""
+    lost_ns, caught_up_ns = None, 0
+    absent, behind = set[str](), set[str]()
     for event in journal:
-        if isinstance(event, DISTURBANCES) or (isinstance(event, Report) and not event.is_running):
-            found.append(None)
-        elif isinstance(event, Report) and window[0] <= event.at_ns < window[1]:
-            found.append(event)
-    return found
+        if isinstance(event, PartitionsAbsent):
+            absent = set(event.partitions)
+        elif isinstance(event, Recovering):
+            behind |= set(event.restored) & event.reached.keys()
+        elif isinstance(event, PartitionReached):
+            behind.discard(event.partition)
+        if isinstance(event, Report) and event.is_running and not (absent or behind):
+            if lost_ns is not None:
+                caught_up_ns, lost_ns = 2 * event.at_ns - lost_ns, None
+            if window[0] <= event.at_ns < window[1] and event.at_ns >= caught_up_ns:
+                yield event
+        elif isinstance(event, DISTURBED):
+            lost_ns = event.at_ns if lost_ns is None else lost_ns
+            yield None
 
 
 def _added(before: Report, after: Report, sinks: Collection[str]) -> dict[str, int]:
