@@ -6,6 +6,9 @@ without copies and with copies of a share of the partitions. If the slots keep a
 only, throughput falls to the share of CPU time that they leave to primaries. Prints that share beside the throughput by
 that without copies: of each run, and the medians of several. The share counts processing, and checkpoints of copies. It
 leaves out checkpoints of primaries, and what it costs to send to copies.
+
+Also prints where the cores' time for an event goes: into the processes with primaries, which send to the copies, too,
+and into all the rest. The rest is the processes with copies, Spark, and what is idle.
 """
 
 from __future__ import annotations
@@ -37,14 +40,20 @@ from spark_jobs.tables.dataflow.copies import cpu_shares
 from testbed.runtime.job import Job
 
 SLOTS, NS = 2, 10**9
-HEAD = "copies   events/s  by none  CPU time left  load"
+CORES = os.cpu_count() or 1
+HEAD = "copies   events/s  by none  CPU time left  us/event: slots with primaries, the rest  load"
 
 
 class Cost(NamedTuple):
-    """Of one window: events per second, and the share of CPU time that is not the copies'."""
+    """Of one window: events per second, and the share of CPU time that is not the copies'.
+
+    primaries_us, rest_us   the cores' time per event [us]: of the processes with primaries, and what remains
+    """
 
     events_per_s: float
     left: float
+    primaries_us: float
+    rest_us: float
 
 
 def main() -> None:
@@ -91,7 +100,9 @@ def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float
     copied = cpu_shares(list(events(journal, TESTBED)), window).copies_cpu_share
     if copied is None:
         sys.exit(f"{job.run_id}: nothing was reported of what partitions cost")
-    return Cost(figures_of(job, journal, window).wall, 1 / (1 + copied))
+    figures = figures_of(job, journal, window)
+    primaries_us, cores_us = 1e6 / figures.cpu, 1e6 * CORES / figures.wall
+    return Cost(figures.wall, 1 / (1 + copied), primaries_us, cores_us - primaries_us)
 
 
 def _working_ns(journal: Path, share: float) -> int | None:
@@ -106,7 +117,7 @@ def _working_ns(journal: Path, share: float) -> int | None:
 def _line(share: float, cost: Cost, base: Cost) -> str:
     return (
         f"{share:6.0%} {cost.events_per_s:10,.0f} {cost.events_per_s / base.events_per_s:8.0%} {cost.left:14.0%}"
-        f" {os.getloadavg()[0]:5.0f}"
+        f" {cost.primaries_us:30.3f}, {cost.rest_us:8.3f} {os.getloadavg()[0]:5.0f}"
     )
 
 
