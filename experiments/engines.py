@@ -70,7 +70,7 @@ class EngineSpec(Spec):
         RecoveryMode | None,
         Field(
             description="what the loss of a host leads to: `query`, a restart of the query (the default), or `task`,"
-            " a retry of its tasks; dataflow: which partitions go back, and when; `global` is the default"
+            " a retry of its tasks; dataflow: which partitions roll back, and when; `global` is the default"
         ),
     ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH

@@ -49,7 +49,7 @@ _ENGINE = {
     "engine.checkpoint_interval_s": "A checkpoint begins this long after the last one; micro-batches are as long."
     " Shorten it to lose less work to a failure, lengthen it to spend less on checkpoints.",
     "engine.recovery": "Says what the loss of a worker leads to. Change it to compare a restart of the query with a"
-    " retry of tasks, or, on the testbed, which partitions go back and when.",
+    " retry of tasks, or, on the testbed, which partitions roll back and when.",
     "engine.trigger": "Says whether Spark works in batches of what has arrived, or emits at once. Change it to try"
     " real-time mode, which only stateless queries have.",
     "engine.partitions": "The input topic and each operator have this many partitions. Match it to the number of"

@@ -10,7 +10,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 class RecoveredHow(StrEnum):
     """How a partition of the testbed came back."""
 
-    RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
+    RESTORED = "restored"  # its slot was lost, and it rolled back to a checkpoint
     PROMOTED = "promoted"  # its slot was lost, and its copy took its place
     ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
     LOST = "lost"  # it did not
@@ -47,7 +47,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(TEXT, "query", "the query, by its output partition"),
             must(REAL, "priority", "its priority"),
             must(WHOLE, "death_ns", "its first partition died"),
-            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
+            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to roll back; null: never"),
             may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
             may(
                 WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"

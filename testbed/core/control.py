@@ -14,7 +14,7 @@ class Restore:
     """Go back to a checkpoint, with the objects of its state and these logs, and say when it is done.
 
     published   the last checkpoint whose output this sink is known to have published
-    arrived     the last number that the receivers of its channels have where they go back to
+    arrived     the last number that the receivers of its channels have where they roll back to
     muted       whether it is a copy, whose output stays inside
     """
 
@@ -145,8 +145,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Stable:
-    """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
-    go."""
+    """No recovery will roll back beyond this checkpoint. Sinks may publish what it covers."""
 
     epoch: int
     number: int
@@ -166,7 +165,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The partition can't go back: this object is spoilt."""
+    """The partition can't roll back: this object is spoilt."""
 
     partition: int
     epoch: int

@@ -115,7 +115,7 @@ class Delete:
 @dataclass(frozen=True)
 class Sweep:
     """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
-    written and never heard of. A recovery begins: they go back, but for those that copies take the place of."""
+    written and never heard of. A recovery begins: they roll back, but for those that copies take the place of."""
 
     epoch: int
     keep: frozenset[str]

@@ -228,7 +228,7 @@ class Job(TypedJson):
 
     @property
     def partition_limits(self) -> PartitionLimits:
-        """Output is kept for others only if they may go back alone."""
+        """Output is kept for others only if they may roll back alone."""
         return self.limits if self.strategy.keeps_output() else replace(self.limits, retained_bytes=None)
 
     @property

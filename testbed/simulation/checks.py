@@ -69,7 +69,7 @@ class Checks:
             self.copies.check()
 
     def begins(self, worker: SimulatedWorker, number: int, order: Restore | Promote) -> None:
-        """A partition goes back to the line, or is promoted: a life of it begins once it hears this order."""
+        """A partition rolls back to the line, or is promoted: a life of it begins once it hears this order."""
         self.batches.tentative.begins(number, order.epoch, self._storage.published(number))
         copy = worker.partitions.get(number)
         if isinstance(order, Promote) and isinstance(copy, BatchedPartition) and worker in self._workers:

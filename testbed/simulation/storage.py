@@ -49,7 +49,7 @@ class Storage:
         return self._random.random() < self._refusals
 
     def read(self, order: Restore) -> dict[str, bytes]:
-        """The objects that a partition needs to go back, by key. Raises `UnreadableObject`."""
+        """The objects that a partition needs to roll back, by key. Raises `UnreadableObject`."""
         return {key: self.objects.get(key) for key in (*order.checkpoint.state_keys, *order.log_keys)}
 
     def delete(self, keys: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ class SimulatedWorker:
     """A process with partitions.
 
     partitions   by number
-    restored     by number the checkpoint that the partition went back to last
+    restored     by number the checkpoint that the partition rolled back to last
     ready        by number what the partition can do by itself
     orders       from the coordinator, by number of the partition, encoded
     messages     to the coordinator, encoded

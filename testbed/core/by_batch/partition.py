@@ -194,7 +194,7 @@ class BatchedPartition(Partition):
         self.sending.on_fetched(key, decode_log(data, self._schemas))
 
     def on_unreadable(self, key: str) -> None:
-        """Retained output is lost: whoever needs it can only get it if this partition goes back, too."""
+        """Retained output is lost: whoever needs it can only get it if this partition rolls back, too."""
         if key in self.sending.retained.keys:
             self._effects.append(Tell(Unreadable(self.number, self.epoch, key)))
 

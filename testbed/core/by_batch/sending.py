@@ -1,4 +1,4 @@
-"""What a partition sends batch by batch, and keeps for receivers that go back while it goes on."""
+"""What a partition sends batch by batch, and keeps for receivers that roll back while it goes on."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BatchSending(Sending):
         self.retained.mark(number)
 
     def trim(self, number: int) -> None:
-        """No recovery will go behind the checkpoint with this number."""
+        """No recovery will roll back beyond the checkpoint with this number."""
         self.retained.trim(number)
 
     def lose(self, receivers: Collection[int]) -> None:

@@ -49,6 +49,6 @@ class AbsentPartitions:
         self._tentative -= gone
 
     def corrected_with(self, down: Collection[int]) -> frozenset[int]:
-        """The tentative partitions that can go back while these partitions are down."""
+        """The tentative partitions that can roll back while these partitions are down."""
         up = self._tentative.difference(down)
         return frozenset(number for number in up if not self._layout.with_upstream([number]).intersection(down))

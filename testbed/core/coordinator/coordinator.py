@@ -296,7 +296,7 @@ class Coordinator:
         self._copying.attach({}, back)
 
     def _go_where_ready(self) -> None:
-        """Let those go on whose recovery waits for nobody any more. Who was just told to go back has left it."""
+        """Let those go on whose recovery waits for nobody any more. Who was just told to roll back has left it."""
         layouts = self._layout.partitions
         for epoch, recovery in self._recoveries.over():
             told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}

@@ -31,7 +31,7 @@ class Copying:
 
     copies        those that are there
     begin_epoch   counts the coordinator's epoch on, and returns it
-    restored_at   what a partition is told that goes back to the line in this epoch
+    restored_at   what a partition is told that rolls back to the line in this epoch
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 A record is due before
 
 - an epoch begins: no coordinator uses one twice;
-- the line that is stable moves: output that it covers is published, so no recovery may go behind it;
+- the line that is stable moves: output that it covers is published, so no recovery may roll back beyond it;
 - anything is deleted that the record before names. A deletion waits for the next record that is due anyway.
 """
 

@@ -41,8 +41,8 @@ class PartitionLimits:
                           together. Each has a number and takes credit, of which there is as much as so many times
                           `frames_in_flight`
     changes_per_full      a checkpoint builds on at most so many objects before it; 0: each has the whole state
-    retained_bytes        by batches: so much output is kept in memory for others that may go back, and more in the
-                          store; None: none is kept, since nobody goes back alone
+    retained_bytes        by batches: so much output is kept in memory for others that may roll back, and more in the
+                          store; None: none is kept, since nobody rolls back alone
     """
 
     frames_in_flight: int = 32

@@ -337,7 +337,7 @@ class Server:
         self._begin_epoch(sweep.epoch, back, reached)
 
     def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:
-        """Tell the workers where everybody is, before the orders of this epoch; these partitions go back, and how far
+        """Tell the workers where everybody is, before the orders of this epoch; these partitions roll back, and how far
         they were."""
         placement, copies = self._coordinator.placement, self._coordinator.copies
         seats_of = {name: seat for seat, name in placement.hosts.items()}

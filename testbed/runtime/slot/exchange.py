@@ -33,7 +33,7 @@ class Exchange:
         return self._mesh.sent_bytes
 
     def begin(self, peers: Peers) -> None:
-        """A recovery begins; if all partitions go back, with new connections."""
+        """A recovery begins; if all partitions roll back, with new connections."""
         self._peers = peers
         if len(peers.restored) == len(self._layout.partitions):
             self._mesh.drop()
