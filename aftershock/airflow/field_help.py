@@ -1,4 +1,4 @@
-"""What the trigger form says of each param: what it does, and when to change it.
+"""Help texts for the params of the trigger form: what each param does, and when to change it.
 
 `docs/reference/experiment.md` has the definitions. Here are the words for somebody who fills in the form.
 They are Markdown, without code spans: Airflow draws these over the line above.
@@ -65,7 +65,7 @@ _ENGINE = {
     " without waiting for a new worker.",
     "engine.tentative": "Survivors go on without the input of lost partitions and put out tentative results. Choose"
     " yes to measure how accurate these are.",
-    "engine.planner": "Decides which queries go back first. Change it to compare planners, with recovery"
+    "engine.planner": "Decides which queries are recovered first. Change it to compare planners, with recovery"
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look this long for the proof that its plan is the best. Lower it if"
     " recoveries have to begin sooner.",
@@ -156,7 +156,7 @@ _WORKLOAD = {
 }
 _CLUSTER = {
     "cluster.driver": "Says what a host is: processes (*local*), network namespaces (*netns*), containers (*docker*),"
-    " machines (*ssh*), or part of a cluster that is already there (*external*). Change it for faults of networks and"
+    " machines (*ssh*), or part of an existing cluster (*external*). Change it for faults of networks and"
     " disks; *aftershock doctor* says what works here.",
     "cluster.workers": "This many hosts can be killed. Raise it if the machine has the cores.",
     "cluster.worker_cores": "Spark uses this many cores on each worker. Raise it if the machine has more cores than"
