@@ -1,4 +1,4 @@
-"""Which partitions of the testbed are up, absent, restoring or tentative, and which have a copy: by its journal."""
+"""Reads from the testbed's journal which partitions are up, absent, restoring or tentative, and which have a copy."""
 
 from __future__ import annotations
 

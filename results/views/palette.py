@@ -1,4 +1,4 @@
-"""What each colour means in the plots and charts of a run: one meaning, one colour, whatever the plot.
+"""The colours of plots and charts: each has one meaning everywhere.
 
 People with any colour vision tell apart the colours that stand in one plot; a test holds that. The pages have the same
 colours (`plugins/static/aftershock.css`).

@@ -1,4 +1,4 @@
-"""What the journal of the testbed's driver says, in the terms of the other tables: batches, losses, the ledger.
+"""The journal of the testbed's driver in the terms of the other tables: batches, losses, the ledger.
 
 What is committed moves on when all output up to a line of checkpoints is out (`committed` in the journal). Between two
 such moments, an interval apart at least, lies what stands for a batch here: its records, and what its checkpoints cost.

@@ -1,4 +1,4 @@
-"""The output rate of each partition of a testbed run: what a plan for copies weighs partitions by."""
+"""The output rate of each partition of a testbed run, which weights the partitions in a plan for copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How partitions of the testbed came back: from the loss of a slot until each is as far as it was."""
+"""Recoveries of partitions of the testbed: from the loss of a slot until each has reached its earlier progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How late the results of each query come, relative to what was usual before the first loss.
+"""The latency of each query relative to its mean before the first loss.
 
 Source: `incremental`, section 7.2. The latency of a query is the mean time from when its input was due until what it
 makes of it is out. It is taken slide by slide: the input of a slide is due, on average, in the middle of it, and comes

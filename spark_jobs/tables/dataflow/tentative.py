@@ -1,4 +1,4 @@
-"""What tentative output was worth, window by window: its accuracy, and what output fidelity says of it."""
+"""The accuracy of tentative output by window, and the output fidelity that the model predicts."""
 
 from __future__ import annotations
 
