@@ -1,4 +1,4 @@
-"""What the driver program of the testbed saw (`spark_jobs.testbed`, `testbed.runtime.server.server`).
+"""Events of the testbed's driver program (`spark_jobs.testbed`, `testbed.runtime.server.server`).
 
 A position is how far a source has read; positions and lines are by the name of the partition, such as `bids.0`.
 """
