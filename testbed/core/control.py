@@ -1,4 +1,4 @@
-"""The messages between the coordinator and partitions. An epoch begins with every recovery; older messages are void."""
+"""The messages between coordinator and partitions. Each recovery begins an epoch; older messages are void."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition and the coordinator ask of the world around them, in this order."""
+"""The effects that a partition or the coordinator requests from its caller, in this order."""
 
 from __future__ import annotations
 

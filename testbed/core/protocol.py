@@ -1,4 +1,4 @@
-"""What a protocol sees of the runtime, and the runtime of a protocol."""
+"""The interface between protocols and the runtime."""
 
 from __future__ import annotations
 

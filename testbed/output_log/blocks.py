@@ -1,4 +1,4 @@
-"""What an operator did between two commits of its log, as bytes: a segment, which is one object of the log.
+"""A segment of an output log: what an operator did between two commits, as bytes.
 
 The store seals each object as a whole (`testbed.core.seal`), which is the checksum of all entries in it. So a segment
 is there whole or not at all.

@@ -1,4 +1,4 @@
-"""An operator that records what it puts out and what its windows do, as blocks of an output log."""
+"""An operator that records its output and the events of its windows, as blocks of an output log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strategies that restore what is lost alone: from checkpoints, or from the sources on."""
+"""The strategies that restore only the lost partitions: from checkpoints, or from the sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to run: passes as JSON to the driver program and from there to every slot."""
+"""The description of a job, which passes as JSON to the driver program and from there to every slot."""
 
 from __future__ import annotations
 

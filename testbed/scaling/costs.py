@@ -1,4 +1,4 @@
-"""What things cost a worker: measured by `measure`, spent by `simulation`."""
+"""The costs of operations on a worker: measured by `measure`, used by `cluster`."""
 
 from __future__ import annotations
 

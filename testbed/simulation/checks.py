@@ -1,4 +1,4 @@
-"""The checks of a simulated run, after every step and on every effect, if they have a meaning for the run."""
+"""The checks of a simulated run, after every step and on every effect, as far as they apply."""
 
 from __future__ import annotations
 

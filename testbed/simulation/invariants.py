@@ -1,4 +1,4 @@
-"""What must hold after every step of a simulated run by batch, and what of every effect."""
+"""Invariants of a simulated run by batch, after every step and for every effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of what it keeps for others a simulated partition may have in memory."""
+"""How much retained output a simulated partition may have in memory."""
 
 from __future__ import annotations
 

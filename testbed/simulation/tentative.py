@@ -1,4 +1,4 @@
-"""What must hold of tentative output in a simulated run."""
+"""Invariants of tentative output in a simulated run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workers of a simulated run, with what is under way to them and from them."""
+"""The workers of a simulated run, with the messages in flight to and from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moment at which a partition has nothing left to take in but the end of its input."""
+"""The moment at which a partition has nothing left to read but the end of its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy of a partition does not let out: its output, until it takes the place of its primary."""
+"""Holds back the output of a copy until the copy replaces its primary."""
 
 from __future__ import annotations
 

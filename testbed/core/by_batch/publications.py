@@ -1,4 +1,4 @@
-"""What a sink with exactly-once delivery has given out to be published, and what waits until that is out."""
+"""The publications of an exactly-once sink: what was handed over, and what waits until that is published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output that a partition keeps after it was sent, for receivers that roll back to a checkpoint while it goes on."""
+"""Output that a partition keeps after sending it, for receivers that roll back while the partition goes on."""
 
 from __future__ import annotations
 

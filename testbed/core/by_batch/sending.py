@@ -1,4 +1,4 @@
-"""What a partition sends batch by batch, and keeps for receivers that roll back while it goes on."""
+"""Sends batch by batch, and retains the output for receivers that roll back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coordinator knows of missing input: which partitions are absent, and which have gone on without them."""
+"""Tracks missing input: which partitions are absent, and which have gone on without them."""
 
 from __future__ import annotations
 

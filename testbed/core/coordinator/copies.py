@@ -1,4 +1,4 @@
-"""Copies of partitions, as the coordinator knows them: where they are, how far they are, and who sends to them."""
+"""The copies of partitions as the coordinator knows them: their places, their progress, and who sends to them."""
 
 from __future__ import annotations
 

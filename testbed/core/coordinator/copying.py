@@ -1,4 +1,4 @@
-"""What the coordinator orders so that copies are made, take in what their primaries do, and go."""
+"""The coordinator's orders to make copies, feed them, and close them."""
 
 from __future__ import annotations
 

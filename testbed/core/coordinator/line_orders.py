@@ -1,4 +1,4 @@
-"""What is said to partitions that roll back to the recovery line, to their neighbours, and to the store."""
+"""The orders of a recovery: to partitions that roll back to the line, to their neighbours, and to the store."""
 
 from __future__ import annotations
 

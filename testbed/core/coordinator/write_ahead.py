@@ -1,4 +1,4 @@
-"""A coordinator's effects wait until a record says what they rest on, so that a second coordinator can go on from it.
+"""Holds back a coordinator's effects until the record on which they depend is written.
 
 A record is due before
 

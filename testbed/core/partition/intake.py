@@ -1,4 +1,4 @@
-"""What a partition takes in: frames queue by channel, and the channels take turns."""
+"""The input of a partition: frames queue by channel, and the channels take turns."""
 
 from __future__ import annotations
 

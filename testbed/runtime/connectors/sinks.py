@@ -1,4 +1,4 @@
-"""Where a sink partition's records go, in a thread of their own."""
+"""Writes the records of a sink partition, in a separate thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has the copies of a run follow its load: plans anew, every so often, by the rates that slots report."""
+"""Makes the copies of a run follow its load: plans again at intervals, by the rates that slots report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the journal of the course of a run: epochs, copies, rounds of checkpoints, and what is out for good."""
+"""Writes the course of a run to the journal: epochs, copies, rounds of checkpoints, and final output."""
 
 from __future__ import annotations
 

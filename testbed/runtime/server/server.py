@@ -1,4 +1,4 @@
-"""The coordinator's side: slots come and go, orders go out, reports come in, and the journal tells of it."""
+"""The coordinator's server: slots join and leave, orders go out, reports come in, and the journal is written."""
 
 from __future__ import annotations
 

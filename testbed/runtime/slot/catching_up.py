@@ -1,4 +1,4 @@
-"""Partitions that are restored, or promoted, on their way back to where they were, and what they process on it."""
+"""Partitions that are restored or promoted until they reach their earlier progress, and what they process meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What partitions send each other, within a slot and between slots: frames go one way, credit comes back."""
+"""Exchanges frames and credit between partitions, within a slot and between slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitions of one slot at work: what happens to them, and what they ask for."""
+"""Runs the partitions of one slot: delivers their events and carries out their effects."""
 
 from __future__ import annotations
 

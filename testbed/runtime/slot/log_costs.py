@@ -1,4 +1,4 @@
-"""What checks and recoveries of an operator that keeps an output log take, measured while it runs."""
+"""The costs of checks and recoveries of an operator with an output log, measured while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of a slot's sinks on its way out, by a thread that may wait for the world."""
+"""Publishes the output of a slot's sinks, in a thread that may block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a slot's partitions on their way to the store, by a thread of their own."""
+"""Stores the checkpoints of a slot's partitions, in a separate thread."""
 
 from __future__ import annotations
 
