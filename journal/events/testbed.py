@@ -217,7 +217,7 @@ class CheckpointStored(Event, name="checkpoint"):
 
 @dataclass(frozen=True)
 class Committed(Event, name="committed"):
-    """All output up to a line of checkpoints is out: where that has the sources."""
+    """All output up to a line of checkpoints is published: where that has the sources."""
 
     positions: Positions
 

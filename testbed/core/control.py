@@ -66,7 +66,7 @@ class Detach:
 
 @dataclass(frozen=True)
 class Trim:
-    """What the primary of this copy has put out up to this number is out for good: the copy may let it go."""
+    """What the primary of this copy has emitted up to this number is final: the copy may let it go."""
 
     epoch: int
     number: int
@@ -200,7 +200,7 @@ class TurnedTentative:
 
 @dataclass(frozen=True)
 class Published:
-    """A sink's output up to this checkpoint is out. It holds whatever the epoch."""
+    """A sink's output up to this checkpoint is published. It holds whatever the epoch."""
 
     partition: int
     number: int

@@ -51,8 +51,9 @@ class Write:
 
 @dataclass(frozen=True)
 class Publish:
-    """Output of an exactly-once sink up to a checkpoint or batch: all or nothing, and ignored if that number is out
-    already. Number 0, without batches, only asks which is the last that is out."""
+    """Output of an exactly-once sink up to a checkpoint or batch: all or nothing, and ignored if that number is already
+    published. Number 0, without batches, only asks for the last published number.
+    """
 
     number: int
     batches: tuple[pa.RecordBatch, ...]

@@ -30,7 +30,7 @@ class DamagedSegment(AftershockError):
 class Block:
     """One step of the operator, or several.
 
-    position       how many records the operator had taken in after the step
+    position       how many records the operator had read after the step
     watermark_ns   its event time then
     open_windows   how many windows were open then: N of the paper
     results        how many rows it had emitted then, since the beginning

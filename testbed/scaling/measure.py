@@ -49,7 +49,7 @@ EPOCH = 1
 
 @dataclass
 class _Spent:
-    """What one operator has taken in, sent and spent. `checkpoints` has 1, records since the one before, and bytes."""
+    """What one operator has read, sent and spent. `checkpoints` has 1, records since the one before, and bytes."""
 
     messages_in: int = 0
     rows_in: int = 0

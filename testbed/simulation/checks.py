@@ -53,7 +53,7 @@ class Checks:
         self.untold = False
 
     def follow(self, coordinator: Coordinator) -> None:
-        """Another driver has taken over, with this coordinator. What was put out and stored before still counts."""
+        """Another driver has taken over, with this coordinator. What was emitted and stored before still counts."""
         self.batches.follow(coordinator)
         self.copies.follow(coordinator)
         self.untold = False

@@ -19,7 +19,7 @@ class TooMuchRetained(AftershockError):
 
 
 class RetainedMemory:
-    """A partition that has too much in memory finishes what it is about, and takes in nothing more."""
+    """A partition that has too much in memory finishes what it is about, and reads nothing more."""
 
     def __init__(self, limits: PartitionLimits) -> None:
         self._most = limits.retained_bytes

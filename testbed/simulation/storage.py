@@ -67,7 +67,7 @@ class Storage:
         return True
 
     def published(self, number: int) -> int:
-        """The number of the last output of a partition that is out; 0 before the first."""
+        """The number of the last output of a partition that is published; 0 before the first."""
         return self._published.get(number, 0)
 
     def _put(self, asked: Store) -> None:

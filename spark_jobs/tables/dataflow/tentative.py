@@ -44,7 +44,7 @@ def partition_outages(journal: Iterable[Event]) -> list[PartitionOutage]:
 
 
 def output_before_outage(journal: Iterable[Event], layout: Layout) -> dict[str, float]:
-    """How many records each partition had put out when the first ones became absent, by the last report before."""
+    """How many records each partition had emitted when the first ones became absent, by the last report before."""
     before: Report | None = None
     for event in journal:
         if isinstance(event, PartitionsAbsent) and event.partitions:

@@ -148,7 +148,7 @@ class BatchSending(Sending):
 
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit that is no backlog, or more is retained than the store takes in."""
+        """Whether frames that are no backlog wait for credit, or more is retained than the store accepts."""
         if self.retained.overfull:
             return True
         if not self._backlogs:

@@ -91,7 +91,7 @@ class History:
 
     @property
     def is_published(self) -> bool:
-        """Whether all output that the stable line covers is out."""
+        """Whether all output that the stable line covers is published."""
         logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
         return not any(log.logged.get(OUTSIDE, 0) > self.published(log.partition) for log in logs)
 

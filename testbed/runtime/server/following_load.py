@@ -49,7 +49,7 @@ class PlanningThread:
 
 @dataclass(frozen=True)
 class _Counts:
-    """What partitions had put out at a moment [s, monotonic], and the life that each was in."""
+    """What partitions had emitted at a moment [s, monotonic], and the life that each was in."""
 
     at_s: float
     lives: tuple[int, ...]

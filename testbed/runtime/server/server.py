@@ -90,7 +90,7 @@ class Server:
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
-    committed                    all output up to a line is out, and will not be undone: where that has the sources
+    committed                    all output up to a line is published for good: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are, how far partitions
                                  ever were if they recover on their own; of slots together the bytes sent, CPU time,
                                  idle time, and time for checkpoints
