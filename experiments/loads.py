@@ -54,7 +54,8 @@ class LoadSpec(Spec):
     probe_s: Annotated[
         Positive | None,
         Field(
-            description="mode sustainable: how long a probe watches lag [s]; default: 8 checkpoint intervals, at least 10 s"
+            description="mode sustainable: how long a probe watches lag [s]; default: 8 checkpoint intervals, at least"
+            " 10"
         ),
     ] = None
     batch_records: Annotated[

@@ -59,11 +59,11 @@ _ENGINE = {
     " the papers ran, larger for throughput.",
     "engine.batch_length_s": "With protocol *batch-aligned* a batch covers this much time. Shorten it for lower"
     " latency.",
-    "engine.chaining": "Sources run the maps and filters behind them. Choose no to send every record over the"
+    "engine.chaining": "Sources execute the maps and filters that follow them. Choose no to send every record over the"
     " network between operators.",
     "engine.standby": "This many of the testbed's slots wait idle to take the place of lost ones. Raise it to restore"
     " without waiting for a new worker.",
-    "engine.tentative": "Survivors go on without the input of lost partitions and put out tentative results. Choose"
+    "engine.tentative": "Survivors go on without the input of lost partitions and emit tentative results. Choose"
     " yes to measure how accurate these are.",
     "engine.planner": "Decides which queries are recovered first. Change it to compare planners, with recovery"
     " *query-centric*.",
@@ -126,7 +126,7 @@ _WORKLOAD = {
     "workload.moves_every": "window-tree: after this many tuples, another quarter of the sources has most of the load."
     " Set it to see copies follow the load, with *engine.adapt_every_s*.",
     "workload.skew": "top-100, incidents: exponent of the Zipf law of requests or users. Raise it for more skew.",
-    "workload.binding": "top-100: says whether one server gives out an entry, or every server does. Change it to see"
+    "workload.binding": "top-100: says whether an entry is on one server, or on every server. Change it to see"
     " what the loss of one server takes away.",
     "workload.users": "incidents: about this many users report. Raise it with the load.",
     "workload.segments": "incidents: there are this many road segments. Raise it for more state.",

@@ -90,7 +90,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(
                 REAL,
                 "rate",
-                "records that it put out per second of the window, a sink: took in; without times of loss and restore",
+                "records that it emitted per second of the window, a sink: read; without times of loss and restore",
                 "records/s",
             ),
         ),
@@ -125,7 +125,7 @@ TESTBED_TABLES: dict[str, Table] = {
         (
             must(WHOLE, "at_ns", "when it was reported"),
             must(TEXT, "partition", "the partition"),
-            must(WHOLE, "records", "records that it has taken in since the beginning", "records"),
+            must(WHOLE, "records", "records that it has read since the beginning", "records"),
             must(WHOLE, "open_windows", "windows that are open", "windows"),
             must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
             must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),
