@@ -1,5 +1,5 @@
-"""The top layer: the command line, the steps of a run, and what Airflow calls.
+"""The top layer: it joins all other packages into commands and runs.
 
-`cli` is the command line, `watch` handles live and dead runs, `airflow` is what DAGs call, `run` has the steps.
-`reference` generates documentation.
+`cli` is the command line, `run` has the steps of a run, `airflow` is what DAGs call, `watch` shows live runs and cleans
+up after dead ones, `reference` generates documentation.
 """

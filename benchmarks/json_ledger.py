@@ -1,4 +1,4 @@
-"""A file of JSON lines that is only added to: a long measurement can be ended at any moment, and goes on later."""
+"""A file of JSON lines that only grows: a long measurement can be ended at any moment, and continued later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bursts: which hosts a correlated failure takes, when each of them dies, and when each is back.
+"""Bursts: which hosts a correlated failure strikes, when each of them dies, and when each is back.
 
 All of it is drawn from a random stream of the burst's own, so that a further burst, or another order in which hosts
 return, leaves hosts and moments of death as they are.

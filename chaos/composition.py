@@ -1,4 +1,4 @@
-"""What the overlapping faults of a plan do together, by the rules of `chaos.holds`, to which the injector keeps.
+"""The joint effect of a plan's overlapping faults, by the rules of `chaos.holds`, which the injector follows, too.
 
 So the outage of a host lasts from the fault that struck it to the last heal of all that it absorbed. A fault at the
 very moment of a heal comes first: a host is not back as soon as its return begins.

@@ -1,4 +1,4 @@
-"""What a fault plan consists of."""
+"""The faults of a fault plan."""
 
 from __future__ import annotations
 

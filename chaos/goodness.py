@@ -1,4 +1,4 @@
-"""How well a plan fits the laws that it was drawn from, and how well what was injected fits the plan.
+"""How well a plan fits its laws, and how well the injected faults fit the plan.
 
 Every law gives a clock a hazard; summed up over time it turns the clock's ticks into a Poisson process of rate 1 (Ogata
 1988, residual analysis). The clocks of a process are put end to end on that axis, so that the gap that a window cuts

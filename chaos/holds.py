@@ -1,4 +1,4 @@
-"""Which faults hold which host, and what a further one comes to: the rules that plans and the injector share.
+"""Which faults hold which host, and the effect of a further one: the rules that plans and the injector share.
 
 A host is up only when no fault holds it. A fault whose host is already in the state that it would cause is absorbed: it
 changes nothing, and holds the host in that state until its own heal is due. If two faults act on a host's processes,

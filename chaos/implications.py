@@ -1,4 +1,4 @@
-"""What a fault spec implies by its laws, and what one plan drawn from it holds, in the same figures."""
+"""What a fault spec implies by its laws, and what one drawn plan contains, in the same figures."""
 
 from __future__ import annotations
 

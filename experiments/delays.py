@@ -1,4 +1,4 @@
-"""How long a fault lasts: a number of seconds, a uniform law, or a lognormal one."""
+"""The duration of a fault: a number of seconds, a uniform law, or a lognormal one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of document somebody has given where another one is wanted, by its fields, and what takes that kind."""
+"""Recognizes a document that was given in the wrong place, and says where it belongs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DocumentKind(Enum):
     )
     INVENTORY = ("an inventory of machines", frozenset({"hosts"}), "an experiment, as its `cluster.inventory`")
     EXTERNAL_CLUSTER = (
-        "a cluster that is already there",
+        "an existing cluster",
         frozenset(
             {
                 "master",

@@ -1,4 +1,4 @@
-"""What executes a workload, how, and which experiments each engine can't run."""
+"""The engines: their fields, and which experiments each engine cannot run."""
 
 from __future__ import annotations
 
@@ -62,69 +62,88 @@ BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
 class EngineSpec(Spec):
     """How the query is executed and how it comes back after a failure."""
 
-    name: Annotated[EngineName, Field(description="what executes the workload")] = EngineName.STRUCTURED_STREAMING
+    name: Annotated[EngineName, Field(description="engine that executes the workload; `dataflow` is the testbed")] = (
+        EngineName.STRUCTURED_STREAMING
+    )
     checkpoint_interval_s: Annotated[
         Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
     ] = 8.0
     recovery: Annotated[
         RecoveryMode | None,
         Field(
-            description="what the loss of a host leads to: `query`, a restart of the query (the default), or `task`,"
-            " a retry of its tasks; dataflow: which partitions go back, and when; `global` is the default"
+            description="reaction to the loss of a host: `query`, a restart of the query (the default), or `task`,"
+            " a retry of its tasks; dataflow: which partitions roll back, and when; `global` is the default"
         ),
     ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
     partitions: Annotated[
         int,
         Field(
-            ge=1, le=1000, description="of the input topic, and of each operator; workload.parallelism goes before it"
+            ge=1,
+            le=1000,
+            description="partitions of the input topic and of each operator; workload.parallelism overrides it",
         ),
     ] = 6
-    protocol: Annotated[ProtocolName | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
+    protocol: Annotated[
+        ProtocolName | None, Field(description="dataflow: checkpointing protocol; default: coordinated")
+    ] = None
     records_per_message: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="dataflow: the most records that a message has; 1024")
+        int | None, Field(ge=1, le=1_000_000, description="dataflow: the most records in a message; default: 1024")
     ] = None
     batch_length_s: Annotated[
         Positive | None,
-        Field(description="dataflow, protocol batch-aligned: the time that a batch covers; 0.25"),
+        Field(description="dataflow, protocol batch-aligned: time that a batch covers [s]; default: 0.25"),
     ] = None
     chaining: Annotated[
-        bool | None, Field(description="dataflow: whether sources run the maps and filters behind them; true")
+        bool | None,
+        Field(description="dataflow: whether sources execute the maps and filters that follow them; default: true"),
     ] = None
     standby: Annotated[
         int | None,
-        Field(ge=0, le=1000, description="dataflow: number of slots that stand by to take the place of lost ones; 0"),
+        Field(ge=0, le=1000, description="dataflow: number of standby slots, which replace lost ones; default: 0"),
     ] = None
     tentative: Annotated[
         bool | None,
         Field(
             description="dataflow, partial recovery: whether survivors go on without the input of lost partitions, and"
-            " put out tentative results; false"
+            " emit tentative results; default: false"
         ),
     ] = None
     planner: Annotated[
         RecoveryPlanner | None,
-        Field(description="dataflow, recovery query-centric: what decides which queries go back first; best-density"),
+        Field(
+            description="dataflow, recovery query-centric: planner of which queries are"
+            " recovered first; default: best-density"
+        ),
     ] = None
     planner_limit_s: Annotated[
         Positive | None,
-        Field(description="dataflow, planner exact: seconds for the proof that a plan is the best; 1", le=1),
+        Field(
+            description="dataflow, planner exact: time limit for the proof that a plan is the best [s]; default: 1",
+            le=1,
+        ),
     ] = None
     capacity: Annotated[
         int | None,
         Field(
-            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
+            ge=1,
+            le=1000,
+            description="dataflow, recovery query-centric: partitions that a slot takes; default: an even share",
         ),
     ] = None
     replication_ratio: Annotated[
         float | None,
         Field(
-            ge=0, le=1, description="dataflow, recovery partially-active: the share of partitions that have a copy; 0.5"
+            ge=0,
+            le=1,
+            description="dataflow, recovery partially-active: share of partitions that have a copy; default: 0.5",
         ),
     ] = None
     replication_planner: Annotated[
         ReplicationPlanner | None,
-        Field(description="dataflow, recovery partially-active: planner that chooses the copies; structure-aware"),
+        Field(
+            description="dataflow, recovery partially-active: planner that chooses the copies; default: structure-aware"
+        ),
     ] = None
     copied: Annotated[
         tuple[str, ...],
@@ -138,22 +157,22 @@ class EngineSpec(Spec):
         Field(
             ge=0,
             le=1000,
-            description="dataflow, recovery partially-active: a slot with copies takes lost partitions that have none"
-            " until it hosts so many; default: as many as the largest slot has",
+            description="dataflow, recovery partially-active: a slot with copies takes lost partitions without a copy"
+            " until it hosts this many; default: as many as the largest slot has",
         ),
     ] = None
     trim_every_s: Annotated[
         Positive | None,
         Field(
             description="dataflow, recovery partially-active: how often a sink's copy drops output that its primary has"
-            " published [s]; 1"
+            " published [s]; default: 1"
         ),
     ] = None
     adapt_every_s: Annotated[
         Positive | None,
         Field(
             description="dataflow, recovery partially-active: how often the coordinator chooses anew which partitions"
-            " have a copy, by measured rates [s]; never"
+            " have a copy, by measured rates [s]; default: never"
         ),
     ] = None
     log_extent: Annotated[
@@ -161,7 +180,7 @@ class EngineSpec(Spec):
         Field(
             ge=1,
             description="dataflow, protocol output-log: a partition saves windows while a recovery would read"
-            " more entries of its log (Q of cec); no target",
+            " more entries of its log (Q of cec); default: no target",
         ),
     ] = None
     log_replay: Annotated[
@@ -169,7 +188,7 @@ class EngineSpec(Spec):
         Field(
             ge=1,
             description="dataflow, protocol output-log: a partition saves windows while a recovery would"
-            " replay more records (U of cec); no target",
+            " replay more records (U of cec); default: no target",
         ),
     ] = None
     log_failure_rate: Annotated[
@@ -184,11 +203,12 @@ class EngineSpec(Spec):
         Positive | None,
         Field(
             description="dataflow, protocol output-log: how long a partition saves windows in every check period [s]"
-            " (CI of cec); 0.005"
+            " (CI of cec); default: 0.005"
         ),
     ] = None
     check_period_s: Annotated[
-        Positive | None, Field(description="dataflow, protocol output-log: the check period [s] (CP of cec); 0.1")
+        Positive | None,
+        Field(description="dataflow, protocol output-log: the check period [s] (CP of cec); default: 0.1"),
     ] = None
     cpu_limit: Annotated[
         float | None,
@@ -205,7 +225,7 @@ class EngineSpec(Spec):
             ge=0,
             le=10,
             description="dataflow, protocol coordinated: number of older recovery lines to keep, in case objects of"
-            " newer ones can't be read; output waits until as many lines follow; 1",
+            " newer ones cannot be read; output waits until as many lines follow; default: 1",
         ),
     ] = None
     store: Annotated[
@@ -255,7 +275,7 @@ class EngineSpec(Spec):
 
     @property
     def tentative_run(self) -> bool:
-        """Whether the testbed puts out tentative results, given or by default."""
+        """Whether the testbed emits tentative results, given or by default."""
         return self.tentative is True
 
     @property

@@ -1,4 +1,4 @@
-"""The description of a cluster that is already there, for driver `external` (docs/reference/external-cluster.md).
+"""The description of an existing cluster, for driver `external` (docs/reference/external-cluster.md).
 
 It names the commands with which the cluster's user lists its hosts, strikes one, and proves that. They are in a file,
 never in an experiment, so that whoever can fill in a form cannot choose what is executed.
@@ -81,7 +81,7 @@ class FaultCommands(Spec):
 
 
 class ExternalCluster(Spec):
-    """A cluster that is already there.
+    """An existing cluster.
 
     address   this machine's IPv4 address, at which executors reach the query driver
     limit_s   how long a command may take, and how long a proof may be awaited [s]

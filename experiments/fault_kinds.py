@@ -1,4 +1,4 @@
-"""The kinds of faults: what each takes from a host, what it can be told, and which drivers can inject it."""
+"""The kinds of faults: the effect of each on a host, its options, and which drivers can inject it."""
 
 from __future__ import annotations
 

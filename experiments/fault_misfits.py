@@ -1,4 +1,4 @@
-"""What keeps a fault spec from giving a plan, once its duration and hosts are known."""
+"""Why a fault spec cannot give a plan, once its duration and hosts are known."""
 
 from __future__ import annotations
 

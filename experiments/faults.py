@@ -58,13 +58,13 @@ class FaultAction(Spec):
 
     kind: Annotated[FaultKind, Field(description="what the fault does")] = FaultKind.KILL
     peers: Annotated[
-        tuple[Label, ...], Field(description="partition: from which hosts; by default from all others")
+        tuple[Label, ...], Field(description="partition: from which hosts the target is cut off; by default all others")
     ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
-    delay: Annotated[NonNegative, Field(description="slow: seconds by which messages leave later")] = 0.0
+    delay: Annotated[NonNegative, Field(description="slow: delay of outgoing packets [s]")] = 0.0
     heal_after: Annotated[
-        HealAfter | None, Field(description="seconds until what was struck returns: a number or a law")
+        HealAfter | None, Field(description="seconds from the strike to the heal: a number or a law")
     ] = None
 
     @property
@@ -96,7 +96,9 @@ class FaultProcess(FaultAction):
     With a spread the hosts that a tick takes die one by one, each at a uniform offset from it.
     """
 
-    scope: Annotated[FaultScope, Field(description="what has a clock of its own")] = FaultScope.HOST
+    scope: Annotated[FaultScope, Field(description="what has a clock: each host, each domain, or the cluster")] = (
+        FaultScope.HOST
+    )
     domains: Annotated[tuple[Label, ...], Field(description="for scope domain: names or patterns such as rack-*")] = ()
     rate: Annotated[Positive, Field(description="ticks of each clock per second")]
     law: Annotated[GapLaw, Field(description="law of the time between two ticks")] = GapLaw.EXPONENTIAL
@@ -135,8 +137,8 @@ class ListedFault(FaultAction):
 
     at: Annotated[NonNegative, Field(description="seconds from the start of the window")]
     targets: Annotated[tuple[Label, ...], Field(validate_default=True, description="hosts that are struck")] = ()
-    cause: Annotated[Label, Field(description="shown with the fault")] = "listed"
-    heal_after: Annotated[NonNegative | None, Field(description="seconds until what was struck returns")] = None
+    cause: Annotated[Label, Field(description="label that is shown with the fault")] = "listed"
+    heal_after: Annotated[NonNegative | None, Field(description="seconds from the strike to the heal")] = None
 
     @field_validator("targets")
     @classmethod
@@ -158,9 +160,7 @@ class HostBurst(FaultAction):
     hosts: Annotated[int, Field(ge=1, description="how many hosts are struck")]
     domains: Annotated[
         int | None,
-        Field(
-            ge=1, description="number of failure domains that they are from, at least one host of each; by default any"
-        ),
+        Field(ge=1, description="number of failure domains of these hosts, at least one host in each; by default any"),
     ] = None
     spread: Annotated[NonNegative, Field(description="seconds over which they are struck")] = 0.0
     arrivals: Annotated[Arrivals, Field(description="whether they return one by one, or all with the first")] = (
@@ -189,7 +189,9 @@ class FaultSpec(Spec):
     ] = None
     hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
-    time_scale: Annotated[Positive, Field(description="seconds of this experiment for one of the cloud")] = 1.0
+    time_scale: Annotated[
+        Positive, Field(description="scale of the default `heal_after`: seconds here for one second in a cloud")
+    ] = 1.0
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
     bursts: Annotated[tuple[HostBurst, ...], Field(description="correlated failures at set times")] = ()

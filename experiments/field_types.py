@@ -1,4 +1,4 @@
-"""What the fields of a spec hold: texts of a certain spelling, and which fields hold numbers."""
+"""Types for the fields of a spec: texts of a certain spelling, and which fields hold numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one gate for documents that a user hands in: what is too large, too deep or no plain text goes no further.
+"""Checks every document of a user: refuses what is too large, nested too deep, or not plain text.
 
 It counts before it builds, so that a small document cannot make a large one: aliases of YAML count as what they stand
 for. Whoever reads a document does it by `read_text`, and by `load` of `experiments.plain_yaml` or `plain_json`;

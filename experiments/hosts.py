@@ -1,4 +1,4 @@
-"""What a host of a cluster is: by the driver that makes it, and by its role."""
+"""The drivers that make the hosts of a cluster, and the roles of hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClusterDriver(StrEnum):
     NETNS = "netns"  # network namespaces, over SSH; needs root
     DOCKER = "docker"  # containers; needs a Docker daemon
     SSH = "ssh"  # machines that exist, by their inventory
-    EXTERNAL = "external"  # a cluster that is already there, by its user's commands
+    EXTERNAL = "external"  # an existing cluster, by its user's commands
 
 
 class Role(StrEnum):

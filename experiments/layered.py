@@ -1,4 +1,4 @@
-"""What the dataflows of `ppa` have in common as specs: each operator has its own number of partitions."""
+"""Shared by the specs of the `ppa` dataflows: each operator has its own number of partitions."""
 
 from __future__ import annotations
 

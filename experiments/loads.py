@@ -1,4 +1,4 @@
-"""How fast records come: at a set rate, faster than the query, or at a share of what it can sustain."""
+"""The load: at a set rate, faster than the query, or at a share of the sustainable rate."""
 
 from __future__ import annotations
 
@@ -31,31 +31,40 @@ class LoadSpec(Spec):
     them.
     """
 
-    mode: Annotated[LoadMode, Field(description="how the rate of records is set")] = LoadMode.SATURATING
+    mode: Annotated[
+        LoadMode, Field(description="how the load is set: `saturating` is more than the query can process")
+    ] = LoadMode.SATURATING
     rate: Annotated[
-        float, Field(gt=0, le=1e7, description="records per second (mode rate; in mode sustainable the first probe's)")
+        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, those of the first probe")
     ] = 5000.0
     share: Annotated[
         float, Field(gt=0, le=1, description="mode sustainable: the window's share of the sustainable rate")
     ] = 0.8
     precision: Annotated[
         float,
-        Field(ge=0.001, le=1, description="mode sustainable: by how much a rate that failed may exceed the one found"),
+        Field(
+            ge=0.001,
+            le=1,
+            description="mode sustainable: largest relative gap between the rate found and one that failed",
+        ),
     ] = 0.05
     probes: Annotated[
-        int, Field(ge=2, le=100, description="mode sustainable: the most rates that the search tries")
+        int, Field(ge=2, le=100, description="mode sustainable: most probes of the search; a probe tries one rate")
     ] = 15
     probe_s: Annotated[
         Positive | None,
-        Field(description="mode sustainable: how long lag is watched at a rate; 8 checkpoint intervals, at least 10"),
+        Field(
+            description="mode sustainable: how long a probe watches lag [s]; default: 8 checkpoint intervals, at least"
+            " 10"
+        ),
     ] = None
     batch_records: Annotated[
         int | None,
         Field(
             ge=1,
             le=MOST_BATCHED,
-            description="so many records of a partition are one message, as an Arrow batch, which is sent once all of"
-            " them are due; by default each record is a message, as JSON",
+            description="number of records in a message, which is then an Arrow batch and is sent once all of them are"
+            " due; by default each record is a JSON message of its own",
         ),
     ] = None
 

@@ -1,4 +1,4 @@
-"""Locks between processes: files of which the kernel frees the lock with its holder; who waits says for what.
+"""Locks between processes: the kernel frees a lock when its holder dies; whoever waits reports for what.
 
 A lock may lie where every user can write. Whatever else has its name is refused, and nobody waits for ever. Only its
 owner can open it, so that no other user can hold it, unless it is a lock for everybody.

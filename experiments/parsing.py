@@ -1,4 +1,4 @@
-"""Documents into typed values: a model of pydantic, and one line for the first thing that is wrong.
+"""Parses documents into pydantic models, and reports the first error in one line.
 
 Every document that a user writes (an experiment, a fault spec, a topology) is read and validated here.
 """

@@ -1,4 +1,4 @@
-"""Files that somebody else may have put there: opened only if they are regular, without following links or waiting.
+"""Opens files that other users may have created: only regular files, without following links or waiting.
 
 A FIFO would make the reader wait for ever, a link would lead it elsewhere, and some devices act when they are opened.
 """

@@ -1,4 +1,4 @@
-"""JSON into plain values, each field of an object once."""
+"""Reads JSON into plain values. A field may occur only once in an object."""
 
 from __future__ import annotations
 

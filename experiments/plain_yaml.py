@@ -1,4 +1,4 @@
-"""YAML into plain values: null, true and false, numbers, texts, lists and mappings, each key of a mapping once.
+"""Reads YAML into plain values. A key may occur only once in a mapping.
 
 Values are built from the parser's events and counted on the way, with an alias counted as what it stands for; PyYAML's
 own constructor would build dates, sets and what a tag asks for, and a thousand million values out of 400 bytes.

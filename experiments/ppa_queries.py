@@ -16,7 +16,7 @@ SECOND_MS = 1000
 
 
 class Binding(StrEnum):
-    """Which servers give out an entry of a web site."""
+    """Which servers have an entry of a web site."""
 
     BOUND = "bound"  # one
     SPREAD = "spread"  # every one
@@ -38,9 +38,9 @@ class Top100Spec(LayeredSpec):
         float,
         Field(ge=0, le=3, description="exponent of the Zipf law; top-100: of requests, incidents: of users by segment"),
     ] = 0.9
-    binding: Annotated[
-        Binding, Field(description="top-100: whether one server gives out an entry, or every server does")
-    ] = Binding.BOUND
+    binding: Annotated[Binding, Field(description="top-100: whether an entry is on one server, or on every server")] = (
+        Binding.BOUND
+    )
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="top-100: seed of the events")] = 1
 
     @property

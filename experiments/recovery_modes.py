@@ -15,11 +15,11 @@ class RecoveryMode(StrEnum):
 
     QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
     TASK = "task"  # Spark retries the lost tasks
-    GLOBAL = "global"  # every partition goes back
-    BLOCKING = "blocking"  # the lost partitions go back, once all of them can
-    PASSIVE = "passive"  # each lost partition goes back as soon as it can
+    GLOBAL = "global"  # every partition rolls back
+    BLOCKING = "blocking"  # the lost partitions roll back, once all of them can
+    PASSIVE = "passive"  # each lost partition rolls back as soon as it can
     PARTIALLY_ACTIVE = "partially-active"  # what has an active copy goes on with that; the others as under `passive`
-    QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
+    QUERY_CENTRIC = "query-centric"  # lost partitions roll back query by query, as slots with room for them join
     SOURCE_REPLAY = "source-replay"  # the lost partitions and all upstream of them begin anew; nobody takes checkpoints
 
 
@@ -32,7 +32,7 @@ TELL_QUERIES = (RecoveryMode.BLOCKING, RecoveryMode.QUERY_CENTRIC)
 
 
 class RecoveryPlanner(StrEnum):
-    """Who decides what goes back under `query-centric`, each by the name that it has in `models.recovery`."""
+    """The planners of `query-centric`, by their names in `models.recovery`."""
 
     EXACT = "exact"
     DP = "dp"

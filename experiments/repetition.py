@@ -1,4 +1,4 @@
-"""Mappings with a key twice are refused: who reads YAML or JSON would keep one of the values, and drop the other."""
+"""Refuses mappings in which a key occurs twice: a reader of YAML or JSON would silently drop one of the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a secret where a spec takes settings and arguments of somebody else's program.
+"""Recognizes values that look like secrets in the settings and arguments of an own job.
 
 Specs are kept for years, shown on pages and passed on command lines: none may be in there. What counts is the name of a
 setting, by the words that Spark itself hides (`spark.redaction.regex`) and a few more, and what a value carries.

@@ -43,8 +43,8 @@ LATENESS_BY_COMMAND_S = 1.0  # of faults by a user's command, which has a progra
 class ClusterSpec(Spec):
     """The hosts: one gateway (broker, master, query driver, generator, injector) and `workers` that can be killed."""
 
-    driver: Annotated[ClusterDriver, Field(description="what a host is")] = ClusterDriver.LOCAL
-    workers: Annotated[int, Field(ge=1, le=250, description="hosts that can be killed")] = 3
+    driver: Annotated[ClusterDriver, Field(description="cluster driver, which creates the hosts")] = ClusterDriver.LOCAL
+    workers: Annotated[int, Field(ge=1, le=250, description="number of worker hosts")] = 3
     worker_cores: Annotated[int, Field(ge=1, le=64, description="cores that Spark uses on each worker")] = 1
     worker_memory_mb: Annotated[
         int, Field(ge=512, le=262_144, description="memory that Spark may use on each worker [MB]")
@@ -84,9 +84,9 @@ class ToleranceSpec(Spec):
 class Experiment(Spec):
     """One experiment. The measurement window of `window_s` starts once the query runs steadily; it holds all faults."""
 
-    name: Annotated[
-        Annotated[str, RUN_NAME], Field(description="name of the experiment, with which its run ids begin")
-    ] = "wordcount"
+    name: Annotated[Annotated[str, RUN_NAME], Field(description="name of the experiment; run ids begin with it")] = (
+        "wordcount"
+    )
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec = WordCountSpec()
     engine: EngineSpec = EngineSpec()

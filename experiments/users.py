@@ -1,4 +1,4 @@
-"""Users of this machine: whose a process is, and what a user is called."""
+"""Users of this machine: the owner of a process, and the name of a user."""
 
 from __future__ import annotations
 

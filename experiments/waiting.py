@@ -1,4 +1,4 @@
-"""Waiting for what others do: how often to look, and for how long.
+"""Waits for a condition: how often to look, and for how long.
 
 Needs the standard library only, because agents on hosts use it too. Durations are seconds of the monotonic clock.
 """

@@ -1,4 +1,4 @@
-"""Values and messages as they are shown: on one line, short, without a character that acts on a terminal or a page."""
+"""Makes values and messages safe to show: one line, short, without control characters."""
 
 from __future__ import annotations
 

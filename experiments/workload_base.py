@@ -1,4 +1,4 @@
-"""What the rest of a run asks of any workload, and what most of them answer.
+"""The interface of workload specs, and defaults that most workloads share.
 
 Every spec has
 

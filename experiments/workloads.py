@@ -189,7 +189,10 @@ class InputSpec(Spec):
     """
 
     file: Annotated[
-        str | None, Field(min_length=1, description="a record a line; or Parquet with a column value, and perhaps key")
+        str | None,
+        Field(
+            min_length=1, description="text, one record per line; or Parquet with the columns value and (optional) key"
+        ),
     ] = None
     replay: Annotated[
         Annotated[str, Spelling(r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", "HOST:PORT/TOPIC")] | None,

@@ -1,4 +1,4 @@
-"""Detects, on any cluster, that a lost host or service is back in its place."""
+"""Detects, on any cluster, that a lost host or service is back."""
 
 from __future__ import annotations
 

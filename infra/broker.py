@@ -1,4 +1,4 @@
-"""How clients reach a Kafka broker: its address, and the credentials that it asks for.
+"""How clients reach a Kafka broker: its address, and the credentials that it requires.
 
 Every library has names of its own for the same four settings. Imports no client library: that takes a while.
 """

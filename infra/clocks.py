@@ -1,4 +1,4 @@
-"""How far the clock of a host is from that of this machine."""
+"""The offset between the clock of a host and that of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secrets of one run: what its Spark processes and the clients of its broker show each other, and a key.
+"""The secrets of one run: for its Spark processes, for the clients of its broker, and the key of the store.
 
 They are made with the cluster, known to nobody but the user who started the run, and gone with the cluster's root.
 

@@ -1,4 +1,4 @@
-"""Disks of their own for hosts that share a machine: a tmpfs each, on the host's folder for work files. Needs root.
+"""Separate disks for hosts that share a machine: a tmpfs each, on the host's work folder. Needs root.
 
 The source of such a mount carries the label of its cluster and the name of its host, so that it is found without a
 handle. Its files are in memory; a disk that is hardly used costs hardly any.

@@ -1,4 +1,4 @@
-"""Services of one host, as processes of this machine: their environment, how they start, end and are found.
+"""Services of one host as processes of this machine: their environment, start, end and search.
 
 A service is every process with the mark TOKEN/HOST/SERVICE in its environment. The cluster's root is in there, too, so
 that what a dead run left tells where it belongs. Only the standard library is needed here: the far end of an SSH

@@ -1,4 +1,4 @@
-"""What clusters have on this machine, found without handles: processes by marks, the rest by names and labels.
+"""Finds what clusters left on this machine, without their handles: processes by marks, the rest by names and labels.
 
 A cluster is known by the label of its token and by its user. Processes of different users are never of one cluster, and
 namespaces and mounts are root's: so nobody can add to another user's cluster, even by naming its token.

@@ -1,4 +1,4 @@
-"""The local driver: hosts are process trees on loopback addresses of a /24 of their own. Needs no root."""
+"""The local driver: hosts are process trees on loopback addresses of their own. Needs no root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of a machine's own: one network namespace for each host of a cluster, joined by a bridge. Needs root.
+"""Virtual networks on one machine: one network namespace for each host, joined by a bridge. Needs root.
 
 The bridge has a namespace to itself, so that the machine's firewall (Docker's, say) does not meet what hosts say to
 each other. The machine's own namespace holds one interface of a cluster, the uplink, through which the controller

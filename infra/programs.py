@@ -1,4 +1,4 @@
-"""Programs of the system, also those that only root's PATH has, and not every root's."""
+"""Finds programs of the system, also in the folders of root's PATH."""
 
 from __future__ import annotations
 

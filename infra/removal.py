@@ -1,4 +1,4 @@
-"""Ends what a cluster has on this machine, whatever driver made it: its processes, namespaces and disks."""
+"""Removes the processes, namespaces and disks that a cluster has on this machine, whatever driver made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token of a cluster, which its processes carry and nobody else may know, and its label, which everybody may see.
+"""The token of a cluster, which only its processes know, and its label, which is public.
 
 What other users of the machine can list (namespaces, mounts, interfaces, containers) is named by the label. Whoever
 knows only the label cannot mark a process with the token. Only the standard library is needed here.

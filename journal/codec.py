@@ -1,4 +1,4 @@
-"""Events into lines of a journal, and lines into events, by the event's name.
+"""Converts events to lines of a journal and back, by the event's name.
 
 A line is one JSON object: `event` (the name), `at_ns`, then the other fields.
 """

@@ -1,4 +1,4 @@
-"""What an event of a journal is."""
+"""The base of journal events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads journals that others write: whole, or followed, which reads what has come since the last look.
+"""Reads journals: as a whole, or followed, which reads what was added since the last call.
 
 What runs on a host may have written anything to its journal. A line that is no entry, or an event that lacks a field
 or has one of another type, is left out.

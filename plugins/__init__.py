@@ -2,7 +2,6 @@
 
 See docs/guides/pages.md.
 
-Presentation only: `results` computes all that is shown, and `aftershock.watch.live` the state of a live run.
-Only Airflow imports this package.
-`.airflowignore` keeps Airflow from loading any module here as a plugin but `aftershock_plugin`.
+Presentation only: `results` computes all figures, and `aftershock.watch.live` the state of a live run. Only Airflow
+imports this package. `.airflowignore` makes Airflow load only `aftershock_plugin` as a plugin.
 """

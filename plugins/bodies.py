@@ -1,4 +1,4 @@
-"""Keeps bodies of requests out: a route reads one only after it has let the user in, and no more than a small form."""
+"""Limits request bodies: a route reads one only after the user is admitted, and only up to the size of a small form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files may be served: those found in folders of a run or of the pages, looked up by name, never by path.
+"""Serves files: only those found by name in folders of a run or of the pages, never by path.
 
 Whoever can write to a run directory may exchange a file for a link between the look-up and the answer. So a file is
 opened first, without following links, and what is sent is what was opened.

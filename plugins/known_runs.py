@@ -1,4 +1,4 @@
-"""The runs as pages list them: none waits for a thousand runs to be read."""
+"""The list of runs for pages, which never waits until all runs have been read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What protects a workload side by side: what failures and protection cost, and which wins at which failure rate."""
+"""The page of protections side by side: what failures and protection cost, and which wins at which failure rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results look on a page: the tables of a run, its facts, its verdicts, its headline figures."""
+"""Prepares results for pages: the tables of a run, its facts, its verdicts, its headline figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How metrics went from run to run: histories with their changes, and recorded comparisons."""
+"""The pages of histories with their change points, and of recorded comparisons."""
 
 from __future__ import annotations
 

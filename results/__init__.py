@@ -1,5 +1,5 @@
 """Results of runs: store (`runs`), schemas (`tables`), findings and metrics (`summary`), `predictions`, `checks`,
 comparisons (`regression`), and reports, charts and lists (`views`).
 
-Of `testbed` it needs what a dataflow looks like, for plans of copies.
+From `testbed` it imports the layout of dataflows, for plans of copies.
 """

@@ -1,4 +1,4 @@
-"""The one error for a file of results that cannot be used, whatever is wrong with it."""
+"""The one error for a file of results that cannot be used."""
 
 from __future__ import annotations
 

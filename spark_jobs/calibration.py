@@ -1,4 +1,4 @@
-"""What a query's driver measures of the query before a saturating load; it leaves the figures in a file."""
+"""The file in which a query's driver leaves the figures of a calibration before a saturating load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the sources of a dataflow are in the topic that they read, by what the journal says of them."""
+"""The positions of a dataflow's sources in the topic that they read, from the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataflow as the models of replication and recovery know it: operators with tasks, and streams between them."""
+"""A dataflow in the form of the replication and recovery models: operators with tasks, and streams between them."""
 
 from __future__ import annotations
 

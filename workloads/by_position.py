@@ -1,4 +1,4 @@
-"""Events of one kind of which each is a function of its position: as batches that are due, and as values for Kafka."""
+"""Events that are functions of their position: as batches that are due, and as Kafka values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input of each workload: what the generator sends. Free of Spark, which would cost the generator seconds."""
+"""The input of each workload, which the generator sends. Imports no Spark, which would cost the generator seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of an own job: a Python file of its owner's, with two functions.
+"""The oracle of an own job: a Python file of its owner, with two functions.
 
     exact(records)    what the job should write, from its input: a batch DataFrame with topic, partition, offset,
                       timestamp, key and value of every record that it has read

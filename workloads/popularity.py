@@ -1,4 +1,4 @@
-"""Things of which some are more popular than others: Zipf laws, draws by them, and dealing things to places."""
+"""Zipf laws: things of uneven popularity, draws from them, and their assignment to places."""
 
 from __future__ import annotations
 

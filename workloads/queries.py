@@ -1,4 +1,4 @@
-"""The query and the oracle of each workload, by its spec; those of the testbed alone have no query here."""
+"""The query and the oracle of each workload, by its spec. Workloads of the testbed alone have no query here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that were there before: lines of a text file, or the rows of a Parquet file with a column `value`."""
+"""Recorded input: lines of a text file, or the rows of a Parquet file with a column `value`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the results of every query look like, so that one sink, one oracle and one judgement serve them all.
+"""The form of every query's results, so that one sink, one oracle format and one comparison serve all.
 
     start_ms, end_ms   the window that the result belongs to; of single records, when the last of them was due
     key                names the result within its window; of single records, it begins with where they are in the input

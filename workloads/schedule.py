@@ -1,4 +1,4 @@
-"""When records are due, for one record or for many: the clock that generators and workloads share."""
+"""When records are due, for one record or many, as generators and workloads compute it."""
 
 from __future__ import annotations
 

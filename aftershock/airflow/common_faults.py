@@ -1,4 +1,4 @@
-"""The faults that most runs want, as plain fields of the trigger form: kills by host, kills by rack, time to heal.
+"""The common faults as plain fields of the trigger form: kills by host, kills by rack, time to heal.
 
 They stand for a fault spec, which remains the field `faults` for whoever needs more.
 """

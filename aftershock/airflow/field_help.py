@@ -1,4 +1,4 @@
-"""What the trigger form says of each param: what it does, and when to change it.
+"""Help texts for the params of the trigger form: what each param does, and when to change it.
 
 `docs/reference/experiment.md` has the definitions. Here are the words for somebody who fills in the form.
 They are Markdown, without code spans: Airflow draws these over the line above.
@@ -49,7 +49,7 @@ _ENGINE = {
     "engine.checkpoint_interval_s": "A checkpoint begins this long after the last one; micro-batches are as long."
     " Shorten it to lose less work to a failure, lengthen it to spend less on checkpoints.",
     "engine.recovery": "Says what the loss of a worker leads to. Change it to compare a restart of the query with a"
-    " retry of tasks, or, on the testbed, which partitions go back and when.",
+    " retry of tasks, or, on the testbed, which partitions roll back and when.",
     "engine.trigger": "Says whether Spark works in batches of what has arrived, or emits at once. Change it to try"
     " real-time mode, which only stateless queries have.",
     "engine.partitions": "The input topic and each operator have this many partitions. Match it to the number of"
@@ -59,13 +59,13 @@ _ENGINE = {
     " the papers ran, larger for throughput.",
     "engine.batch_length_s": "With protocol *batch-aligned* a batch covers this much time. Shorten it for lower"
     " latency.",
-    "engine.chaining": "Sources run the maps and filters behind them. Choose no to send every record over the"
+    "engine.chaining": "Sources execute the maps and filters that follow them. Choose no to send every record over the"
     " network between operators.",
     "engine.standby": "This many of the testbed's slots wait idle to take the place of lost ones. Raise it to restore"
     " without waiting for a new worker.",
-    "engine.tentative": "Survivors go on without the input of lost partitions and put out tentative results. Choose"
+    "engine.tentative": "Survivors go on without the input of lost partitions and emit tentative results. Choose"
     " yes to measure how accurate these are.",
-    "engine.planner": "Decides which queries go back first. Change it to compare planners, with recovery"
+    "engine.planner": "Decides which queries are recovered first. Change it to compare planners, with recovery"
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look this long for the proof that its plan is the best. Lower it if"
     " recoveries have to begin sooner.",
@@ -126,7 +126,7 @@ _WORKLOAD = {
     "workload.moves_every": "window-tree: after this many tuples, another quarter of the sources has most of the load."
     " Set it to see copies follow the load, with *engine.adapt_every_s*.",
     "workload.skew": "top-100, incidents: exponent of the Zipf law of requests or users. Raise it for more skew.",
-    "workload.binding": "top-100: says whether one server gives out an entry, or every server does. Change it to see"
+    "workload.binding": "top-100: says whether an entry is on one server, or on every server. Change it to see"
     " what the loss of one server takes away.",
     "workload.users": "incidents: about this many users report. Raise it with the load.",
     "workload.segments": "incidents: there are this many road segments. Raise it for more state.",
@@ -156,7 +156,7 @@ _WORKLOAD = {
 }
 _CLUSTER = {
     "cluster.driver": "Says what a host is: processes (*local*), network namespaces (*netns*), containers (*docker*),"
-    " machines (*ssh*), or part of a cluster that is already there (*external*). Change it for faults of networks and"
+    " machines (*ssh*), or part of an existing cluster (*external*). Change it for faults of networks and"
     " disks; *aftershock doctor* says what works here.",
     "cluster.workers": "This many hosts can be killed. Raise it if the machine has the cores.",
     "cluster.worker_cores": "Spark uses this many cores on each worker. Raise it if the machine has more cores than"

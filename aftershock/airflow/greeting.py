@@ -1,4 +1,4 @@
-"""What `serve` prints once Airflow answers: where to look, the login, and a first step where there is no run."""
+"""The message that `serve` prints once Airflow answers: addresses, the login, and a first step if there is no run."""
 
 from __future__ import annotations
 

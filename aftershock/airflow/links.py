@@ -1,4 +1,4 @@
-"""Addresses that a person opens: of pages and DAG runs, absolute, by the base address of Airflow's configuration."""
+"""Absolute addresses of pages and DAG runs, by the base address in Airflow's configuration."""
 
 from __future__ import annotations
 

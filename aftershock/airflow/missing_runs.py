@@ -1,4 +1,4 @@
-"""Runs that are missing, done from the command line one after the other: of a measured reproduction, or of examples."""
+"""Executes missing runs from the command line, one after the other: of a measured reproduction, or of examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks of the DAG `nightly` do: a run of the DAG `benchmark` for each cell of a matrix, one at a time."""
+"""The tasks of the DAG `nightly`: one run of the DAG `benchmark` for each cell of a matrix, one at a time."""
 
 from __future__ import annotations
 

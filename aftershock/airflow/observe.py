@@ -1,4 +1,4 @@
-"""The one step that waits: an operator that hands its waiting to a trigger, so that it holds no worker.
+"""The operator of the step `observe`: a trigger does the waiting, so that no worker is held.
 
 All state is in the run's live directory: a triggerer or worker that dies only has to start watching again.
 """

@@ -1,4 +1,4 @@
-"""Run the benchmark DAG from the command line, with a progress that a person can read.
+"""Runs the benchmark DAG from the command line, and shows its progress.
 
 Each run gets a metadata database of its own, a copy of a migrated one: runs at the same time share no lock, and a
 scheduler that serves the web page does not see their tasks, which it would otherwise start a second time.

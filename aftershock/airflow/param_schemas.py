@@ -1,4 +1,4 @@
-"""The fields of an experiment as JSON schemas that Airflow's form shows well: one for each leaf, each may be empty.
+"""JSON schemas for the fields of an experiment, in a form that Airflow's trigger form shows well.
 
 Airflow shows a list of types as the first of them that is not null. Of several it makes a text box, which stays empty
 for an empty value; what is no text comes through it as YAML.

@@ -1,4 +1,4 @@
-"""The pool of Airflow for what must not be disturbed: runs that are measured, and what would take their cores."""
+"""The Airflow pool for runs that are measured, and for tasks that would take their cores."""
 
 RUNS_POOL = "aftershock_runs"
 SLOTS = 1

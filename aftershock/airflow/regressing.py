@@ -1,4 +1,4 @@
-"""What the tasks of the DAG `regression` do: compare the latest runs with earlier ones; speak of each experiment."""
+"""The tasks of the DAG `regression`: compare the latest runs with earlier ones, and report on each experiment."""
 
 from __future__ import annotations
 

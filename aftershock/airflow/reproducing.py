@@ -1,4 +1,4 @@
-"""What the tasks of the DAG `reproduce` do."""
+"""The tasks of the DAG `reproduce`."""
 
 from __future__ import annotations
 

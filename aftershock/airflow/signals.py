@@ -1,4 +1,4 @@
-"""One way to end a command: Ctrl-C, a termination signal and a hang-up of the terminal are handled alike."""
+"""Ctrl-C, a termination signal and a hang-up of the terminal end a command in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which experiment a run starts: an example of the project, a file in the user's folder, or a file by its path.
+"""The experiments from which a run can start: examples, files in the user's folder, or a file by its path.
 
 Listed whenever Airflow reads the DAG file, so a new file is on offer without a restart.
 """

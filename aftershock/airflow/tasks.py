@@ -1,4 +1,4 @@
-"""What the DAG's tasks do: call one step each, and turn its outcome into Airflow's terms and a log that reads well.
+"""The tasks of the DAG `benchmark`: each calls one step, and turns its outcome into Airflow's terms and a readable log.
 
 Steps are imported when a task runs, never when the DAG file is parsed. A parameter that a task fills in is called
 `run`, since Airflow keeps the name `run_id` for its own.

@@ -1,4 +1,4 @@
-"""The progress of a run on a terminal: its log lines, and below them the step, what it waits for, and the time left.
+"""Shows the progress of a run on a terminal: log lines, and below them the step, what it waits for, and the time left.
 
 What is no terminal, such as a file, gets a line of it whenever a step begins, and again for every half minute of it.
 """

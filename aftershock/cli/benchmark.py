@@ -15,7 +15,9 @@ from results.runs.state import RunState
 
 def add(commands: Any) -> None:
     """Declare `aftershock benchmark`."""
-    declared = command(commands, "benchmark", "run an experiment through the benchmark DAG", benchmark)
+    declared = command(
+        commands, "benchmark", "run an experiment: start a cluster, inject faults, measure, report", benchmark
+    )
     declared.add_argument(
         "experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/examples/"
     )
@@ -25,7 +27,7 @@ def add(commands: Any) -> None:
         default=[],
         metavar="FIELD=VALUE",
         dest="overrides",
-        help="a field such as load.rate=5000; can be repeated",
+        help="set a field, such as load.rate=5000; can be repeated",
     )
 
 

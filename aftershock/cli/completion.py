@@ -1,4 +1,4 @@
-"""`aftershock completion`: what a shell needs to complete our commands, options, experiments and runs.
+"""`aftershock completion`: shell completion of commands, options, experiments and runs.
 
 The shell calls the program with what was typed in a variable. Then `offer` answers instead of the command.
 """
@@ -19,9 +19,9 @@ PROGRAM = "aftershock"
 
 def add(commands: Any) -> None:
     """Declare `aftershock completion`."""
-    text = 'print what a shell runs to complete `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
-    declared = commands.add_parser("completion", help="what a shell runs to complete `aftershock`", description=text)
-    declared.add_argument("shell", choices=SHELLS, help="the shell to complete in")
+    text = 'print shell code that completes `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
+    declared = commands.add_parser("completion", help="print shell code that completes `aftershock`", description=text)
+    declared.add_argument("shell", choices=SHELLS, help="your shell")
     declared.set_defaults(run=completion)
 
 

@@ -1,4 +1,4 @@
-"""How commands are declared, and how they show what they found."""
+"""Helpers with which commands declare arguments and show results."""
 
 from __future__ import annotations
 

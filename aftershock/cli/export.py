@@ -1,4 +1,4 @@
-"""`aftershock results export`: runs to take elsewhere."""
+"""`aftershock results export`: writes runs to a folder or a ZIP file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add(words: Any) -> None:
     declared = command(words, "export", "write the results of runs to a folder or a ZIP file", export_runs)
     declared.add_argument("run_ids", nargs="+", metavar="RUN", help="a finished run")
     declared.add_argument("--out", type=Path, required=True, metavar="PATH", help="FILE.zip, or a folder to make")
-    declared.add_argument("--raw", action="store_true", help="raw logs too, from which results can be computed again")
+    declared.add_argument("--raw", action="store_true", help="include raw logs, which `recompute` needs")
 
 
 def export_runs(arguments: argparse.Namespace) -> int:

@@ -16,8 +16,8 @@ def add(words: Any) -> None:
     """Declare `aftershock results prune`."""
     text = "remove finished runs by number and age; baselines of regressions stay"
     declared = command(words, "prune", text, prune)
-    declared.add_argument("--keep", type=int, metavar="N", help="the newest N of each experiment stay")
-    declared.add_argument("--older-than", type=float, metavar="DAYS", help="only runs that ended longer ago")
+    declared.add_argument("--keep", type=int, metavar="N", help="keep the newest N of each experiment")
+    declared.add_argument("--older-than", type=float, metavar="DAYS", help="remove only runs that ended longer ago")
     declared.add_argument("--dry-run", action="store_true", help="only say what would be removed")
 
 

@@ -13,10 +13,10 @@ def add(words: Any) -> None:
     """Declare `aftershock results publish`."""
     text = "put results of this installation into published/, which comes with the repository"
     declared = command(words, "publish", text, publish)
-    wanted = "a run that is done, or a table or figure such as utilization/fig-04"
-    without = "without any: the newest run of each example, and every table and figure that is here"
+    wanted = "a finished run, or a table or figure such as utilization/fig-04"
+    without = "default: the newest run of each example, and every table and figure of this installation"
     declared.add_argument("ids", nargs="*", metavar="ID", help=f"{wanted}; {without}")
-    text = "without an id: first run the examples of which no run is published, one after the other"
+    text = "without an id: first run each example that has no published run"
     declared.add_argument("--run-missing", action="store_true", help=text)
 
 

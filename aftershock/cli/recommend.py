@@ -11,7 +11,7 @@ from aftershock.cli.declare import PASSED, command, show
 def add(commands: Any) -> None:
     """Declare `aftershock recommend`."""
     text = (
-        "show what a run advises: the checkpoint interval, with the utilization and recovery latency to expect;"
+        "recommend a checkpoint interval from a run, with the utilization and recovery latency to expect;"
         " for engine dataflow also which partitions to copy, with the accuracy to expect while the others are down"
     )
     declared = command(commands, "recommend", text, recommend_for_run)

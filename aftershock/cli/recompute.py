@@ -17,7 +17,7 @@ def add(words: Any) -> None:
     """Declare `aftershock results recompute`."""
     text = "make tables, predictions, verdicts and report of a run again, from its raw logs"
     declared = command(words, "recompute", text, recompute_runs)
-    declared.add_argument("run_id", metavar="RUN", help="a finished run, or all: every run that came to its end")
+    declared.add_argument("run_id", metavar="RUN", help="a finished run, or all: every run that did not fail")
 
 
 def recompute_runs(arguments: argparse.Namespace) -> int:

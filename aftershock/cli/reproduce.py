@@ -23,13 +23,11 @@ def add(commands: Any) -> None:
     """Declare `aftershock reproduce`."""
     declared = command(commands, "reproduce", "rebuild tables or figures of a paper, or list them", reproduce)
     declared.add_argument(
-        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or only all; without one they are listed"
+        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or the word all; default: list them"
     )
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="size of the computation; the list says what it counts")
-    declared.add_argument(
-        "--no-run", action="store_true", help="take what was measured before; measure and run nothing"
-    )
+    declared.add_argument("--no-run", action="store_true", help="use earlier measurements; measure and run nothing")
 
 
 def reproduce(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What the commands about a topology share: the file, and lists of tasks."""
+"""Shared by the commands that read a topology: the file, and lists of tasks."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def add_simulation(commands: Any) -> None:
     text = "simulate utilization under exponential failures (times in s, rates per s)"
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)
-    declared.add_argument("--runs", type=int, default=250, help="number of independent windows; default 250")
-    declared.add_argument("--failures", type=int, default=2000, help="failures in a window, on average; default 2000")
+    declared.add_argument("--runs", type=int, default=250, help="number of simulated runs; default 250")
+    declared.add_argument("--failures", type=int, default=2000, help="failures in a run, on average; default 2000")
     add_seed(declared)
 
 

@@ -1,4 +1,4 @@
-"""What the generated pages are written in."""
+"""Markdown helpers for the generated pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a run, in order (`steps`), and what they need.
+"""The steps of a run, in order (`steps`), and what they use.
 
 `live_run` is the run that the steps work on; `run_journals` follows its journals. `engines` submit its query and say
 how far it has come; `batch_job` and `sustainable` do the work of single steps. `derive` computes the results from the

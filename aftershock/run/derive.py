@@ -1,4 +1,4 @@
-"""What follows from the raw logs of a run, in this order: tables, predictions, verdicts, report.
+"""Derives results from the raw logs of a run, in this order: tables, predictions, verdicts, report.
 
 At the end of a run and when its results are computed again. Each function writes into the run's directory, and imports
 what it needs when it is called: a command must not wait for matplotlib.

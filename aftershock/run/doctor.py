@@ -1,7 +1,6 @@
-"""What this machine can and cannot do for a run: Java, jars, room, every driver and the faults that it can inject.
+"""Checks what this machine can do for a run: Java, jars, memory, every driver and the faults that it can inject.
 
-Nothing is started, changed or downloaded. Only the machines of an inventory, or a cluster that is already there, are
-asked if one is given.
+Nothing is started, changed or downloaded. If an inventory or an existing cluster is given, its machines are asked, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of a run, by one process at a time: its cluster is destroyed, what it printed is kept, it is published."""
+"""Ends a run: destroys its cluster, keeps its logs, and publishes it. Only one process at a time does this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults do to hosts and to the services of the gateway, and whether the injector is well, by its journal."""
+"""Reads from the injector's journal which faults hold hosts and services, and whether the injector is well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run keeps of its hosts' folders: regular files of the run's user, and nothing that they only lead to.
+"""Collects the files that a run keeps from its hosts' folders: only regular files of the run's user.
 
 What runs on a host may put anything into its folder. Links are not followed, on no part of a path; a file with a second
 name may be somebody else's; a FIFO would never end.

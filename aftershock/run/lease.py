@@ -1,4 +1,4 @@
-"""Who still works on a run: a lock that its command and Airflow's process share, and that the kernel frees with them.
+"""The lease of a run: a lock that its command and Airflow's process share, and that the kernel frees when both died.
 
 Runs that a scheduler began have none: their DAG run goes on when the scheduler is started again.
 """

@@ -1,4 +1,4 @@
-"""The failure domains of a cluster that is already there: as its user's command lists them, when a run begins."""
+"""The failure domains of an existing cluster, as its user's command lists them when a run begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How busy others kept the machine while a run was measured: what its kernel counts, less what the cluster used."""
+"""The load that other programs put on the machine during a run: the kernel's CPU time minus that of the cluster."""
 
 from __future__ import annotations
 

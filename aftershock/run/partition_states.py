@@ -1,4 +1,4 @@
-"""Which partitions of the testbed are up, absent, restoring or tentative, and which have a copy: by its journal."""
+"""Reads from the testbed's journal which partitions are up, absent, restoring or tentative, and which have a copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PartitionState(StrEnum):
 
     UP = "up"
     ABSENT = "absent"  # nothing comes from it: it was lost, or gets input only from such partitions
-    RESTORING = "restoring"  # it goes back to a checkpoint, or its copy takes its place
+    RESTORING = "restoring"  # it rolls back to a checkpoint, or its copy takes its place
     TENTATIVE = "tentative"  # it goes on without some of its input
 
 

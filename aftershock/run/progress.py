@@ -1,4 +1,4 @@
-"""How a run in its measurement window is doing, in one line."""
+"""The progress of a run in its measurement window, in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a run computed again, from its raw logs by the code as it is now."""
+"""Computes the results of a run again, from its raw logs and with the present code."""
 
 from __future__ import annotations
 

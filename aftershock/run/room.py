@@ -1,4 +1,4 @@
-"""How much memory a run takes on a machine that has all of its hosts."""
+"""The memory that a run takes on a machine that has all of its hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journals of live runs, followed: what steps, the observer and pages ask for again and again is read once.
+"""Follows the journals of live runs, so that steps, the observer and pages read each line only once.
 
 Every process follows for itself; nothing is shared but the journals.
 """

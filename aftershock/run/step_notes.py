@@ -1,4 +1,4 @@
-"""What the steps of a live run note for whoever watches: when each began, and what the current one waits for."""
+"""Notes of the steps of a live run: when each began, and what the current one waits for."""
 
 from __future__ import annotations
 

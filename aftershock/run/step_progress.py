@@ -1,4 +1,4 @@
-"""Where a live run is, from its first second to its last: by step, with the time that is left, and what is awaited."""
+"""The progress of a live run by step, with the time that is left and what the current step waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each step of a run usually takes: as long as it did here last time, or else on two quiet cores.
+"""The usual duration of each step of a run: as it was here last time, or else on two quiet cores.
 
 A step counts until the next one begins, so that what Airflow takes between two tasks is in it. The file of past times
 only helps to estimate: without it, or with a damaged one, the estimates are worse.

@@ -1,4 +1,4 @@
-"""The steps of a run, in order. Each finds the run by its id and leaves what it did in the run's directory.
+"""The steps of a run, in order. Each finds the run by its id and writes its outcome into the run's directory.
 
 They know nothing of Airflow. An `AftershockError` that a step raises is noted in the run, so that the teardown
 publishes the run as failed with that line and exit code.

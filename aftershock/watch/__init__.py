@@ -1,1 +1,1 @@
-"""Live and dead runs: the state of a live run, the abort of one, and the clean-up after dead ones."""
+"""Shows the state of a live run, aborts it, and cleans up after dead runs."""

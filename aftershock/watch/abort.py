@@ -1,4 +1,4 @@
-"""Ends a run by hand: what faults hold is undone at once, and the run ends as failed, by its own teardown."""
+"""Ends a run by hand: undoes all faults at once, and lets the run's own teardown end it as failed."""
 
 from __future__ import annotations
 

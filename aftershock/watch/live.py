@@ -1,4 +1,4 @@
-"""What a live run looks like at this moment, from its journals alone: cheap, and the cluster is not asked."""
+"""The present state of a live run, read from its journals alone, without asking the cluster."""
 
 from __future__ import annotations
 

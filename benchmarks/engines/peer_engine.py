@@ -1,4 +1,4 @@
-"""An engine as `side_by_side` sees it: a command that runs one query from a topic to a topic until SIGTERM.
+"""The interface of an engine in `side_by_side`: a command that runs one query from topic to topic until SIGTERM.
 
 The command may have these words in braces, each of which is filled in:
 

@@ -1,4 +1,4 @@
-"""Results as they come out of a topic: when each was due, when it could be read, and what that says of an engine."""
+"""When the results of an engine were due, and when they could be read from the topic."""
 
 from __future__ import annotations
 

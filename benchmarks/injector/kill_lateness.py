@@ -1,4 +1,4 @@
-"""How late faults of hosts come: the injector against sleeping hosts in namespaces or containers. Two minutes or so.
+"""How late faults of hosts come: the injector against sleeping hosts in namespaces or containers. About two minutes.
 
     .venv/bin/python -m benchmarks.injector.kill_lateness [HOSTS] [KIND] [APART_S] [netns|docker]
 

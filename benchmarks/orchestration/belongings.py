@@ -1,4 +1,4 @@
-"""What a soak could leave behind: things on the machine, by their names, and what a served Airflow holds, by amount."""
+"""What a soak could leave behind: objects on the machine by name, and resources of a served Airflow by amount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The word count as one would start it by hand: `by_hand.py CONFIG.json PROGRESS.jsonl RECORDS`.
+"""The word count as a user would start it by hand: `by_hand.py CONFIG.json PROGRESS.jsonl RECORDS`.
 
 The other side of `no_fault_overhead.py`: the same session settings and the same query, but nothing of ours around it:
 no listener, no watch, no supervisor.

@@ -1,4 +1,4 @@
-"""What a poll of a run's journals takes after hours: processor time, and the memory that it needs at its peak.
+"""What a poll of a run's journals costs after hours: CPU time and peak memory.
 
 `.venv/bin/python -m benchmarks.orchestration.journal_polls [--hours 6] [--how followed|whole] [--polls 20]
 [--partitions 8]` writes the journals of a run of the testbed as long as that (its query reports twice a second what

@@ -1,4 +1,4 @@
-"""What Aftershock itself costs: throughput of the word count without faults, under it and started by hand.
+"""The overhead of Aftershock: throughput of the word count without faults, under Aftershock and started by hand.
 
 `.venv/bin/python -m benchmarks.orchestration.no_fault_overhead` makes a cluster, fills a topic, and lets the same query
 read it in batches of one size, in alternating runs: started by hand with spark-submit, and as a benchmark starts it

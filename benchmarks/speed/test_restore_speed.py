@@ -1,4 +1,4 @@
-"""How long partitions take to go back to a checkpoint, without Spark's start of an executor: objects read, checked,
+"""How long partitions take to roll back to a checkpoint, without Spark's start of an executor: objects read, checked,
 decoded and in place.
 
 The states are those of `ppa` figure 6's dataflow at 1,000 tuples/s a source, all partitions one after the other, and of

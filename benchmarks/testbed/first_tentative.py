@@ -1,4 +1,4 @@
-"""How soon survivors put out tentative results, and what that time is made of.
+"""How soon survivors emit tentative results, and what takes that time.
 
 `.venv/bin/python -m benchmarks.testbed.first_tentative --kills 10 --slide 1 --seed 1`
 runs the testbed as processes, as `kills` does, once for each kill: a slot is killed and stays away until a

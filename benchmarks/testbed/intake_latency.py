@@ -1,4 +1,4 @@
-"""From when a record is due until its result is out: messages as they come against batches cut by content.
+"""Latency from due time to result: messages in order of arrival against batches cut by content.
 
 `.venv/bin/python -m benchmarks.testbed.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15]` runs NexMark's
 Q1 on two slots, which are processes as in `kills`, with results written to files. Each line is one run: protocol,

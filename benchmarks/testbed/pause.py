@@ -1,4 +1,4 @@
-"""For how long a checkpoint keeps a partition from its work.
+"""How long a checkpoint stops a partition.
 
 `.venv/bin/python -m benchmarks.testbed.pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
 [--repeats 2]`: a state with so many keys is updated by small batches without end, as a slot does, while a thread writes

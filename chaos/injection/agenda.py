@@ -1,4 +1,4 @@
-"""What the injector does when: its steps in the order of their due times."""
+"""The agenda of the injector: its actions in the order of their due times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undoes faults when they are due, and waits until what was lost has its place again."""
+"""Undoes faults when they are due, and waits until lost hosts and services are back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The containers of a cluster and the network that joins them: found, switched, removed (`creation` makes them).
+"""The containers of a cluster and their network: finds, switches and removes them (`creation` makes them).
 
 All of them carry the cluster's label (`infra.tokens`), root and user as Docker labels: whoever finds them knows whose
 they are. What makes and uses them takes the token, what finds them without a handle the label. The network is a

@@ -1,4 +1,4 @@
-"""The control container of a cluster: the services that ask Docker's daemon, apart from all that runs others' code.
+"""The control container of a cluster: services that use Docker's socket, isolated from containers that run other code.
 
 Whoever can write to the daemon's socket is root on the machine. For everybody but this driver, injector and sampler
 are services of the gateway; here they have a container of their own, on the cluster's network, and only that has the

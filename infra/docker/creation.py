@@ -1,4 +1,4 @@
-"""Makes the network and the containers of a cluster, each with no more rights than its part needs."""
+"""Makes the network and the containers of a cluster, each with the fewest rights that its part needs."""
 
 from __future__ import annotations
 

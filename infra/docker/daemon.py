@@ -1,4 +1,4 @@
-"""The daemon that makes the containers: how it is reached, whether it will do, and its errors in one line."""
+"""The Docker daemon: how to reach it, whether it is suitable, and its errors in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docker driver: hosts are containers of this machine, joined by a bridge; each is asked over an exec stream.
+"""The docker driver: hosts are containers of this machine, joined by a bridge, and reached over `docker exec`.
 
 Needs a Docker daemon of this machine that its user may use. Nothing is pulled: programs are the machine's, mounted.
 """

@@ -1,4 +1,4 @@
-"""What a container sees of the machine: programs and the checkout, to read only; of the run only what its part needs.
+"""What a container sees of the machine: programs and the checkout read-only, and only its part of the run.
 
 A folder that a container can write may hold links, which somebody outside would follow. So nobody outside writes where
 a container can, except to the places of mounts, which those inside cannot replace.

@@ -1,4 +1,4 @@
-"""A session with a program in a container, over the stream of an exec: it needs no network, which may be cut."""
+"""A session with a program in a container, over the stream of a `docker exec`, which needs no network."""
 
 from __future__ import annotations
 

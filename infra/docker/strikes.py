@@ -1,4 +1,4 @@
-"""What the daemon adds to a strike of a host's agent: the agent strikes when it is due, the daemon completes it.
+"""The daemon's part of a strike: the agent on the host strikes when due, then the daemon completes the fault.
 
 A request to the daemon takes effect after 10 to 100 ms, as it comes; an agent strikes within a millisecond. So the
 moment of the fault is the agent's, and the proof that nothing is left of the host is the daemon's.

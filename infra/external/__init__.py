@@ -1,5 +1,5 @@
-"""The external driver: hosts are those of a cluster that is already there, by commands of its user.
+"""The external driver: hosts are those of an existing cluster, reached by commands of its user.
 
-The cluster is neither created nor destroyed. What a run makes there (topics, checkpoints) goes with the run, and a host
-that it struck is brought back.
+A run neither creates nor destroys the cluster. It removes what it makes there (topics, checkpoints), and heals the
+hosts that it strikes.
 """

@@ -1,4 +1,4 @@
-"""What a run knows of the cluster that it borrows, kept in the cluster's root: its description, and its hosts' names.
+"""What a run knows of an existing cluster: its description and its hosts' names, kept in the run's cluster folder.
 
 The description is copied when the run begins, so that a change of the file does not reach into the run.
 

@@ -1,4 +1,4 @@
-"""The user's own commands: executed as argument vectors, for a limited time, without anything of the run in sight.
+"""Executes the user's commands as argument vectors, with a time limit and without the run's secrets.
 
 A command inherits neither the run's marks nor its settings: a worker that it starts again belongs to its cluster, and
 must outlive the run.

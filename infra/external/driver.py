@@ -1,4 +1,4 @@
-"""The external driver: the hosts are those of a cluster that is already there (docs/reference/external-cluster.md).
+"""The external driver: hosts are those of an existing cluster (docs/reference/external-cluster.md).
 
 The gateway is this machine. It runs what belongs to the run: the query driver under its supervisor, the generator, the
 sampler and the injector, which executes the user's commands.

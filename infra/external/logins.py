@@ -1,4 +1,4 @@
-"""How a run shows itself to a cluster that it borrows: files of the user's, copied where only the run's user reads."""
+"""The run's logins to an existing cluster: copies of the user's files that only the run's user can read."""
 
 from __future__ import annotations
 

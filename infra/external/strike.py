@@ -1,4 +1,4 @@
-"""A fault on a host of somebody else's cluster: struck, proved, healed and proved healed, by its user's commands."""
+"""A fault on a host of an existing cluster: struck, proved, healed and proved healed by its user's commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topics that a run makes on a broker that is not its own: none that was there before, and none that stays."""
+"""The topics that a run makes on an existing broker: it uses no topic that was there before, and leaves none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power-off of a host that is a namespace of this machine: its network is gone and all that ran there is dead.
+"""Powers off a host that is a network namespace: takes its network down and kills all its processes.
 
 It is done from outside, since nothing is left inside that could. The network goes first: a machine without power sends
 no farewell, so others must not hear that its connections end. Needs root.

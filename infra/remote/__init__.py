@@ -1,1 +1,1 @@
-"""Drivers that work over sessions: the agent on each host, the sessions (SSH or exec), and the part they share."""
+"""The common part of drivers that reach hosts over sessions: the agent on each host, and the sessions (SSH or exec)."""

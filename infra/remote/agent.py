@@ -1,4 +1,4 @@
-"""The agent of a host: carries out the requests of the driver there. Used by the drivers that work over sessions.
+"""The agent on a host: carries out requests of the drivers that work over sessions.
 
 The driver runs it as `python -m infra.remote.agent HOST ADDRESS DISK`. Requests and answers are JSON lines. The agent
 ends when its input ends. It carries a mark of its own, not that of its host: so a kill of the host, which the agent

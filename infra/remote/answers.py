@@ -1,4 +1,4 @@
-"""What the agents of hosts may answer: each answer is checked against its shape before anything is done with it.
+"""The answers of agents, each checked against its shape before it is used.
 
 What runs on a host may speak in place of the agent, and say anything.
 """

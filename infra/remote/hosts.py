@@ -1,4 +1,4 @@
-"""What a driver does on hosts that are asked over a session, whatever carries it: spawn, stop, inspect, strike, heal.
+"""The common part of drivers that reach hosts over a session: spawn, stop, inspect, strike, heal.
 
 An agent on each host (`infra.remote.agent`) carries requests out. A process keeps one session with each host, which all
 driver objects share, and connects again when a connection breaks. A host may have a clock of its own: its offset from

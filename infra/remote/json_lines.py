@@ -1,4 +1,4 @@
-"""Sessions in which requests and answers are JSON lines, whatever carries the lines."""
+"""Sessions in which requests and answers are JSON lines, over any transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hosts reach which: their agents send each other datagrams and count those that arrive."""
+"""Tests which hosts reach which: their agents send each other datagrams and count those that arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agents of hosts can be asked: each request has its name, its fields, and the type of its answer.
+"""The requests to agents: the name, the fields and the answer type of each.
 
 An agent runs without any library but Python's. Pydantic has to check the answers (`infra.remote.answers`), so only the
 type checker reads their shapes there.

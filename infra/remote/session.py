@@ -1,4 +1,4 @@
-"""A conversation with a program on a host, whatever carries it there, and how far that host's clock is from ours."""
+"""A session with a program on a host, over any transport, and the offset of the host's clock."""
 
 from __future__ import annotations
 

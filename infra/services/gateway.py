@@ -1,4 +1,4 @@
-"""The services of the gateway that the cluster itself needs, broker and Spark master: started, and started again.
+"""Starts and restarts the services of the gateway that the cluster itself needs: broker and Spark master.
 
 Both keep what they must remember on the gateway's disk: the broker its topics, the master which workers and
 applications there are. The third service that a fault can kill, the query driver, is started again by its supervisor.

@@ -1,4 +1,4 @@
-"""The Java virtual machine that runs Spark and Kafka: found, never installed, from here."""
+"""Finds the Java virtual machine that runs Spark and Kafka. Never installs one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark standalone from the pyspark package: where it is, and the commands of master, worker and programs."""
+"""Spark standalone from the pyspark package: its path, and the commands of master, worker and programs."""
 
 from __future__ import annotations
 

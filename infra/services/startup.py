@@ -1,4 +1,4 @@
-"""What is the same for every driver: laying a cluster out, and starting broker, master and workers on its hosts."""
+"""Lays a cluster out and starts broker, master and workers on its hosts, in the same way for every driver."""
 
 from __future__ import annotations
 

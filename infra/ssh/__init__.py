@@ -1,1 +1,1 @@
-"""The ssh driver: hosts are machines that exist, listed in an inventory. A run claims them while it lasts."""
+"""The ssh driver: hosts are existing machines, listed in an inventory. A run claims them while it lasts."""

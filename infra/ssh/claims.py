@@ -1,4 +1,4 @@
-"""Whose a machine is: a token file on it, so that no two runs share it and nothing is struck on one that is not ours.
+"""Claims a machine by a token file on it, so that no two runs share it and faults strike only claimed machines.
 
 A machine is one network (its namespace): there ports are taken, and packets dropped. The file is in /tmp, which goes
 with a restart of the machine, as everything does that a run had there. So any user may put something under its name:

@@ -1,4 +1,4 @@
-"""The agent of a machine that exists and stays: it tells what is there, and acts for the run that has claimed it only.
+"""The agent on an existing machine: reports what is there, and acts only for the run that has claimed it.
 
 Run by the driver as `python -m infra.ssh.machine_agent HOST ADDRESS DISK`.
 """

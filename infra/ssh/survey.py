@@ -1,4 +1,4 @@
-"""What a run needs of a machine that exists: checked before anything is changed there."""
+"""Checks an existing machine for what a run needs, before anything is changed there."""
 
 from __future__ import annotations
 

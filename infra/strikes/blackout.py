@@ -1,4 +1,4 @@
-"""Power-off of a host that has a network of its own: its interface goes dark, then every process of it is killed.
+"""Power-off of a host with its own network: the interface goes down, then all its processes are killed.
 
 In that order: what a dying process would still say to its peers (a closed connection) is not heard, as when a machine
 loses its power. Whoever can reach the machine from outside takes the rest of it away after that.

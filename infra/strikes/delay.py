@@ -1,4 +1,4 @@
-"""A slow network: what a host sends leaves later, by netem on its interface, where nobody else has set what is there.
+"""A slow network: netem on the host's interface delays what it sends, unless the interface has other rules.
 
 Needs `tc`, CAP_NET_ADMIN and the kernel's sch_netem.
 """

@@ -1,4 +1,4 @@
-"""A full disk: files take all blocks that are free in the filesystem of a host's disk."""
+"""A full disk: files take all free blocks of the host's filesystem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition: packets from or to some others are dropped, by nftables in the host's own network. Needs CAP_NET_ADMIN.
+"""A network partition: nftables in the host's own network drops packets from or to some peers. Needs CAP_NET_ADMIN.
 
 The rules know addresses and no interface, nor what became of a connection before: established ones are cut as well,
 without a reset, and a host that loses its interface meanwhile is still cut off when it has one again. The ports on

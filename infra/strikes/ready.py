@@ -1,4 +1,4 @@
-"""The strikes by the kinds of faults: what makes one ready on a host's own machine, and what undoes it there."""
+"""Prepares and undoes strikes on a host's own machine, by the kind of the fault."""
 
 from __future__ import annotations
 

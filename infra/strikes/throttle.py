@@ -1,4 +1,4 @@
-"""A slow host: its processes run only for a share of each period, and are stopped for the rest of it.
+"""A slow host: its processes are stopped for a share of each period.
 
 That is the doing of a throttler, a process of the machine: `python -m infra.strikes.throttle SHARE` is told a mark by
 the first line of its input (other users may read arguments), waits for a second line, then stops and continues the

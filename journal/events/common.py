@@ -1,4 +1,4 @@
-"""Events of several journals."""
+"""Events that several journals share."""
 
 from __future__ import annotations
 

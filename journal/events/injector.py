@@ -1,4 +1,4 @@
-"""What the injector of faults did (`chaos.injector`)."""
+"""Events of the fault injector (`chaos.injector`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver program of a Spark query saw (`spark_jobs.streaming`), ours or one of a user's own."""
+"""Events of the driver program of a Spark query (`spark_jobs.streaming`), built-in or own job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the search for the sustainable rate tried and found (`aftershock.run.sustainable`)."""
+"""Events of the search for the sustainable rate (`aftershock.run.sustainable`)."""
 
 from __future__ import annotations
 

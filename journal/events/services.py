@@ -1,4 +1,4 @@
-"""What the services of the gateway saw: supervisor, sampler and generator."""
+"""Events of the gateway's services: supervisor, sampler and generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver program of the testbed saw (`spark_jobs.testbed`, `testbed.runtime.server.server`).
+"""Events of the testbed's driver program (`spark_jobs.testbed`, `testbed.runtime.server.server`).
 
 A position is how far a source has read; positions and lines are by the name of the partition, such as `bids.0`.
 """
@@ -74,10 +74,10 @@ class SlotFailed(Event, name="slot-failed"):
 class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
-    restored   the partitions that go back; the others go on
-    promoted   those that do not go back, because a copy takes their place
-    reached    by partition that goes back or is promoted how far it has ever been, by its reports: by input channel the
-               number of the last data; of a source its position, on channel -1
+    restored   the partitions that roll back; the others go on
+    promoted   those that do not roll back, because a copy takes their place
+    reached    for each partition that rolls back or is promoted, its progress by its reports: for each input channel
+               the number of the last data; for a source its position, on channel -1
     """
 
     epoch: int
@@ -217,7 +217,7 @@ class CheckpointStored(Event, name="checkpoint"):
 
 @dataclass(frozen=True)
 class Committed(Event, name="committed"):
-    """All output up to a line of checkpoints is out: where that has the sources."""
+    """All output up to a line of checkpoints is published: where that has the sources."""
 
     positions: Positions
 

@@ -1,4 +1,4 @@
-"""Checks with Great Expectations: suites on tables, a verdict for each, and Data Docs; and the checks of a run.
+"""The checks of a run, made with Great Expectations: suites on tables, a verdict for each check, and Data Docs.
 
 Great Expectations is imported only when a run is validated.
 """

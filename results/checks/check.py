@@ -1,4 +1,4 @@
-"""What a check of a run is, and which experiments it may be for."""
+"""The type of a check, and which experiments it applies to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks look at: the tables of a run, and what they say of its checkpoint-and-restart process.
+"""The data that checks use: the tables of a run, and its process of checkpoints and restarts.
 
 What cannot be had raises `NotEnough`, so that the verdict is unknown and never pass.
 """

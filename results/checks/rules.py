@@ -1,4 +1,4 @@
-"""What a check is made of: expectations of Great Expectations, by name, on a data frame taken from some evidence.
+"""The rules of checks: expectations of Great Expectations, by name, on a data frame taken from the evidence.
 
 Free of Great Expectations itself, which takes seconds to import: `results.checks.judge` evaluates checks.
 """

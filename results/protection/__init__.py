@@ -1,4 +1,4 @@
-"""What protection against failures costs, what it saves, and at which failure rate which protection wins.
+"""Compares protections against failures: what each costs and saves, and which wins at which failure rate.
 
 Reads finished runs through the run store and the index.
 """

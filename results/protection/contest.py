@@ -1,4 +1,4 @@
-"""At which failure rate which protection gets the most done.
+"""Which protection processes the most at which failure rate.
 
 Who does `rate` records per second while nothing fails, and loses `cost` seconds of that to a failure, does
 rate / (1 + f * cost) at f failures per second. f counts failures per second of the time that is not lost to them: at

@@ -1,4 +1,4 @@
-"""What makes runs comparable here: all that was run and where, but for what protects it and what strikes it."""
+"""Which runs can be compared: those that differ only in their protection and their faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mean with its interval, by a bootstrap that is made for few values.
+"""A mean with a bootstrap interval that also works for few values.
 
 A plain percentile interval of few values is too narrow. So the distances of the drawn means from the mean of the sample
 are stretched, until their interval is as wide as Student's for values that are normally distributed (Hesterberg, What

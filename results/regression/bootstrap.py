@@ -1,4 +1,4 @@
-"""A studentized bootstrap of the difference of medians, made for few runs.
+"""A studentized bootstrap of the difference of medians, for few runs.
 
 Five runs alone give no interval of high confidence, because their median can only be one of the five values. So runs
 before and after are taken to scatter alike, their deviations from their own medians are pooled, and samples of both

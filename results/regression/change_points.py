@@ -1,4 +1,4 @@
-"""Where the level of a metric changed in its history.
+"""Finds where the level of a metric changed in its history.
 
 Binary segmentation: if the ranks before and after some split differ (by the statistic of Mann and Whitney, in standard
 deviations, so that short ends count as much as the middle) more than they do anywhere in all but `FALSE_CHANGE` of all

@@ -1,4 +1,4 @@
-"""Which runs are compared: the history of an experiment on a class of machine, its latest runs, and their baseline."""
+"""Selects the runs to compare: the history of an experiment on a class of machine, the latest runs, the baseline."""
 
 from __future__ import annotations
 

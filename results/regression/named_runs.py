@@ -1,4 +1,4 @@
-"""What is found of runs that the caller names: side by side, or judged against a baseline."""
+"""The result of comparing runs that the caller names: side by side, or judged against a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comparisons found, kept: one immutable directory for each, as a run has one.
+"""Stores comparisons: one immutable directory for each.
 
 regressions/ID/   regression.json   regression.parquet   change_points.parquet
 """

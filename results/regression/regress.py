@@ -1,4 +1,4 @@
-"""The latest runs of experiments held against their baselines: judged all together, and recorded."""
+"""Compares the latest runs of experiments with their baselines, judges all together, and records the verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the table `regression` as people read them."""
+"""Rows of the table `regression` as readable sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two directories change places, so that a reader finds one or the other and never neither."""
+"""Exchanges two directories atomically, so that a reader always finds one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs to take elsewhere: a folder or a ZIP file with the results of each, and a list of what is in it."""
+"""Exports runs to a folder or a ZIP file, with a manifest."""
 
 from __future__ import annotations
 

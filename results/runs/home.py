@@ -1,4 +1,4 @@
-"""Where Aftershock keeps its state; apart from the run store, so that a DAG file can ask without loading pandas."""
+"""The folder of Aftershock's state. Separate from the run store, so that a DAG file need not load pandas."""
 
 from __future__ import annotations
 

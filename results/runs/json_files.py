@@ -1,4 +1,4 @@
-"""Reads JSON documents that may be damaged or made to harm, and writes them whole.
+"""Reads JSON documents that may be damaged or hostile, and writes them atomically.
 
 What comes back is finite, of limited depth, and of text that can be written anywhere. `read_document` also checks its
 fields, once and for all.

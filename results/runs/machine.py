@@ -1,4 +1,4 @@
-"""What makes runs comparable: the class of the machine that they ran on, and what they ran."""
+"""The class of the machine that a run ran on, and the digest of its experiment: what makes runs comparable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that come with the repository: where they are, how each came about, and whether this version reads them.
+"""Published results: where they are, how each was made, and whether this version can read them.
 
 published/runs/RUN_ID/ and published/reproductions/PAPER/FIGURE/ are laid out as below the home. Each of these folders
 has a `published.json`, and is no result without it. Others may have written them: they are read as any document is.

@@ -1,4 +1,4 @@
-"""Which finished runs may go, by their number and age."""
+"""Which finished runs may be removed, by their number and age."""
 
 from __future__ import annotations
 

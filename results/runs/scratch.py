@@ -1,4 +1,4 @@
-"""Folders beside the runs for what is not yet, or no longer, one of them; what a killed process left in one is swept.
+"""Scratch folders beside the runs, and the removal of those that a killed process left.
 
 A folder belongs to whoever holds the lock of the same name. The lock is there first and goes last, and the kernel frees
 it with its process: a folder whose lock is free, or gone, is nobody's.

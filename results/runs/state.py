@@ -1,4 +1,4 @@
-"""How a run stands."""
+"""The states of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versions of what has a part in a result: Python, and the packages that compute, store and draw."""
+"""The versions behind a result: Python, and the packages that compute, store and draw."""
 
 from __future__ import annotations
 

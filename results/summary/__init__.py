@@ -1,1 +1,1 @@
-"""What the tables of runs say in plain numbers: findings of a run, metrics that compare runs, the index of runs."""
+"""Summaries of runs in plain numbers: findings of a run, metrics that compare runs, the index of runs."""

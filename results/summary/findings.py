@@ -1,4 +1,4 @@
-"""What a run's tables say, as plain numbers: shared by the checks, the report, the terminal and the JSON document.
+"""The findings of a run as plain numbers, for the checks, the report, the terminal and the JSON document.
 
 Times are in seconds. A quantity that was not measured is None, and a table that is missing counts as empty.
 """

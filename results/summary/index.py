@@ -1,4 +1,4 @@
-"""The index of finished and published runs: one row for each, computed once, so that a thousand are listed at once.
+"""The index of finished and published runs: one row each, computed once, so that long lists are fast.
 
 Runs are immutable: a row holds for as long as the run's `status.json` is the same file, last written at the same time.
 The index can be lost or damaged at any moment, since it is only a copy of what the runs say. To read a run takes tens

@@ -1,4 +1,4 @@
-"""What the checks of a run came to. Reads the table `verdicts`, and imports nothing slow."""
+"""The verdicts of a run. Reads the table `verdicts`, and imports nothing slow."""
 
 from __future__ import annotations
 

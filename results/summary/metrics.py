@@ -1,4 +1,4 @@
-"""The figures by which runs are compared: what each means, which way is better, and how far a change must go to count.
+"""The metrics that compare runs: their meaning, which direction is better, and the smallest change that counts.
 
 A metric is one number for a run. What a run did not measure has no entry, which is never zero.
 """

@@ -1,1 +1,1 @@
-"""The result tables: their schemas, how they are read and checked, and the figures that follow from them."""
+"""The result tables: their schemas, and how they are read and checked."""

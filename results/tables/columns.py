@@ -1,4 +1,4 @@
-"""What a result table is made of: columns, each with its type, its unit, its label and its meaning."""
+"""The columns of result tables: type, unit, label and meaning."""
 
 from __future__ import annotations
 

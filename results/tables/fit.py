@@ -1,4 +1,4 @@
-"""Fits what a file holds to the schema of its table, so that whoever reads the table need not doubt its values.
+"""Fits the content of a file to the schema of its table, so that readers can rely on the values.
 
 Integers and floats of other widths are taken as the schema has them, a nullable column that is missing or NaN as null.
 Anything else that does not fit is refused.

@@ -1,4 +1,4 @@
-"""Reads Parquet tables that may be damaged or made to harm: nothing is taken into memory beyond a limit.
+"""Reads Parquet tables that may be damaged or hostile, within a memory limit.
 
 A table is one file, or a folder of parts as Spark writes it. What a file says of its own size is checked against the
 limits before it is read, and against what comes while it is. `read_table` and `read_head` also check it by its schema,

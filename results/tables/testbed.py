@@ -10,7 +10,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 class RecoveredHow(StrEnum):
     """How a partition of the testbed came back."""
 
-    RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
+    RESTORED = "restored"  # its slot was lost, and it rolled back to a checkpoint
     PROMOTED = "promoted"  # its slot was lost, and its copy took its place
     ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
     LOST = "lost"  # it did not
@@ -47,7 +47,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(TEXT, "query", "the query, by its output partition"),
             must(REAL, "priority", "its priority"),
             must(WHOLE, "death_ns", "its first partition died"),
-            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
+            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to roll back; null: never"),
             may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
             may(
                 WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
@@ -90,7 +90,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(
                 REAL,
                 "rate",
-                "records that it put out per second of the window, a sink: took in; outages and as long after left out",
+                "records that it emitted per second of the window, a sink: read; without outages, and as long after",
                 "records/s",
             ),
         ),
@@ -125,7 +125,7 @@ TESTBED_TABLES: dict[str, Table] = {
         (
             must(WHOLE, "at_ns", "when it was reported"),
             must(TEXT, "partition", "the partition"),
-            must(WHOLE, "records", "records that it has taken in since the beginning", "records"),
+            must(WHOLE, "records", "records that it has read since the beginning", "records"),
             must(WHOLE, "open_windows", "windows that are open", "windows"),
             must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
             must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),

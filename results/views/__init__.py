@@ -1,1 +1,1 @@
-"""How results are shown: charts, plots, reports, terminal output, JSON documents, lists, and runs side by side."""
+"""Presents results: charts, plots, reports, terminal output, JSON documents, lists, and runs side by side."""

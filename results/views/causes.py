@@ -1,4 +1,4 @@
-"""From a verdict to its cause: the table and the second of the window where a run parts from its model or its baseline.
+"""From a verdict to its cause: the table, and the second at which a run leaves its model or its baseline.
 
 A sum over the window parts at the last second at which it still was where the model, or the baseline's runs, had it. Of
 single figures (a recovery, a second's latency) it is the first one that no run of the baseline had.

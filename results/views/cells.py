@@ -1,4 +1,4 @@
-"""How a result table is shown on a page and in a report: heads with units, and cells to three digits.
+"""Formats result tables for pages and reports: column heads with units, cells with three digits.
 
 Behind a cell stands its exact value, as CSV and Parquet files have it.
 """

@@ -1,4 +1,4 @@
-"""What the charts of a run show, as plain numbers and texts: the same for every page and format that draws them.
+"""The data of a run's charts as plain numbers and texts, for every page and format that draws them.
 
 Moments and spans are in seconds from the start of the measurement window. A chart is None where the run lacks what it
 shows; a value is None where it was not measured.

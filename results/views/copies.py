@@ -1,4 +1,4 @@
-"""What was copied where, and what that cost: the copies of a run as people read them."""
+"""The copies of a run in readable form: what was copied where, and what that cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' tables and figures that were computed again, read from where `aftershock reproduce` writes.
+"""Reads the papers' tables and figures that `aftershock reproduce` has written.
 
 reproductions/PAPER/FIGURE/PAPER-FIGURE.{verdicts.json,parquet,csv,png,svg}
 

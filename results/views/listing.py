@@ -1,4 +1,4 @@
-"""The list of runs: as a table for a terminal, which leaves out columns where it is narrow, and for a program."""
+"""The list of runs: a table for a terminal of any width, and JSON for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each colour means in the plots and charts of a run: one meaning, one colour, whatever the plot.
+"""The colours of plots and charts: each has one meaning everywhere.
 
 People with any colour vision tell apart the colours that stand in one plot; a test holds that. The pages have the same
 colours (`plugins/static/aftershock.css`).
@@ -12,7 +12,7 @@ from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, YELLOW
 
 MEASURED = BLUE  # what the run did
 MODEL = INK  # what a model says that it should have done; dashed where it is a line
-ASKED = GREY  # what was asked of the run: records that were due, queries that were told to go back
+ASKED = GREY  # what was asked of the run: records that were due, queries that were told to roll back
 FAULT = "#c1272d"  # a line
 CHECKPOINT = SKY
 TENTATIVE = "#7b61c4"  # the time in which results are tentative and not yet corrected

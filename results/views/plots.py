@@ -1,4 +1,4 @@
-"""The plots of a run, written as PNG and SVG: where the time went, utilization over T, the timeline, and more.
+"""The plots of a run, written as PNG and SVG.
 
 Each plot is a function from a run to a figure, or None where the run lacks what it shows.
 """

@@ -1,4 +1,4 @@
-"""A matrix of protections as people read it: its cells, a terminal's lines, and one table for a spreadsheet."""
+"""A matrix of protections in readable form: its cells, lines for a terminal, and a table for a spreadsheet."""
 
 from __future__ import annotations
 

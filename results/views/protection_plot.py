@@ -1,4 +1,4 @@
-"""The plot of matrices of protections: how much each gets done over the failure rate, or what a failure costs."""
+"""The plot of protections: throughput over the failure rate, or the cost of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recommendation as people read it: rows of what was run, what is advised, and how sure that is."""
+"""A recommendation in readable form: what was run, what is advised, and the uncertainty."""
 
 from __future__ import annotations
 

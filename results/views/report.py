@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page that stands alone, with the answer on top, the plots, and every table."""
+"""The report of a run: a self-contained HTML page with the answer on top, the plots, and every table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the runs a list shows, and in which order."""
+"""Selects and sorts the runs of a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs side by side: what differs between them, and each metric beside that of the first.
+"""Runs side by side: how they differ, and each metric relative to the first.
 
 One run against one is no test: `results.regression` says what a change means, given enough runs.
 """

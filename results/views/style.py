@@ -1,4 +1,4 @@
-"""How our figures look, and how they are written: the plots of a run and the figures of the papers alike.
+"""The style of all figures: plots of runs and figures of the papers.
 
 Colours are those of Okabe and Ito, which people with any colour vision tell apart; figures use few others, so that a
 page can restyle them.

@@ -1,4 +1,4 @@
-"""Tentative output on the time axis of a run: when there was some, and what that of each window was worth."""
+"""Tentative output over the time of a run: when there was some, and how accurate each window was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the time axis of a run shows: in which phase of a recovery it is, and how fast it commits."""
+"""The phases of recoveries and the commit rate of a run over time."""
 
 from __future__ import annotations
 

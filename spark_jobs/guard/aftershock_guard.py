@@ -1,4 +1,4 @@
-"""Only this user's connections are heard, on the ports that PySpark opens for its own use and leaves open to everybody.
+"""Accepts only connections of the same user on the ports that PySpark opens for its own use.
 
     listeners in Python   the JVM calls them over a port; py4j asks nobody for a token, and calls what it is told to
     pyspark.daemon        an executor asks it for workers; it forks one for whoever connects

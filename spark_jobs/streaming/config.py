@@ -1,4 +1,4 @@
-"""What the programs of `streaming` are told: passes to them as a JSON file."""
+"""The configuration of the programs of `streaming`, a JSON file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query driver: a program that runs the query and brings it back after a failure, journaling what it sees.
+"""The query driver: runs the query, restarts it after a failure, and journals what happens.
 
 Run by spark-submit as `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`. With the third it first measures its
 own service rate and leaves it there.

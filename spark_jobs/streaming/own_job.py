@@ -1,4 +1,4 @@
-"""Runs a streaming program of the user's own as it is, and journals what its query does.
+"""Runs a user's streaming program unchanged, and journals the progress of its query.
 
 Run by spark-submit as `own_job.py CONFIG.json JOURNAL.jsonl`. The program runs as `__main__` with its own arguments,
 from its own folder, without a module of ours in its way. Whatever session it asks `SparkSession.builder` for gets a

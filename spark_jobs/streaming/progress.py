@@ -1,4 +1,4 @@
-"""What a progress report of Structured Streaming says about its micro-batch."""
+"""Reads progress reports of Structured Streaming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input of a run whose messages are Arrow batches, record by record, as if each were a message of JSON."""
+"""The input of a run with Arrow batches, record by record, as if each record were a JSON message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the logs of a run for its tables."""
+"""All that tables need from the logs of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions of the testbed were lost, to which fault, and from when to when no slot had them.
+"""Which partitions of the testbed were lost, by which fault, and how long no slot had them.
 
 A slot that stands by has no partitions, so its death loses nothing. The death of the driver loses all of them.
 """

@@ -1,4 +1,4 @@
-"""The orders of the steps of a run to its batch job: a folder with a file for each stage that is ordered or done.
+"""Orders from the steps of a run to its batch job: a folder with a file for each stage that is ordered or done.
 
 So the job can start before its first stage may begin, and any process can give the next order.
 """

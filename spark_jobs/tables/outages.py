@@ -1,4 +1,4 @@
-"""Outages of the query: from the death of a host over its notice to the query's restart.
+"""Outages of the query: from the death of a host to its detection and the query's restart.
 
 A fault that strikes before the query runs again extends the outage and is counted in it. In mode `task` the query
 need not restart: an outage lasts until it is seen to work on, which also ends one that nobody noticed.

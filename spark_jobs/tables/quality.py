@@ -1,4 +1,4 @@
-"""Quality of the output: what the sink holds against what the oracle says it should hold, window by window."""
+"""Compares the output of the sink with that of the oracle, window by window."""
 
 from __future__ import annotations
 

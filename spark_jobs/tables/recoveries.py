@@ -1,4 +1,4 @@
-"""Recoveries: outages followed to the progress before the fault, and to the normal lag."""
+"""Recoveries: each outage, until the progress before the fault is reached and lag is normal."""
 
 from __future__ import annotations
 

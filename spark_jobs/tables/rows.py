@@ -1,4 +1,4 @@
-"""The rows of the small tables, by the names of their columns (`results.tables.schema`)."""
+"""The rows of the small tables, by column name (`results.tables.schema`)."""
 
 from __future__ import annotations
 

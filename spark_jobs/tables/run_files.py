@@ -1,4 +1,4 @@
-"""What a run left for its tables to be built from: its experiment, fault plan, journals, input and output."""
+"""The files from which the tables of a run are built: experiment, fault plan, journals, input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures how fast a job runs undisturbed, from topic to topic, for a load that is somewhat above that."""
+"""Measures how fast a job runs undisturbed, from topic to topic, to set a saturating load."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`. Spark places the tasks and retries those
 that it lost, as often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is
 complete; SIGTERM ends it at once. Once the file JOB.drain is there, the sources end where they are, and when all output
-is out it waits to be stopped. With a third argument it first measures how fast the job is and writes that there, unless
-that is there already. The journal has what `runtime.server` and this program saw.
+is published it waits to be stopped. With a third argument it first measures how fast the job is and writes that there,
+unless that is there already. The journal has what `runtime.server` and this program saw.
 
 If the program dies, another can be started with the same arguments: it goes on from the line that the first one has
 written to the store, if the job names a file with the store's key.

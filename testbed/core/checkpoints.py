@@ -1,4 +1,4 @@
-"""What is known of the checkpoints that were taken, and the lines that they make.
+"""The stored checkpoints, and the recovery lines that they make.
 
 Checkpoint 0 of a partition is its empty state: it is always there and no object belongs to it. The words are those of
 `models/checkpoint_graph.py`; counts of messages on channels stand here for the messages themselves.

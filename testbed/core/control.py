@@ -1,4 +1,4 @@
-"""The messages between the coordinator and partitions. An epoch begins with every recovery; older messages are void."""
+"""The messages between coordinator and partitions. Each recovery begins an epoch; older messages are void."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Restore:
     """Go back to a checkpoint, with the objects of its state and these logs, and say when it is done.
 
     published   the last checkpoint whose output this sink is known to have published
-    arrived     the last number that the receivers of its channels have where they go back to
+    arrived     the last number that the receivers of its channels have where they roll back to
     muted       whether it is a copy, whose output stays inside
     """
 
@@ -66,7 +66,7 @@ class Detach:
 
 @dataclass(frozen=True)
 class Trim:
-    """What the primary of this copy has put out up to this number is out for good: the copy may let it go."""
+    """What the primary of this copy has emitted up to this number is final: the copy may let it go."""
 
     epoch: int
     number: int
@@ -145,8 +145,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Stable:
-    """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
-    go."""
+    """No recovery will roll back beyond this checkpoint. Sinks may publish what it covers."""
 
     epoch: int
     number: int
@@ -166,7 +165,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The partition can't go back: this object is spoilt."""
+    """The partition can't roll back: this object is spoilt."""
 
     partition: int
     epoch: int
@@ -201,7 +200,7 @@ class TurnedTentative:
 
 @dataclass(frozen=True)
 class Published:
-    """A sink's output up to this checkpoint is out. It holds whatever the epoch."""
+    """A sink's output up to this checkpoint is published. It holds whatever the epoch."""
 
     partition: int
     number: int

@@ -1,4 +1,4 @@
-"""What a partition and the coordinator ask of the world around them, in this order."""
+"""The effects that a partition or the coordinator requests from its caller, in this order."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ class Write:
 
 @dataclass(frozen=True)
 class Publish:
-    """Output of an exactly-once sink up to a checkpoint or batch: all or nothing, and ignored if that number is out
-    already. Number 0, without batches, only asks which is the last that is out."""
+    """Output of an exactly-once sink up to a checkpoint or batch: all or nothing, and ignored if that number is already
+    published. Number 0, without batches, only asks for the last published number.
+    """
 
     number: int
     batches: tuple[pa.RecordBatch, ...]
@@ -115,7 +116,7 @@ class Delete:
 @dataclass(frozen=True)
 class Sweep:
     """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
-    written and never heard of. A recovery begins: they go back, but for those that copies take the place of."""
+    written and never heard of. A recovery begins: they roll back, but for those that copies take the place of."""
 
     epoch: int
     keep: frozenset[str]

@@ -1,4 +1,4 @@
-"""What travels on a channel, and how it is made bytes of.
+"""The frames on a channel, and their form as bytes.
 
 A frame is a header, the protocol's piggyback, then the batch as Arrow writes it without its schema, which both ends
 know. The checksum covers all of it. In a log a frame has none: the store checks what it gives back.

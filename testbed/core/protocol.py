@@ -1,4 +1,4 @@
-"""What a protocol sees of the runtime, and the runtime of a protocol."""
+"""The interface between protocols and the runtime."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Protocol(ABC):
         return
 
     def on_failure(self, partitions: tuple[int, ...]) -> None:
-        """Other partitions have failed; this one goes on until it is told to go back."""
+        """Other partitions have failed; this one goes on until it is told to roll back."""
         return
 
     def on_recovery(self, snapshot: Any) -> None:

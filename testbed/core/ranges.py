@@ -1,4 +1,4 @@
-"""Ranges of messages: where a message has one record, what is sent at one go travels and is processed as one batch.
+"""Ranges of messages: consecutive messages of one record each travel and are processed as one batch.
 
 The protocols see no difference. All messages of a range have one piggyback and one watermark, and their numbers follow
 each other. A frame that carries a range is cut wherever single messages would be treated differently.

@@ -1,4 +1,4 @@
-"""What a recovery strategy is: it decides which partitions go back to the recovery line, and when."""
+"""What a recovery strategy is: it decides which partitions roll back to the recovery line, and when."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RecoveryStrategy(ABC):
 
 
 class Global(RecoveryStrategy):
-    """Everybody goes back to the line, as soon as every partition has a worker."""
+    """Everybody rolls back to the line, as soon as every partition has a worker."""
 
     name = "global"
 

@@ -1,4 +1,4 @@
-"""Proves whether stored bytes are as a member of the run wrote them, under the key at which they are found.
+"""Proves that a member of the run wrote some stored bytes, under the key at which they are found.
 
 Poly1305 (RFC 8439, section 2.5) with a key for each object, which is BLAKE2b's of the store's key, a number drawn for
 the object, and the object's own key. So nobody who lacks the store's key can change an object or put it in another's

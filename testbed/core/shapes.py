@@ -1,4 +1,4 @@
-"""Messages as JSON. Those that came from elsewhere are refused unless they have the right types, within bounds."""
+"""Converts messages to JSON and back. Refuses messages from elsewhere with wrong types or out of bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dataflow is made of: operators that work on Arrow record batches, one partition each.
+"""Operators of dataflows, which work on Arrow record batches, one partition each.
 
 An operator is a function of its state and the order of its input: no clock, no random number, no thread.
 """

@@ -1,4 +1,4 @@
-"""What an operator is to the runtime."""
+"""The interface of operators to the runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that is some int64 numbers for each key, in columns: what aggregates by key remember."""
+"""State of some int64 numbers for each key, in columns, for aggregates by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that is a value of any kind for each key."""
+"""State that has a value of any type for each key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Operator state in parts: one for each window, which is saved and loaded by itself (`cec`, section II-B).
 
-A position is the number of records that the operator has taken in, which is what the paper calls a time. The part of
+A position is the number of records that the operator has read, which is what the paper calls a time. The part of
 a window at position t is its state after the first t records.
 """
 
@@ -57,7 +57,7 @@ class Footprints:
 class Parted(Operator):
     """An operator whose state consists of windows.
 
-    position   how many records it has taken in
+    position   how many records it has read
     """
 
     position: int

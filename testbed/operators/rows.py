@@ -1,4 +1,4 @@
-"""State that is rows: only ever added, in buckets that are dropped whole."""
+"""State that consists of rows: rows are only added, in buckets that are dropped as a whole."""
 
 from __future__ import annotations
 

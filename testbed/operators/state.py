@@ -1,4 +1,4 @@
-"""What the state of an operator is to checkpoints: each holds what changed since an earlier one, never all of it anew.
+"""The interface of operator state to checkpoints: each checkpoint holds the changes since an earlier one.
 
 What `State.changes` returns stays as it is while the operator goes on, so that another thread can write it: piece by
 piece, since no other thread goes on while Python pickles one. Values must be picklable and are never changed in place.

@@ -1,4 +1,4 @@
-"""What an operator did between two commits of its log, as bytes: a segment, which is one object of the log.
+"""A segment of an output log: what an operator did between two commits, as bytes.
 
 The store seals each object as a whole (`testbed.core.seal`), which is the checksum of all entries in it. So a segment
 is there whole or not at all.
@@ -30,7 +30,7 @@ class DamagedSegment(AftershockError):
 class Block:
     """One step of the operator, or several.
 
-    position       how many records the operator had taken in after the step
+    position       how many records the operator had read after the step
     watermark_ns   its event time then
     open_windows   how many windows were open then: N of the paper
     results        how many rows it had emitted then, since the beginning

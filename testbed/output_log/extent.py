@@ -24,7 +24,7 @@ class Extent:
     """The newest footprint of each open window, the oldest first (the order by tau_2 of `cec`, section III).
 
     entries    how many the log has
-    position   how many records the operator has taken in
+    position   how many records the operator has read
     lasting    how long the checks of this life have lasted
     """
 

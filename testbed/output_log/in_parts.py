@@ -1,4 +1,4 @@
-"""Dataflows whose operators have their state in parts, so that they can keep an output log."""
+"""Makes dataflows whose operators have their state in parts, so that they can keep an output log."""
 
 from __future__ import annotations
 

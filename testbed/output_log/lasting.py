@@ -1,4 +1,4 @@
-"""For how long it was worth something to save a window: measured on the windows that were saved."""
+"""For how long a saved window was of use, measured on the windows that were saved."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class KeptSegment:
 class OutputLog:
     """The log of one operator in one life.
 
-    A recovery may find the newest `spare` segments damaged. It then goes back to the end of the one before, so what
+    A recovery may find the newest `spare` segments damaged. It then rolls back to the end of the one before, so what
     such a recovery needs is kept, too.
     """
 

@@ -1,4 +1,4 @@
-"""An output log as objects of checkpoints: each has what happened since the checkpoint before, and where that began."""
+"""An output log as checkpoint objects: each has the entries since the previous checkpoint, and where the log begins."""
 
 from __future__ import annotations
 

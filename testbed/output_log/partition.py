@@ -40,8 +40,9 @@ class Budget(ABC):
 class LoggedPartition(BatchedPartition):
     """Saves parts of its state between frames, as the policy wants and the budget allows.
 
-    After a failure it takes in again what its windows lack. Up to the checkpoint to which it goes back nothing is sent.
-    What was sent since then is sent again, since nobody else has it: receivers know its numbers.
+    After a failure it reads again what its windows lack. It sends nothing until it has reached the checkpoint to which
+    it rolls back. Then it repeats what it sent after the checkpoint, since nobody else has it; receivers know the
+    numbers.
     """
 
     _snapshots: LogSnapshots

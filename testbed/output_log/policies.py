@@ -51,7 +51,7 @@ class Costs:
     entry_s        time to read an entry of the log in a recovery [s]
     record_s       time to replay a record [s]
     check_s        time to save a part [s]
-    records_per_s  how many records the operator takes in
+    records_per_s  how many records the operator reads
     """
 
     entry_s: float

@@ -1,4 +1,4 @@
-"""An operator that records what it puts out and what its windows do, as blocks of an output log."""
+"""An operator that records its output and the events of its windows, as blocks of an output log."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COUNTS = ("records", "open_windows", "opens", "checks", "results", "extent", "re
 
 
 class ReplayDiverged(AftershockError):
-    """The replayed input is not what the operator took in before: it opens or closes a window once more."""
+    """The replayed input is not what the operator read before: it opens or closes a window once more."""
 
 
 class RecordedOperator(Operator):
     """Does what the operator does. After a recovery it emits nothing until it is back where its log ends.
 
-    What it takes in must come in the same order after a recovery.
+    What it reads must come in the same order after a recovery.
     """
 
     def __init__(self, operator: Parted, policy: Policy) -> None:
@@ -59,7 +59,7 @@ class RecordedOperator(Operator):
 
     @property
     def replaying(self) -> bool:
-        """Whether the operator has not yet taken in again what it had before it was restored."""
+        """Whether the operator has not yet read again what it had before it was restored."""
         return self.operator.position < self._restored_at
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:

@@ -19,7 +19,7 @@ from testbed.output_log.recorded import RecordedOperator
 
 @dataclass
 class ReplayedCore(Core):
-    """Where a partition goes on that goes back to a checkpoint by reading a log: its input begins before the
+    """Where a partition goes on that rolls back to a checkpoint by reading a log: its input begins before the
     checkpoint, its output behind it.
 
     until     the batch that the checkpoint ends: nothing of what is processed up to there is sent, or stored, again

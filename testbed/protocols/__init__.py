@@ -1,6 +1,6 @@
-"""How a dataflow tolerates faults: one class for each protocol, behind the interface of `core.protocol`.
+"""The protocols, by which a dataflow tolerates faults: one class each, behind the interface of `core.protocol`.
 
-The runtime knows none of them by name; `by_name` is for whoever reads an experiment.
+The runtime knows no protocol by name; `by_name` finds the protocol of an experiment.
 """
 
 from experiments.errors import BadInput

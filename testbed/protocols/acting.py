@@ -1,4 +1,4 @@
-"""What protocols do when their hooks are called; a hook that does nothing is recognized as such.
+"""Calls the hooks of protocols to see what they do; recognizes a hook that does nothing.
 
 The hooks run with a runtime that only notes what they request. It has three partitions: 0 and 1 both send to 2, and 2
 sends to 0.

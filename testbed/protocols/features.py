@@ -1,4 +1,4 @@
-"""What a protocol does, seen when its hooks are called: the features of table I of `checkmate`."""
+"""The features of a protocol (table I of `checkmate`), found by calling its hooks."""
 
 from __future__ import annotations
 

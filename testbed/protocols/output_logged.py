@@ -16,7 +16,7 @@ from testbed.protocols.batch_aligned import BatchAligned
 class OutputLogged(BatchAligned):
     """Checkpoints of operators whose state has parts hold what their windows did since the checkpoint before.
 
-    Such a checkpoint needs input from before it to be restored. Who makes that input goes back as far, unless it still
+    Such a checkpoint needs input from before it to be restored. Who makes that input rolls back as far, unless it still
     has it. A partition whose checkpoints are lost begins anew, with the input from its beginning.
     """
 
@@ -39,9 +39,9 @@ class OutputLogged(BatchAligned):
     def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
         """The checkpoints of the last border that all have stored, with two exceptions.
 
-        If a receiver needs output of a partition from before that border, the partition goes back to the checkpoint
+        If a receiver needs output of a partition from before that border, the partition rolls back to the checkpoint
         from which it makes this output again. If the checkpoint of a partition at the border is lost, the partition
-        goes back to its last one before it that is not lost.
+        rolls back to its last one before it that is not lost.
         """
         line = [_last_up_to(each.number, taken[each.partition]) for each in last_common_or_ended(taken, channels)]
         pending = list(channels)

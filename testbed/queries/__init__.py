@@ -3,10 +3,10 @@
 catalogue      all of them by their specs
 result_columns   results of any workload as messages, made by column
 nexmark        NexMark's queries 1, 3, 8 and 12
-reachability   the cyclic one of `checkmate`
-window_tree, top_100, incidents   those of `ppa`
-hashtags       those of `incremental`
-cec_prices     that of `cec`
+reachability   the cyclic query of `checkmate`
+window_tree, top_100, incidents   the queries of `ppa`
+hashtags       the queries of `incremental`
+cec_prices     the query of `cec`
 """
 
 from testbed.queries.catalogue import TestbedWorkload, as_messages, dataflow, event_kinds

@@ -1,7 +1,7 @@
-"""How a dataflow is brought back after a failure: one class for each strategy, behind `testbed.core.recovery`.
+"""The recovery strategies of dataflows: one class each, behind the interface of `testbed.core.recovery`.
 
-A protocol says what a partition does so that it can go back; a strategy says who goes back, and when. The coordinator
-knows no strategy by name; `by_name` is for whoever reads an experiment.
+A protocol makes it possible for a partition to roll back. A strategy decides which partitions roll back, and when. The
+coordinator knows no strategy by name; `by_name` finds the strategy of an experiment.
 """
 
 from experiments.errors import BadInput

@@ -1,4 +1,4 @@
-"""Which worker takes which partition: a worker has room for so much, and each partition goes where most room is."""
+"""Assigns partitions to workers: each partition goes to the worker with the most free capacity."""
 
 from __future__ import annotations
 

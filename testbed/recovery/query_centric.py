@@ -21,7 +21,7 @@ PLANNING_S = 1.0
 
 
 class QueryCentric(RecoveryStrategy):
-    """At each arrival of a worker, those lost partitions go back that fit and that complete the best queries.
+    """At each arrival of a worker, those lost partitions roll back that fit and that complete the best queries.
 
     A worker takes at most `capacity` partitions, or those that take so many cores of it. What is restored stays, and
     what does not fit waits for the next worker: if none comes, those queries give output that are worth most together.

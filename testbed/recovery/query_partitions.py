@@ -1,4 +1,4 @@
-"""The queries of a dataflow, and what has to be restored so that they give output again.
+"""The queries of a dataflow, and which partitions must be restored so that a query has output again.
 
 Source: `incremental`, definition 1. A query is named by its output partition, which is a partition of a sink. It is
 made of this partition and of all that are upstream of it.

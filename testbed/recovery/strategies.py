@@ -1,4 +1,4 @@
-"""The strategies that restore what is lost alone: from checkpoints, or from the sources on."""
+"""The strategies that restore only the lost partitions: from checkpoints, or from the sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from testbed.recovery.assignment import assigned, even_share, room_of
 
 
 class Blocking(RecoveryStrategy):
-    """The lost partitions go back, all at once, as soon as every one of them has a worker: what `incremental`
+    """The lost partitions roll back, all at once, as soon as every one of them has a worker: what `incremental`
     compares with. The others go on, as far as their input goes."""
 
     name = "blocking"
@@ -36,7 +36,7 @@ class Blocking(RecoveryStrategy):
 
 
 class Passive(RecoveryStrategy):
-    """A lost partition goes back as soon as it has a worker: passive replication of `ppa`, section II."""
+    """A lost partition rolls back as soon as it has a worker: passive replication of `ppa`, section II."""
 
     name = "passive"
     partial = True

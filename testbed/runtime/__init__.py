@@ -1,12 +1,12 @@
-"""The dataflow testbed for real: what carries out the effects of partitions and coordinator in the world.
+"""The runtime of the testbed: carries out the effects of partitions and coordinator with sockets, threads and Kafka.
 
-    slot/        what a Spark task does for as long as the run lasts: it keeps its partitions at work
+    slot/        a Spark task that lasts as long as the run and executes its partitions
     server/      the coordinator's side, in the program that Spark runs as driver
-    network/     connections between slots, and to the server: who gets in, and what is said
+    network/     connections between slots and to the server: admission and messages
     connectors/  where records come from and go: sources, sinks, Kafka
 
-`job` says what to run. `background` is a thread for what would hold up a slot or the server; `stillness` tells when a
-dataflow with a cycle has come to its end.
+`job` describes what to run. `background` is a thread for work that would delay a slot or the server. `stillness`
+detects the end of a dataflow with a cycle.
 
 Nothing here imports Spark: the program that Spark runs is `spark_jobs/testbed`.
 """

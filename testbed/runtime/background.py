@@ -1,4 +1,4 @@
-"""A thread that does one thing after another, for what would hold up a slot: writing, reading back, publishing."""
+"""A background thread for work that would delay a slot: writing, reading back, publishing."""
 
 from __future__ import annotations
 

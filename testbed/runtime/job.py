@@ -1,4 +1,4 @@
-"""What to run: passes as JSON to the driver program and from there to every slot."""
+"""The description of a job, which passes as JSON to the driver program and from there to every slot."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Job(TypedJson):
 
     @property
     def partition_limits(self) -> PartitionLimits:
-        """Output is kept for others only if they may go back alone."""
+        """Output is kept for others only if they may roll back alone."""
         return self.limits if self.strategy.keeps_output() else replace(self.limits, retained_bytes=None)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a dataflow with a cycle has come to its end, which no watermark tells: nothing moves or is on its way.
+"""Detects that a dataflow with a cycle has finished: nothing moves and nothing is in flight.
 
 By two counts of all frames, one after the other (the four counters of F. Mattern, "Algorithms for distributed
 termination detection", Distributed Computing 2, 1987): if in the second as many had been sent as in the first had been

@@ -1,5 +1,5 @@
-"""How the protocols behave on more workers than a machine holds: a discrete-event simulation with measured costs.
+"""The protocols on more workers than one machine can hold: a discrete-event simulation with measured costs.
 
 `measure.costs` times the testbed's own parts on this machine, `cluster.Cluster` runs the protocols' own classes on
-workers whose time is virtual, and `study.study` makes the table. Whatever comes from here is simulated, and says so.
+workers whose time is virtual, and `study.study` makes the table. All results of this package are marked as simulated.
 """

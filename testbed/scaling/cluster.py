@@ -38,7 +38,7 @@ class Load(NamedTuple):
 class Restart:
     """What a failure would come to.
 
-    line      where everybody goes back to
+    line      where everybody rolls back to
     seconds   until all have read what they need
     stored    checkpoints that were stored
     undone    those of them that lie beyond the line
@@ -114,7 +114,7 @@ class Cluster:
         self.now_s = until_s
 
     def restart(self) -> Restart:
-        """What it would take now if all had to go back to the recovery line; changes nothing.
+        """What it would take now if all had to roll back to the recovery line; changes nothing.
 
         A worker connects to all others, and reads its objects one after the other; those of logs become messages.
         """

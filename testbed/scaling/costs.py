@@ -1,4 +1,4 @@
-"""What things cost a worker: measured by `measure`, spent by `simulation`."""
+"""The costs of operations on a worker: measured by `measure`, used by `cluster`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def fitted(points: Iterable[Point]) -> Linear:
 class OperatorCosts:
     """One operator's, taken with its input from one channel and its output to one channel a stream.
 
-    step_s        CPU seconds by message and record taken in (of a source: made)
+    step_s        CPU seconds by message and record read (of a source: made)
     rows_out      records that come out for each that goes in
     sent_bytes    bytes by message and record that it sends, without what a protocol adds
     log_s         CPU seconds of the log by message and record sent
     log_bytes     bytes of the log by message and record sent
-    state_bytes   bytes of a checkpoint by checkpoint and record taken in since the one before
+    state_bytes   bytes of a checkpoint by checkpoint and record read since the one before
     """
 
     step_s: Linear

@@ -1,8 +1,8 @@
-"""Times the testbed's own parts on this machine: what `simulation` lets its workers spend.
+"""Times the testbed's own parts on this machine, for the simulated workers.
 
-A query runs in this process, one partition an operator, on NexMark's events. Everything is timed by CPU seconds, with
-messages of one record and of many, so that what is fixed can be told from what grows. The loop around partitions that
-a slot has is not in it.
+A query runs in this process, one partition an operator, on NexMark's events. Everything is timed in CPU seconds, with
+messages of one record and of many, to separate fixed costs from costs per record. The loop of a slot around its
+partitions is not included.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EPOCH = 1
 
 @dataclass
 class _Spent:
-    """What one operator has taken in, sent and spent. `checkpoints` has 1, records since the one before, and bytes."""
+    """What one operator has read, sent and spent. `checkpoints` has 1, records since the one before, and bytes."""
 
     messages_in: int = 0
     rows_in: int = 0

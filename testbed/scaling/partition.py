@@ -1,4 +1,4 @@
-"""An operator partition of the simulated cluster: what it does with messages, and what that costs its worker."""
+"""An operator partition of the simulated cluster: how it handles messages, and what that costs its worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocols on clusters of many sizes: throughput, overhead, checkpoint and restart times, all of it simulated."""
+"""The protocols on simulated clusters of many sizes: throughput, overhead, checkpoint and restart times."""
 
 from __future__ import annotations
 

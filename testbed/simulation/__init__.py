@@ -1,7 +1,7 @@
 """A dataflow in one thread under a seeded schedule: every order of events that channels allow, and crashes anywhere.
 
-`run` has the events, `faults` what strikes and when, `workers` and `network` what is where and under way, and
-`invariants` what must hold after every step.
+`run` has the events, `faults` the faults and their times, `workers` and `network` the partitions and the messages in
+flight, and `invariants` what must hold after every step.
 """
 
 from testbed.simulation.faults import CrashMoment, Fault

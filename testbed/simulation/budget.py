@@ -1,4 +1,4 @@
-"""How long a partition of a simulated run may save parts of its state: drawn, since there is no clock."""
+"""How long a partition of a simulated run may save parts of its state: drawn at random, since there is no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of a simulated run, after every step and on every effect, if they have a meaning for the run."""
+"""The checks of a simulated run, after every step and on every effect, as far as they apply."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Checks:
         self.untold = False
 
     def follow(self, coordinator: Coordinator) -> None:
-        """Another driver has taken over, with this coordinator. What was put out and stored before still counts."""
+        """Another driver has taken over, with this coordinator. What was emitted and stored before still counts."""
         self.batches.follow(coordinator)
         self.copies.follow(coordinator)
         self.untold = False
@@ -69,7 +69,7 @@ class Checks:
             self.copies.check()
 
     def begins(self, worker: SimulatedWorker, number: int, order: Restore | Promote) -> None:
-        """A partition goes back to the line, or is promoted: a life of it begins once it hears this order."""
+        """A partition rolls back to the line, or is promoted: a life of it begins once it hears this order."""
         self.batches.tentative.begins(number, order.epoch, self._storage.published(number))
         copy = worker.partitions.get(number)
         if isinstance(order, Promote) and isinstance(copy, BatchedPartition) and worker in self._workers:

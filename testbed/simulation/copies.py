@@ -1,4 +1,4 @@
-"""What must hold of copies after every step of a simulated run."""
+"""Invariants of copies after every step of a simulated run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated run, and when."""
+"""The faults of a simulated run, and when they strike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold after every step of a simulated run by batch, and what of every effect."""
+"""Invariants of a simulated run by batch, after every step and for every effect."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ class Invariants:
             raise InvariantBroken(f"channel {channel.id}: of a credit of {self._credit} there are {of}")
 
     def check_stored(self, worker: SimulatedWorker, checkpoint: Checkpoint, last_batch: int, out: int) -> None:
-        """A sink's checkpoint goes to the store once all output up to its last batch is out.
+        """A sink's checkpoint goes to the store once all output up to its last batch is published.
 
-        `out`: the number of the last output that is out.
+        `out`: the number of the last output that is published.
         """
         numbers = [effect.number for number, effect in worker.publishing if number == checkpoint.partition]
         waiting = [number for number in numbers if out < number <= last_batch + 1]
@@ -159,6 +159,6 @@ class Invariants:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
     def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:
-        """Output is part of what a run without faults puts out."""
+        """Output is part of what a run without faults emits."""
         if not published <= expected:
             raise InvariantBroken(f"put out and not expected: {published - expected}")

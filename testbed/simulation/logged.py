@@ -1,4 +1,4 @@
-"""What must hold of partitions that keep an output log."""
+"""Invariants of partitions that keep an output log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frames that are under way in a simulated run."""
+"""The frames in flight in a simulated run."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Observer:
         """A checkpoint is stored, and the coordinator has heard of it."""
 
     def recovering(self, epoch: int, line: Line) -> None:
-        """A recovery begins that goes back to this line."""
+        """A recovery begins that rolls back to this line."""
 
 
 @dataclass
@@ -33,8 +33,8 @@ class SimulationResult:
     """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row; of
     both what was tentative.
 
-    recoveries   all of them; `resumed` those that did not go back to the beginning
-    fallbacks    how often a partition could not read what it was to go back to, or what it had kept for others
+    recoveries   all of them; `resumed` those that did not roll back to the beginning
+    fallbacks    how often a partition could not read what it was to roll back to, or what it had kept for others
     spilled      objects with retained output that were stored; `fetched` those that were read back
     restored     how many partitions were restored after their first start, and how many copies `promoted`
     """

@@ -1,4 +1,4 @@
-"""How much of what it keeps for others a simulated partition may have in memory."""
+"""How much retained output a simulated partition may have in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TooMuchRetained(AftershockError):
 
 
 class RetainedMemory:
-    """A partition that has too much in memory finishes what it is about, and takes in nothing more."""
+    """A partition that has too much in memory finishes what it is about, and reads nothing more."""
 
     def __init__(self, limits: PartitionLimits) -> None:
         self._most = limits.retained_bytes

@@ -49,7 +49,7 @@ class Storage:
         return self._random.random() < self._refusals
 
     def read(self, order: Restore) -> dict[str, bytes]:
-        """The objects that a partition needs to go back, by key. Raises `UnreadableObject`."""
+        """The objects that a partition needs to roll back, by key. Raises `UnreadableObject`."""
         return {key: self.objects.get(key) for key in (*order.checkpoint.state_keys, *order.log_keys)}
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class Storage:
         return True
 
     def published(self, number: int) -> int:
-        """The number of the last output of a partition that is out; 0 before the first."""
+        """The number of the last output of a partition that is published; 0 before the first."""
         return self._published.get(number, 0)
 
     def _put(self, asked: Store) -> None:

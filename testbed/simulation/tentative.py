@@ -1,4 +1,4 @@
-"""What must hold of tentative output in a simulated run."""
+"""Invariants of tentative output in a simulated run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TentativeChecks:
     """Told of what partitions do. Everything raises `TentativeBroken`.
 
     turned     how many lives of partitions have turned tentative
-    batches    by sink partition the batches of which it has put out tentative records
+    batches    by sink partition the batches of which it has emitted tentative records
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -69,18 +69,18 @@ class TentativeChecks:
             )
 
     def begins(self, number: int, epoch: int, out: int) -> None:
-        """A life of a partition begins, when its exact output is out up to this number."""
+        """A life of a partition begins, when its exact output is published up to this number."""
         self._out[number, epoch] = out
 
     def promoted(self, copy: BatchedPartition) -> None:
-        """A copy takes the place of its primary: the exact output of all that it has finished may be put out."""
+        """A copy takes the place of its primary: the exact output of all that it has finished may be published."""
         finished = copy.intake.finished
         self._exact |= {each for each in self.batches if each[0] == copy.number and each[1] <= finished}
 
     def check_output(self, partition: BatchedPartition, effect: PublishTentative, heard: bool) -> None:
         """Tentative output comes from partitions that are tentative, and is of no batch that was out before this life.
 
-        A sink need not know what another one puts out that was taken for dead and goes on. `heard`: whether it is not
+        A sink need not know what another one emits that was taken for dead and goes on. `heard`: whether it is not
         itself one that was taken for dead. Then some later life has to finish the batch, even if an earlier one did:
         that one need not have put its output out.
         """
@@ -99,7 +99,7 @@ class TentativeChecks:
             self._exact.add((partition.number, partition.batch))
 
     def is_uncorrected(self, partition: BatchedPartition) -> bool:
-        """Whether exact output has yet to pass some batch of which this partition has put out tentative records."""
+        """Whether exact output has yet to pass some batch of which this partition has emitted tentative records."""
         own = {each for each in self.batches if each[0] == partition.number}
         return partition.tentative or not own <= self._exact
 

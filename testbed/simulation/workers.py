@@ -1,4 +1,4 @@
-"""The workers of a simulated run, with what is under way to them and from them."""
+"""The workers of a simulated run, with the messages in flight to and from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SimulatedWorker:
     """A process with partitions.
 
     partitions   by number
-    restored     by number the checkpoint that the partition went back to last
+    restored     by number the checkpoint that the partition rolled back to last
     ready        by number what the partition can do by itself
     orders       from the coordinator, by number of the partition, encoded
     messages     to the coordinator, encoded

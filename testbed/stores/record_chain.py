@@ -1,4 +1,4 @@
-"""Records that follow each other in a store, of which only one writer at a time can add the next (decision 37).
+"""A chain of records in a store: only one writer at a time can add the next one (decision 37).
 
 Each record has the next number, and a store creates an object only if there is none of its name. Whoever comes anew
 adds a record before anything else. The writer before it then finds that number taken, and knows that its time is over.

@@ -1,4 +1,4 @@
-"""Objects in S3, or in anything that speaks its protocol, below a prefix of a bucket.
+"""Objects in S3 or a compatible store, below a prefix of a bucket.
 
 Credentials and region are found as by every program of AWS: in the environment, a profile, or the machine's role; never
 in an experiment. Every host that runs slots must have them.

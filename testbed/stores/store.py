@@ -1,4 +1,4 @@
-"""Where checkpoints and logs survive: objects that are written whole or not at all, and sealed.
+"""The store of checkpoints and logs: objects are written as a whole or not at all, and sealed.
 
 They hold pickles, so whoever made an object that is read runs code: nothing of one is used before its seal is right.
 """

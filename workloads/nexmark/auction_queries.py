@@ -1,4 +1,4 @@
-"""The queries of winning bids: the highest of each auction while it is open, by itself or as part of an average."""
+"""The queries of winning bids: the highest bid of each auction while it is open, alone or as part of an average."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as Arrow batches, many of them in one Kafka message: for whoever would otherwise be limited by the messages.
+"""Events as Arrow batches, many of them in one Kafka message, which saves the cost per message.
 
 A message has the events of so many offsets in a row of its partition, counted in events as if each were a message of
 its own. It is one Arrow stream after the other, each with the events of one kind and the kind in its schema; `offset`

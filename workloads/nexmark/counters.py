@@ -1,4 +1,4 @@
-"""Random numbers by counter: each is a function of seed, field and position, whatever was drawn before it.
+"""Random numbers by counter: each is a function of seed, field and position, independent of earlier draws.
 
 The numbers are those of splitmix64 (Steele, Lea and Flood, OOPSLA 2014) at any place of its sequence: its state is a
 counter that grows by a constant. Integers only, so that no rounding depends on the length of an array.

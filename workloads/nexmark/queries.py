@@ -1,4 +1,4 @@
-"""The queries of NexMark in Structured Streaming: declarative, in append mode, every result emitted once.
+"""The queries of NexMark in Structured Streaming: declarative, in append mode, each result emitted once.
 
 Time is when a record was due, which is its Kafka timestamp: where the suite has windows of processing time (Q12, and
 Q8 in the `checkmate` paper) that makes the result a function of the input, so that an oracle exists. Where the suite

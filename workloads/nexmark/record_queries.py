@@ -1,4 +1,4 @@
-"""The queries without state: each bid by itself."""
+"""The queries without state, which process each bid alone."""
 
 from __future__ import annotations
 

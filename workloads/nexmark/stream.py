@@ -1,4 +1,4 @@
-"""The three streams of NexMark, made from seed and position alone: any part of them can be reproduced by itself.
+"""The three streams of NexMark, functions of seed and position: any part can be generated again.
 
 In each 50 events, the first is a person, three are auctions and 46 are bids, as in the public benchmark (Tucker,
 Tufte, Papadimos and Maier, 2008, and its generators since). Ids rise with the position, and an event refers only to

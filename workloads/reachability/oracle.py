@@ -1,4 +1,4 @@
-"""What the cyclic workload leaves behind, and what the query's changes add up to, in the form of all results.
+"""The oracle of the cyclic workload, and the sums of the query's changes, in the form of all results.
 
 The one window of these results has no length and lies at 0: they belong to no time. Each path is there as often as
 there are ways along its nodes, by links between the same two.

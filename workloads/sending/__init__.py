@@ -1,5 +1,5 @@
-"""How the input gets into its topics, each record when it is due.
+"""Sends the input to its topics, each record when it is due.
 
-`generator` is the service that does it, by the configuration in `load_config`. `feeds` finds the sender of a workload:
-`input_sender` sends record by record, `batch_sender` in Arrow batches; `producing` has what both share.
+`generator` is the service that does it, with the configuration in `load_config`. `feeds` finds the sender of a
+workload: `input_sender` sends record by record, `batch_sender` in Arrow batches; `producing` has their common part.
 """

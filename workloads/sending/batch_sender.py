@@ -1,4 +1,4 @@
-"""Sends events to a topic as Arrow batches, a message for so many of them."""
+"""Sends events to a topic as Arrow batches, a fixed number of events in each message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sends a topic its input: record by record, or in Arrow batches."""
+"""Chooses how a topic gets its input: record by record, or in Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends records to a topic, a message for each of them."""
+"""Sends records to a topic, one message for each."""
 
 from __future__ import annotations
 

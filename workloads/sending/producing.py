@@ -1,4 +1,4 @@
-"""How senders produce to Kafka: the settings of their clients, and what all senders share."""
+"""Kafka producers: the settings of their clients, and what all senders share."""
 
 from __future__ import annotations
 

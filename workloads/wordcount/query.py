@@ -1,4 +1,4 @@
-"""The word count as a Structured Streaming query, and its oracle as a batch query that works another way."""
+"""The word count as a Structured Streaming query, and its oracle as a batch query that works differently."""
 
 from __future__ import annotations
 

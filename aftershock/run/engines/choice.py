@@ -1,4 +1,4 @@
-"""Which engine executes the query of an experiment."""
+"""Chooses the engine that executes the query of an experiment."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class DataflowEngine(Engine):
         return ReportedReads()
 
     def drain(self, handle: Handle) -> type[Event]:
-        """Output that is not committed yet is part of what is judged, so the driver ends only once it is out."""
+        """Output that is not committed yet is part of what is judged, so the driver ends only once it is published."""
         (handle.orders / DRAIN_FILE).touch()
         return Finished
 

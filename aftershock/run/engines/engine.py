@@ -1,4 +1,4 @@
-"""What every engine does for a run: submit the query, tell from its journal how far it has come, and drain it."""
+"""The interface of engines: submit the query, read its progress from its journal, and drain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A streaming program of the user's own on Spark: submitted with the settings that let its run be measured."""
+"""Engine for own jobs: submits a user's streaming program to Spark with the settings that let its run be measured."""
 
 from __future__ import annotations
 

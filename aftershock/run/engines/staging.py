@@ -1,4 +1,4 @@
-"""How the files of an own job are brought onto a cluster: its program, its modules, its input.
+"""Copies the files of an own job onto a cluster: its program, its modules, its input.
 
 All that it needs is copied into the cluster's folder, which every host sees, and from there into the run's logs.
 """

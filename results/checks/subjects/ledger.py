@@ -1,4 +1,4 @@
-"""The ledger accounts for the whole window, once, by a clock that was steady; a saturating load leaves no idle time."""
+"""The ledger covers the window exactly once, the clock was steady, and a saturating load leaves no idle time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output is that of the oracle."""
+"""The output equals that of the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tentative output is set apart from exact output, is corrected, and is as accurate as predicted."""
+"""Tentative output is kept apart from exact output, is corrected, and is as accurate as predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of runs on the testbed: `logs` has all that follows from the journal of the testbed's driver.
+"""The tables of runs on the testbed. `logs` reads the journal of the testbed's driver.
 
 `journal_tables` puts the journal into the terms of both engines. The other modules make one table each, or its columns.
 """

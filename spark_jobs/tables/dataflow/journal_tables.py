@@ -1,6 +1,6 @@
-"""What the journal of the testbed's driver says, in the terms of the other tables: batches, losses, the ledger.
+"""The journal of the testbed's driver in the terms of the other tables: batches, losses, the ledger.
 
-What is committed moves on when all output up to a line of checkpoints is out (`committed` in the journal). Between two
+The commit advances when all output up to a line of checkpoints is published (`committed` in the journal). Between two
 such moments, an interval apart at least, lies what stands for a batch here: its records, and what its checkpoints cost.
 Slots report twice a second how far they have read, and how long they were idle and busy with checkpoints.
 """
@@ -98,7 +98,7 @@ def piece(before: Report, after: Report) -> Piece:
 def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> list[Batch]:
     """What was committed between one moment and another; if nothing is ever committed, what was read.
 
-    The last one ends when the dataflow has: then everything is out that was read.
+    The last one ends when the dataflow has: then everything is published that was read.
     """
     wanted = (Committed if commits else Report, Finished)
     ready_ns = next((event.at_ns for event in journal if isinstance(event, EpochReady)), None)

@@ -1,4 +1,4 @@
-"""What follows from the logs of a run of the protocol testbed for its tables."""
+"""All that tables need from the logs of a testbed run."""
 
 from __future__ import annotations
 

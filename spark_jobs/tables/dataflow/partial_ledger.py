@@ -1,4 +1,4 @@
-"""The ledger of a run in which partitions that were not lost go on: it books their time, and not that of the whole.
+"""The ledger of a run in which surviving partitions go on: it counts the time of partitions.
 
 In each stretch of the window, a class has the share of the partitions that were in it. A partition that is lost is in
 `detect` until that is noticed, and in `restart` until it goes on. What it had done since the checkpoint that it went

@@ -1,4 +1,4 @@
-"""The output rate of each partition of a testbed run: what a plan for copies weighs partitions by."""
+"""The output rate of each partition of a testbed run, which weights the partitions in a plan for copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTURBED = (WorkerLost, Recovering, PartitionsAbsent, Report)
 def partition_rates(journal: Sequence[Event], window: tuple[int, int], sinks: Collection[str]) -> list[Row]:
     """One row for each partition: its output per second of the window [ns], as far as nobody was lost or caught up.
 
-    A sink puts out what it takes in. The time from one report to the next counts if the coordinator was running at
+    A sink emits what it reads. The time from one report to the next counts if the coordinator was running at
     both, in one epoch, and no partition counted anew. There is no row if no time counts.
 
     After an outage, partitions do in addition what it left undone. That is taken to last as long as the outage did,
@@ -64,7 +64,7 @@ def _undisturbed(journal: Sequence[Event], window: tuple[int, int]) -> Iterator[
 
 
 def _added(before: Report, after: Report, sinks: Collection[str]) -> dict[str, int]:
-    """What each partition has put out from one report to the next; nothing if they do not tell of the same ones."""
+    """What each partition has emitted from one report to the next; nothing if they do not tell of the same ones."""
     if before.tallies.keys() != after.tallies.keys():
         return {}
     counted = {name: "records_in" if name in sinks else "records_out" for name in after.tallies}

@@ -1,4 +1,4 @@
-"""How partitions of the testbed came back: from the loss of a slot until each is as far as it was."""
+"""Recoveries of partitions of the testbed: from the loss of a slot until each has reached its earlier progress."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PartitionRecovery:
     """One partition in one recovery of the run; a time that the run did not see is None.
 
     epoch      of the recovery; None if nobody has restored the partition
-    left_ns    when it ended where it was: with its slot, or as it was told to go back
-    taken_ns   when the checkpoint was taken that it went back to
+    left_ns    when it ended where it was: with its slot, or as it was told to roll back
+    taken_ns   when the checkpoint was taken that it rolled back to
     rate       records that it had processed per second before
     """
 
@@ -47,7 +47,7 @@ class PartitionRecovery:
 
     @property
     def checkpoint_age_s(self) -> float | None:
-        """How old its checkpoint was when the partition was lost, or went back [s]."""
+        """How old its checkpoint was when the partition was lost, or rolled back [s]."""
         return None if self.taken_ns is None else max(0, self.left_ns - self.taken_ns) / NS
 
     def row(self) -> Row:
@@ -145,7 +145,7 @@ def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list
     """Every partition of every recovery but the start, in the order in which the recoveries began; then those that
     nobody has restored.
 
-    A partition that is lost again while nobody has restored it belongs to the first loss. One that goes back although
+    A partition that is lost again while nobody has restored it belongs to the first loss. One that rolls back although
     it was not lost belongs to the last.
     """
     known = _Known(journal, lost)

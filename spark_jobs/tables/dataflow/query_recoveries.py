@@ -1,4 +1,4 @@
-"""When each query of the testbed was lost, when its last partition was restored, and when it was back where it was.
+"""When each query of the testbed was lost, restored, and back at its earlier progress.
 
 A burst begins when partitions are lost while none is missing, and ends when all are as far as they had been. Slots that
 die together are lost one after the other: what one of them had may go to the next, and is lost again. Beside what

@@ -1,9 +1,9 @@
-"""How late the results of each query come, relative to what was usual before the first loss.
+"""The latency of each query relative to its mean before the first loss.
 
 Source: `incremental`, section 7.2. The latency of a query is the mean time from when its input was due until what it
-makes of it is out. It is taken slide by slide: the input of a slide is due, on average, in the middle of it, and comes
-into the output with the results of the first window that ends with it. The paper calls a query available as soon as
-its relative latency, over an interval whose length it does not give, is below 1.2.
+makes of it is published. It is taken slide by slide: the input of a slide is due, on average, in the middle of it, and
+comes into the output with the results of the first window that ends with it. The paper calls a query available as soon
+as its relative latency, over an interval whose length it does not give, is below 1.2.
 
 Only workload `hashtags` names the query in each result. That is the query of a sink: of several partitions, together.
 """

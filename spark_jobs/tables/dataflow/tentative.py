@@ -1,4 +1,4 @@
-"""What tentative output was worth, window by window: its accuracy, and what output fidelity says of it."""
+"""The accuracy of tentative output by window, and the output fidelity that the model predicts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def partition_outages(journal: Iterable[Event]) -> list[PartitionOutage]:
 
 
 def output_before_outage(journal: Iterable[Event], layout: Layout) -> dict[str, float]:
-    """How many records each partition had put out when the first ones became absent, by the last report before."""
+    """How many records each partition had emitted when the first ones became absent, by the last report before."""
     before: Report | None = None
     for event in journal:
         if isinstance(event, PartitionsAbsent) and event.partitions:

@@ -1,4 +1,4 @@
-"""What runs of Structured Streaming have beside their journals: micro-batches, and Spark's event logs.
+"""The tables of runs of Structured Streaming: micro-batches, and Spark's event logs.
 
 `batches` has the committed micro-batches, `event_logs` reads the logs, `executors` and `spark_tasks` find in them when
 executors came and which tasks ran.

@@ -1,4 +1,4 @@
-"""The committed micro-batches of a run: when each ran, what its checkpoint cost, and how its stages were chained."""
+"""The committed micro-batches of a run: when each ran, the cost of its checkpoint, and the order of its stages."""
 
 from __future__ import annotations
 

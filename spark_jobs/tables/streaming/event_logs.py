@@ -1,4 +1,4 @@
-"""The event logs of Spark's drivers, which are not trusted."""
+"""Reads the event logs of Spark's drivers, without trusting them."""
 
 from __future__ import annotations
 

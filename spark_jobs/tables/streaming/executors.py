@@ -1,4 +1,4 @@
-"""When Spark had executors again on the hosts that a fault struck: until then the cluster does without them.
+"""When hosts that a fault struck had Spark executors again.
 
 A host that is healed joins the cluster well before that: its worker registers first, and starts a JVM then.
 """

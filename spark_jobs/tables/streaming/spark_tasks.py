@@ -1,4 +1,4 @@
-"""The tasks of a query's batches: on which host each ran, and whether it came to its end, from Spark's event log."""
+"""The tasks of a query's batches, from Spark's event log: the host of each, and whether it finished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a channel has yet to send of what its sender retains: it began anew, or its receiver is not waited for."""
+"""The backlog of a channel: retained frames that its sender has still to send."""
 
 from __future__ import annotations
 

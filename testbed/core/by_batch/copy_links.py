@@ -1,4 +1,4 @@
-"""The sending end of channels whose receivers have copies: what the receiver is sent, its copy is sent as well."""
+"""The sending end of a channel whose receiver has a copy: the copy gets everything that the receiver gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moment at which a partition has nothing left to take in but the end of its input."""
+"""The moment at which a partition has nothing left to read but the end of its input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from testbed.core.protocol import Protocol
 
 
 class InputEnd:
-    """Tells the protocol of that moment, once for each state that a partition goes back to from before it.
+    """Tells the protocol of that moment, once for each state that a partition rolls back to from before it.
 
     reached   whether it has come
     """
@@ -17,7 +17,7 @@ class InputEnd:
         self.reached = False
 
     def restore(self, reached: bool) -> None:
-        """The partition goes back to where this moment was past already, or was not."""
+        """The partition rolls back to where this moment was past already, or was not."""
         self.reached = reached
 
     def reach(self, last: int) -> None:

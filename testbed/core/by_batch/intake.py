@@ -1,4 +1,4 @@
-"""What a partition takes in batch by batch, in an order that content decides and not arrival."""
+"""Reads the input of a partition batch by batch, in an order that content decides, not arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy of a partition does not let out: its output, until it takes the place of its primary."""
+"""Holds back the output of a copy until the copy replaces its primary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from testbed.core.effects import PartitionEffect, Publish, Write
 
 
 class WithheldOutput:
-    """The output of a sink's copy, by batch, since a checkpoint before which all is out."""
+    """The output of a sink's copy, by batch, since a checkpoint before which all is published."""
 
     def __init__(self) -> None:
         self._effects: deque[tuple[int, Publish | Write]] = deque()
@@ -26,16 +26,16 @@ class WithheldOutput:
         )
 
     def hold(self, batch: int, effects: list[PartitionEffect]) -> list[PartitionEffect]:
-        """Keep what these effects of a batch would put out; returns the others."""
+        """Keep what these effects of a batch would emit; returns the others."""
         self._effects.extend((batch, each) for each in effects if isinstance(each, Publish | Write))
         return [each for each in effects if not isinstance(each, Publish | Write)]
 
     def trim(self, first: int) -> None:
-        """The output of all batches before this one is out."""
+        """The output of all batches before this one is published."""
         while self._effects and self._effects[0][0] < first:
             self._effects.popleft()
 
     def take(self) -> list[Publish | Write]:
-        """All that is kept, in order: it may be put out now."""
+        """All that is kept, in order: it may be published now."""
         effects, self._effects = self._effects, deque()
         return [each for _, each in effects]

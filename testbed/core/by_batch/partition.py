@@ -49,12 +49,13 @@ MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable
 class BatchedPartition(Partition):
     """Goes on while neighbours are restored: its channels with them begin anew in the epoch of that recovery.
 
-    The checkpoint of a sink is stored once the output before it is out, since nobody would make that output again.
+    The checkpoint of a sink is stored once the output before it is published, since that output would not be made
+    again.
 
     If told that input is absent, it goes on without. From the first batch that misses input until it is restored it is
-    tentative: it takes no checkpoint, and what it sends and puts out is set apart from what is exact.
+    tentative: it takes no checkpoint, and what it sends and emits is set apart from what is exact.
 
-    A copy of a partition is one, too, but muted: it takes in and processes what its primary does, and lets nothing out
+    A copy of a partition is one, too, but muted: it reads and processes what its primary does, and lets nothing out
     until it is promoted. It takes no checkpoints. It tells when it passes the border of one, since it can replace its
     primary only if it is not behind the recovery line. It gets nothing that is tentative, so it is always exact.
 
@@ -156,7 +157,7 @@ class BatchedPartition(Partition):
     def _promote(self, epoch: int) -> None:
         """Begin a life in this epoch as the primary: output that was withheld first, then what comes.
 
-        A sink asks at once what is out, and not when all go on, since numbers are published in order.
+        A sink asks at once what is published, and not when all go on, since numbers are published in order.
         """
         self.epoch = self.promoted_in = epoch
         channels = [channel.id for channel in self.inputs]
@@ -194,7 +195,7 @@ class BatchedPartition(Partition):
         self.sending.on_fetched(key, decode_log(data, self._schemas))
 
     def on_unreadable(self, key: str) -> None:
-        """Retained output is lost: whoever needs it can only get it if this partition goes back, too."""
+        """Retained output is lost: whoever needs it can only get it if this partition rolls back, too."""
         if key in self.sending.retained.keys:
             self._effects.append(Tell(Unreadable(self.number, self.epoch, key)))
 
@@ -236,9 +237,9 @@ class BatchedPartition(Partition):
         self._effects.append(Tell(TurnedTentative(self.number, self.epoch, self.intake.batch)))
 
     def _end_tentative_batch(self, batch: int) -> None:
-        """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use.
+        """Nothing of it is stored. What a sink has of a batch whose exact output is published is of no use.
 
-        While it is not known what is out, the sink takes in no further batch: what waits would grow without bound.
+        While it is not known what is published, the sink reads no further batch: what waits would grow without bound.
         """
         output = self.processing.end_tentative_batch(batch, self._batching.end_ns(batch))
         if output is not None:

@@ -1,4 +1,4 @@
-"""What a partition does with the records of a batch."""
+"""Processes the records of a batch in a partition."""
 
 from __future__ import annotations
 

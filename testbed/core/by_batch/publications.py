@@ -1,4 +1,4 @@
-"""What a sink with exactly-once delivery has given out to be published, and what waits until that is out."""
+"""The publications of an exactly-once sink: what was handed over, and what waits until that is published."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Publications:
         self.restore()
 
     def restore(self) -> None:
-        """A life begins; nothing is known of what is out."""
+        """A life begins; nothing is known of what is published."""
         self.out = NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
@@ -32,8 +32,9 @@ class Publications:
 
     @property
     def holds_tentative(self) -> bool:
-        """Whether tentative output waits until it is known what is out. The sink should make no more of it until then,
-        so that no more than one batch waits."""
+        """Whether tentative output waits until it is known what is published. The sink should make no more of it until
+        then, so that no more than one batch waits.
+        """
         return bool(self._tentative)
 
     def publish(self, effect: Publish) -> None:
@@ -49,20 +50,20 @@ class Publications:
             self._effects.append(effect)
 
     def ask(self) -> None:
-        """Ask what is out."""
+        """Ask what is published."""
         self.publish(Publish(0, ()))
 
     def forget_pending(self) -> None:
-        """What waits to be known out is given out anew."""
+        """What waits to be known to be published is given out anew."""
         self._unpublished.clear()
 
     def keep_back_last(self) -> None:
-        """Keep the last effect until all that was given out so far is out."""
+        """Keep the last effect until all that was given out so far is published."""
         if self._unpublished:
             self._kept_back.append((self._unpublished[-1], self._effects.pop()))
 
     def on_published(self, number: int) -> None:
-        """All up to this number is out."""
+        """All up to this number is published."""
         self.out = max(number, self.out)
         while self._unpublished and self._unpublished[0] <= number:
             self._unpublished.popleft()
@@ -73,11 +74,11 @@ class Publications:
             self.put_out(each)
 
     def is_ahead_of(self, batch: int) -> bool:
-        """Whether more is out than up to this batch, or it is not known yet."""
+        """Whether more is published than up to this batch, or it is not known yet."""
         return self._asks or self.has(batch + 1)
 
     def has(self, batch: int) -> bool:
-        """Whether this batch is out."""
+        """Whether this batch is published."""
         return batch + 1 <= self.out
 
     @property

@@ -1,4 +1,4 @@
-"""Output that a partition keeps after it was sent, for receivers that go back to a checkpoint while it goes on."""
+"""Output that a partition keeps after sending it, for receivers that roll back while the partition goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEGMENTS = 4  # so many segments of every channel would fill the memory
 
 
 class Retained:
-    """Every frame that was sent since a checkpoint which no recovery goes behind, by channel.
+    """Every frame that was sent since a checkpoint which no recovery rolls back beyond, by channel.
 
     With batches, checkpoints of one number lie at the same border in all partitions, so nothing is in flight at them:
     what the receiver of a channel lacks at its checkpoint is what the sender has sent since its own of that number.
@@ -99,7 +99,7 @@ class Retained:
                 of[-1].closed = True
 
     def trim(self, number: int) -> None:
-        """No recovery will go behind the checkpoint with this number: what lies before it is let go."""
+        """No recovery will roll back beyond the checkpoint with this number: what lies before it is let go."""
         while len(self._marks) > 1 and self._marks[1][0] <= number:
             self._marks.popleft()
         self._let_go()

@@ -1,4 +1,4 @@
-"""Parts of what a partition retains: frames of one channel that follow each other, in memory, in the store, or both."""
+"""Segments of retained output: consecutive frames of one channel, in memory, in the store, or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition sends batch by batch, and keeps for receivers that go back while it goes on."""
+"""Sends batch by batch, and retains the output for receivers that roll back."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BatchSending(Sending):
         self.retained.mark(number)
 
     def trim(self, number: int) -> None:
-        """No recovery will go behind the checkpoint with this number."""
+        """No recovery will roll back beyond the checkpoint with this number."""
         self.retained.trim(number)
 
     def lose(self, receivers: Collection[int]) -> None:
@@ -148,7 +148,7 @@ class BatchSending(Sending):
 
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit that is no backlog, or more is retained than the store takes in."""
+        """Whether frames that are no backlog wait for credit, or more is retained than the store accepts."""
         if self.retained.overfull:
             return True
         if not self._backlogs:

@@ -1,4 +1,4 @@
-"""What a source reads and sends batch by batch."""
+"""Reads and sends the input of a source batch by batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches without the input of partitions that are absent: what they give is tentative."""
+"""Batches that lack the input of absent partitions; their output is tentative."""
 
 from __future__ import annotations
 

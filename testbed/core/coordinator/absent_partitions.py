@@ -1,4 +1,4 @@
-"""What the coordinator knows of missing input: which partitions are absent, and which have gone on without them."""
+"""Tracks missing input: which partitions are absent, and which have gone on without them."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ class AbsentPartitions:
         self._tentative -= gone
 
     def corrected_with(self, down: Collection[int]) -> frozenset[int]:
-        """The tentative partitions that can go back while these partitions are down."""
+        """The tentative partitions that can roll back while these partitions are down."""
         up = self._tentative.difference(down)
         return frozenset(number for number in up if not self._layout.with_upstream([number]).intersection(down))

@@ -170,7 +170,7 @@ class Coordinator:
         self._make_copies()
 
     def on_trim_due(self) -> None:
-        """The period is over after which copies let go what their primaries have put out."""
+        """The period is over after which copies let go what their primaries have emitted."""
         self._copying.trim()
 
     def on_round_due(self) -> None:
@@ -180,7 +180,7 @@ class Coordinator:
             self._outbox.order(self._sources, lambda number: Round(self.lives[number], self._rounds.number))
 
     def on_message(self, message: ToCoordinator) -> None:
-        """A partition tells something; of an earlier life only what is out for good still counts."""
+        """A partition tells something; of an earlier life only what is final still counts."""
         if isinstance(message, Published):
             self._outbox.delete(self.history.publish(message.partition, message.number))
         elif isinstance(message, Ready):
@@ -296,7 +296,7 @@ class Coordinator:
         self._copying.attach({}, back)
 
     def _go_where_ready(self) -> None:
-        """Let those go on whose recovery waits for nobody any more. Who was just told to go back has left it."""
+        """Let those go on whose recovery waits for nobody any more. Who was just told to roll back has left it."""
         layouts = self._layout.partitions
         for epoch, recovery in self._recoveries.over():
             told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}

@@ -1,4 +1,4 @@
-"""Copies of partitions, as the coordinator knows them: where they are, how far they are, and who sends to them."""
+"""The copies of partitions as the coordinator knows them: their places, their progress, and who sends to them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Copies:
     def stragglers(self, stable: Line) -> set[int]:
         """The partitions whose copies have fallen so far behind the stable line that they will hardly catch up.
 
-        What they have yet to take in waits at their senders.
+        What they have yet to read waits at their senders.
         """
         lags = {n: stable[n].number - copy.number - copy.lag for n, copy in self.of.items() if copy.runs}
         return {number for number, lag in lags.items() if lag > MOST_BEHIND}
@@ -127,7 +127,7 @@ class Copies:
         return self.of.pop(partition)
 
     def on_ready(self, partition: int, epoch: int, arrived: dict[int, int], stable: Line) -> None:
-        """A copy is ready to take in what its senders have for it."""
+        """A copy is ready to read what its senders have for it."""
         attachment = self.attachments[epoch]
         if partition in attachment.awaited:
             attachment.awaited.discard(partition)

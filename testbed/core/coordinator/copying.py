@@ -1,4 +1,4 @@
-"""What the coordinator orders so that copies are made, take in what their primaries do, and go."""
+"""The coordinator's orders to make copies, feed them, and close them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Copying:
 
     copies        those that are there
     begin_epoch   counts the coordinator's epoch on, and returns it
-    restored_at   what a partition is told that goes back to the line in this epoch
+    restored_at   what a partition is told that rolls back to the line in this epoch
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Copying:
         return frozenset(number for number in partitions if self.copies.can_replace(number, line[number].number))
 
     def make(self) -> None:
-        """Make what is wanted and is not there. All partitions are up: a copy takes in what all of its senders send."""
+        """Make what is wanted and is not there. All partitions are up: a copy reads what all of its senders send."""
         if places := self.copies.places(self._placement):
             self.attach(places, frozenset())
 
@@ -84,7 +84,7 @@ class Copying:
             self._tell(sender, Attach(epoch, line[sender].number, channels))
 
     def on_ready(self, message: Ready) -> None:
-        """A copy is ready to take in what its senders have for it."""
+        """A copy is ready to read what its senders have for it."""
         self.copies.on_ready(message.partition, message.epoch, message.arrived, self._history.stable)
         self._attach_if_ready()
 
@@ -112,7 +112,7 @@ class Copying:
             self._order(number, Stable(copy.life, self._history.stable[number].number))
 
     def trim(self) -> None:
-        """Copies of sinks let go what their primaries have put out. Others keep what receivers may ask for again."""
+        """Copies of sinks let go what their primaries have emitted. Others keep what receivers may ask for again."""
         for number, copy in self.copies.of.items():
             if copy.runs and (published := self._history.published(number)):
                 self._order(number, Trim(copy.life, published))

@@ -30,11 +30,11 @@ class KeptHistory:
 class History:
     """The checkpoints of every partition in the order in which they were taken, from the stable line on.
 
-    `spare_lines` older lines are kept besides the newest, so that the store may spoil objects of as many: the oldest
-    is the stable line. No recovery ever goes behind it, so what it covers may be published, and what only lines before
-    it need may be deleted.
+    Besides the newest line, `spare_lines` older lines are kept, in case the store damages objects. The oldest of
+    these is the stable line. No recovery ever rolls back beyond it, so what it covers may be published, and what only
+    earlier lines need may be deleted.
 
-    By borders, what a partition stored before it went back is as good as what it stores again under the same number:
+    By borders, what a partition stored before it rolled back is as good as what it stores again under the same number:
     up to the last number of the line it remains until then.
 
     If the store has spoilt what the stable line needs as well, the partition can still begin anew under protocols with
@@ -91,7 +91,7 @@ class History:
 
     @property
     def is_published(self) -> bool:
-        """Whether all output that the stable line covers is out."""
+        """Whether all output that the stable line covers is published."""
         logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
         return not any(log.logged.get(OUTSIDE, 0) > self.published(log.partition) for log in logs)
 
@@ -145,7 +145,7 @@ class History:
         self._lines = [line for line in self._lines if line[partition].number not in lost]
 
     def _begin_anew(self, partition: int, lost: set[int]) -> None:
-        """The others can go back to the same lines as before, since they know what they have of its output."""
+        """The others can roll back to the same lines as before, since they know what they have of its output."""
         of = self.taken[partition]
         of[:] = [replace(each, lost=True) if each.number in lost else each for each in of]
         initial = initial_line(self._layout)

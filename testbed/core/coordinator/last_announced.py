@@ -1,4 +1,4 @@
-"""What the coordinator has last announced to each partition about its neighbours, so that it announces only changes."""
+"""What the coordinator last announced to each partition about its neighbours, so that it announces only changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to partitions that go back to the recovery line, to their neighbours, and to the store."""
+"""The orders of a recovery: to partitions that roll back to the line, to their neighbours, and to the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LineOrders:
         self._layout, self._history = layout, history
 
     def restore(self, number: int, epoch: int) -> Restore:
-        """The order to a partition, or to its copy, that goes back to the line."""
+        """The order to a partition, or to its copy, that rolls back to the line."""
         line = self._history.line
         logs, published = self._history.replayed_logs(number), self._history.published(number)
         outputs = self._layout.partitions[number].outputs

@@ -1,4 +1,4 @@
-"""What outlives a coordinator: the recovery line and the layout, as a second coordinator needs them to go on.
+"""The record that outlives a coordinator: the recovery line and the layout, from which a second one can continue.
 
 Source: `incremental`, section 6, where ZooKeeper has the configuration of the topology, the progress of checkpoints and
 what partitions consume.

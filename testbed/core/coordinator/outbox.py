@@ -1,4 +1,4 @@
-"""What the coordinator wants to be done, until its caller carries it out."""
+"""The effects that the coordinator has requested, until its caller carries them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker hosts which partition, and on which host and in which failure domain each worker is."""
+"""Which worker hosts which partition, and the host and failure domain of each worker."""
 
 from __future__ import annotations
 

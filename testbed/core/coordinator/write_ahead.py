@@ -1,9 +1,9 @@
-"""A coordinator's effects wait until a record says what they rest on, so that a second coordinator can go on from it.
+"""Holds back a coordinator's effects until the record on which they depend is written.
 
 A record is due before
 
 - an epoch begins: no coordinator uses one twice;
-- the line that is stable moves: output that it covers is published, so no recovery may go behind it;
+- the line that is stable moves: output that it covers is published, so no recovery may roll back beyond it;
 - anything is deleted that the record before names. A deletion waits for the next record that is due anyway.
 """
 

@@ -1,5 +1,5 @@
-"""A dataflow as it is declared (`graph`), and what is made of it.
+"""A dataflow as it is declared (`graph`), and its layout.
 
-`layout` makes operator partitions and channels, `partitioning` says which channel a record takes, `chaining` fuses
+`layout` makes operator partitions and channels, `partitioning` chooses the channel of a record, `chaining` fuses
 operators, `drawing` draws the graph.
 """

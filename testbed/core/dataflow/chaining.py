@@ -1,7 +1,7 @@
-"""Operator chaining: a source does itself what the maps and filters behind it would do.
+"""Operator chaining: a source executes the maps and filters that follow it.
 
-These depend on nothing but their input, so what they emit can be made again from where the source read: nothing has to
-be logged of it, and no message is sent in between. The usual name of this is Flink's.
+These depend only on their input, so their output can be made again from the source's positions. It needs no log, and no
+message is sent in between. The name is Flink's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which receiver a record goes to, where a partition sends a stream to several: by key, or spread by content.
+"""Which of several receivers gets a record: by key, or by a hash of its content.
 
 Both depend on the record alone: not on the batch that it comes in, the host, or the run. So a partition that makes its
 output again sends every record where it went before.

@@ -1,4 +1,4 @@
-"""How far a partition is: what it has counted, and its event time."""
+"""The progress of a partition: its counts, and its event time."""
 
 from __future__ import annotations
 

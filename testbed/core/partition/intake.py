@@ -1,4 +1,4 @@
-"""What a partition takes in: frames queue by channel, and the channels take turns."""
+"""The input of a partition: frames queue by channel, and the channels take turns."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Intake:
     def accept(self, frame: Frame) -> None:
         """Queue a frame that has arrived, unless it is of another epoch or has arrived before.
 
-        Raises `ChannelGap` if data before it has not arrived. What is tentative may come from a sender that went back,
-        so its numbers tell nothing.
+        Raises `ChannelGap` if data before it has not arrived. Tentative frames may come from a sender that
+        rolled back, so their numbers mean nothing.
         """
         link = self._links[frame.channel]
         if frame.epoch != link.epoch:

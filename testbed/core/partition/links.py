@@ -1,4 +1,4 @@
-"""The two ends of a channel as the partitions there know them: epoch, numbers, and what is in flight."""
+"""The two ends of a channel as the partitions there see them: epoch, numbers, and frames in flight."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class PartitionLimits:
                           together. Each has a number and takes credit, of which there is as much as so many times
                           `frames_in_flight`
     changes_per_full      a checkpoint builds on at most so many objects before it; 0: each has the whole state
-    retained_bytes        by batches: so much output is kept in memory for others that may go back, and more in the
-                          store; None: none is kept, since nobody goes back alone
+    retained_bytes        by batches: so much output is kept in memory for others that may roll back, and more in the
+                          store; None: none is kept, since nobody rolls back alone
     """
 
     frames_in_flight: int = 32
@@ -111,7 +111,7 @@ class Partition:
 
     @property
     def wants_input(self) -> bool:
-        """Whether this is a source that can take in a batch now."""
+        """Whether this is a source that can read a batch now."""
         return self.running and self.source_input.wanted and not self.sending.congested
 
     @property
@@ -122,7 +122,7 @@ class Partition:
 
     @property
     def repeats(self) -> bool:
-        """Whether it has yet to go on, or to send or put out again what it had before its last restore."""
+        """Whether it has yet to go on, or to send or emit again what it had before its last restore."""
         return not self.running or self.source_input.rereads
 
     # What happens to a partition.
@@ -202,7 +202,7 @@ class Partition:
             self._effects += [Tell(message) for message in self._snapshots.on_store_failed(epoch, number)]
 
     def on_published(self, number: int) -> None:
-        """A sink's output up to this number is out."""
+        """A sink's output up to this number is published."""
         self._effects.append(Tell(Published(self.number, number)))
 
     def step(self, channel: int) -> None:
@@ -244,7 +244,7 @@ class Partition:
         self._protocol.on_start()
 
     def _assemble(self, limits: PartitionLimits) -> None:
-        """Make the parts that take in, process, and send."""
+        """Make the parts that read, process, and send."""
         self.intake = Intake(self.layout, self.tally, self._effects, self.watermarks, limits.in_range)
         self.sending = Sending(
             self.layout,

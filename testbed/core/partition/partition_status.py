@@ -1,4 +1,4 @@
-"""How far a partition is, for the slot's reports and the simulation."""
+"""The progress of a partition, for the slot's reports and the simulation."""
 
 from __future__ import annotations
 

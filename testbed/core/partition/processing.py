@@ -1,4 +1,4 @@
-"""What a partition does with records: its source, operator or sink at work."""
+"""Processes records in a partition: its source, operator or sink."""
 
 from __future__ import annotations
 

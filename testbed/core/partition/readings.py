@@ -1,4 +1,4 @@
-"""What a source logs instead of its data: where to read it again.
+"""A source's log: where it read, instead of the data.
 
 A source is read by position from something that gives the same again, so its messages are determined by the batches
 that it read, in this order, and by where in between it told how far event time was.

@@ -1,4 +1,4 @@
-"""What a partition sends: batches become numbered frames, and frames wait for credit."""
+"""Sends the output of a partition: batches become numbered frames, and frames wait for credit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source partition reads: new input, and after a restore first what was in flight."""
+"""Reads the input of a source partition: new input, and after a restore first what was in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one poll of the input brought where a message is an Arrow batch of events (`workloads.nexmark.batches`)."""
+"""The result of one poll if messages are Arrow batches of events (`workloads.nexmark.batches`)."""
 
 from __future__ import annotations
 

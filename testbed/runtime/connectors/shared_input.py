@@ -1,8 +1,8 @@
-"""One reader of a partition of the input for all sources of a slot that read it, so that it is read once.
+"""One reader of an input partition for all sources of a slot that read it.
 
 Each source takes its own kind of events at its own pace. What one of them has yet to take is kept for it. If that is
 much, the others wait. But what holds a source up may be that another one waits: so one that takes nothing for a while
-is waited for no longer. It then reads by itself, as one does that goes back, until they meet again.
+is waited for no longer. It then reads by itself, as one does that rolls back, until they meet again.
 """
 
 from __future__ import annotations

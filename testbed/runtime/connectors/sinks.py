@@ -1,4 +1,4 @@
-"""Where a sink partition's records go, in a thread of their own."""
+"""Writes the records of a sink partition, in a separate thread."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Outlet(ABC):
 
     @abstractmethod
     def publish(self, outputs: Numbered) -> int:
-        """Everything up to some number or nothing; what has a number that is out, or an earlier one, is left out.
-        Returns the last number that is out.
+        """Everything up to some number or nothing; what has a number that is published, or an earlier one, is left out.
+        Returns the last number that is published.
 
         Number 0, without batches, only asks.
         """

@@ -1,4 +1,4 @@
-"""Where a source partition's records come from: anything that can be read again from a position."""
+"""The inputs of source partitions: anything that can be read again from a position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one poll of the input brought: messages in a row of one partition, whose events are decoded by column.
+"""The result of one poll: consecutive messages of one partition, whose events are decoded by column.
 
 Nothing is passed over in silence: a gap between offsets, or a message that is no event of the workload, ends the run
 with a line that names topic, partition and offset.

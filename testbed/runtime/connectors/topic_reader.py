@@ -1,4 +1,4 @@
-"""A partition of the input, read by a thread that is somewhat ahead of whoever takes what it has read."""
+"""Reads a partition of the input in a thread that is somewhat ahead of its consumer."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ class KafkaEvents(Feed):
 class KafkaResults(Outlet):
     """Results of one sink partition, as messages of one partition of the topic.
 
-    Published is in transactions, each with the last number in it as the offset of a consumer group that only stands
-    for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it. After a
-    failure it publishes nothing more: what was queued behind would be taken for all that was to come before it.
+    Published is in transactions, each with the last number in it as the offset of a consumer group that only stands for
+    this sink: so that a successor knows what is published. Its first act fences its predecessor. After a failure it
+    publishes nothing more: what was queued behind would be taken for all that was to come before it.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:

@@ -1,4 +1,4 @@
-"""Connections: `wire` never blocks, `admission` lets in who has the `secret` of the run, `mesh` joins the slots.
+"""Connections: `wire` never blocks, `admission` admits only peers with the run's `secret`, `mesh` connects the slots.
 
 `messages` are those between a slot and the coordinator's server, besides the messages of partitions.
 """

@@ -1,4 +1,4 @@
-"""Where connections come in: a greeting is read, and nothing else before it is complete and right."""
+"""Accepts connections: reads nothing but the greeting until that is complete and right."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Mesh:
     def form(self, peers: Peers) -> None:
         """A recovery begins: connections with workers that are not there any more end.
 
-        What was lost on a connection with one that is still there comes again only if everybody goes back, so
+        What was lost on a connection with one that is still there comes again only if everybody rolls back, so
         `on_broken` is called again.
         """
         for links in (self._sending, self._receiving):

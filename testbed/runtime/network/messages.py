@@ -29,10 +29,10 @@ class Peers:
     addresses  of the worker in every seat (`core.placement`), slots first; None where there is none
     workers    their serial numbers, which never come again; 0 where there is none
     mine       which seat is yours; -1 for one that has none
-    restored   the partitions that go back; the others go on
+    restored   the partitions that roll back; the others go on
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
-    reached    for each partition that goes back or is promoted, how far it has ever been, if that is known
+    reached    for each partition that rolls back or is promoted, how far it has ever been, if that is known
                (`partition_status.progress`); empty at the first start
     """
 

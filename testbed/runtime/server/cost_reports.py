@@ -1,4 +1,4 @@
-"""Tells the journal what partitions and their copies cost."""
+"""Writes the costs of partitions and their copies to the journal."""
 
 from __future__ import annotations
 

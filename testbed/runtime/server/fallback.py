@@ -1,7 +1,7 @@
-"""What a job falls back to if its dataflow cannot be recovered in parts.
+"""The fallback of a job whose dataflow cannot be recovered in parts.
 
 Source: `incremental`, section 4.3. Receivers recognize by its number what is sent again. That is sound only if every
-operator is deterministic. If one is not, all partitions go back to the last complete checkpoint, and output is
+operator is deterministic. If one is not, all partitions roll back to the last complete checkpoint, and output is
 published only once no recovery can undo it.
 """
 

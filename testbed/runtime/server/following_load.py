@@ -1,4 +1,4 @@
-"""Has the copies of a run follow its load: plans anew, every so often, by the rates that slots report."""
+"""Makes the copies of a run follow its load: plans again at intervals, by the rates that slots report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlanningThread:
 
 @dataclass(frozen=True)
 class _Counts:
-    """What partitions had put out at a moment [s, monotonic], and the life that each was in."""
+    """What partitions had emitted at a moment [s, monotonic], and the life that each was in."""
 
     at_s: float
     lives: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Who has connected to the coordinator's server: a slot, once it has said hello."""
+"""A connection to the coordinator's server, and the slot that it belongs to after its greeting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each partition takes of the CPU: the CPU time of its slot by its share of the records.
+"""The CPU cost of each partition: the CPU time of its slot, in proportion to its records.
 
 Source: `incremental`, section 2.3. Slots report both several times a second; costs are those of the last seconds. The
 costs of a slot that is gone stay what they were.

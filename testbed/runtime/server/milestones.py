@@ -1,4 +1,4 @@
-"""How far each partition is and what it has done, as slots report it to the coordinator's server."""
+"""The progress and the work of each partition, as slots report it to the coordinator's server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the journal which partitions are absent, and which go on without them."""
+"""Writes to the journal which partitions are absent, and which go on without them."""
 
 from __future__ import annotations
 

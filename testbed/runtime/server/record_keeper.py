@@ -1,4 +1,4 @@
-"""Writes what outlives the driver, in a thread of its own; until that is done, what rests on it is held back.
+"""Writes the record that outlives the driver, in a thread; effects that depend on it are held back until then.
 
 See `core.coordinator.write_ahead` for what waits, and `stores.record_chain` for how one driver shuts out another.
 """

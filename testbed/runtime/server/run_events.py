@@ -1,4 +1,4 @@
-"""Tells the journal of the course of a run: epochs, copies, rounds of checkpoints, and what is out for good."""
+"""Writes the course of a run to the journal: epochs, copies, rounds of checkpoints, and final output."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RunEvents:
                 self._journal.record(RoundStored(message.epoch, number))
 
     def look(self) -> None:
-        """See whether more of the output is out for good than before."""
+        """See whether more of the output is final than before."""
         history = self._coordinator.history
         if history.stable is not self._committed and history.is_published:
             self._committed = history.stable

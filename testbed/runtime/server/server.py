@@ -1,4 +1,4 @@
-"""The coordinator's side: slots come and go, orders go out, reports come in, and the journal tells of it."""
+"""The coordinator's server: slots join and leave, orders go out, reports come in, and the journal is written."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Server:
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
-    committed                    all output up to a line is out, and will not be undone: where that has the sources
+    committed                    all output up to a line is published for good: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are, how far partitions
                                  ever were if they recover on their own; of slots together the bytes sent, CPU time,
                                  idle time, and time for checkpoints
@@ -337,7 +337,7 @@ class Server:
         self._begin_epoch(sweep.epoch, back, reached)
 
     def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:
-        """Tell the workers where everybody is, before the orders of this epoch; these partitions go back, and how far
+        """Tell the workers where everybody is, before the orders of this epoch; these partitions roll back, and how far
         they were."""
         placement, copies = self._coordinator.placement, self._coordinator.copies
         seats_of = {name: seat for seat, name in placement.hosts.items()}

@@ -1,4 +1,4 @@
-"""Whether the messages of a slot fit the dataflow: their partitions, channels and counts.
+"""Checks that the messages of a slot fit the dataflow: their partitions, channels and counts.
 
 `testbed.core.shapes` checks their types.
 """

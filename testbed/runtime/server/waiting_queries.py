@@ -1,4 +1,4 @@
-"""Tells the journal which queries wait for room, by which costs, and where a planner left a plan to another."""
+"""Writes to the journal which queries wait for room, at which costs, and where another planner made the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Spark task does from the beginning of a run to its end (`slot`): `hosting` keeps its partitions at work.
+"""A slot: a Spark task from the beginning of a run to its end (`slot`), whose `hosting` executes its partitions.
 
 `hosting` joins the parts: `hosted` (the partitions, and whose turn it is), `exchange` (frames and credit), `inputs`
 and `outputs` (of sources and sinks), `storing`, `restoring` and `spilling` (checkpoints and retained output),

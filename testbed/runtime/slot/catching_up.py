@@ -1,4 +1,4 @@
-"""Partitions that are restored, or promoted, on their way back to where they were, and what they process on it."""
+"""Partitions that are restored or promoted until they reach their earlier progress, and what they process meanwhile."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CatchingUp:
         self._goals |= peers.reached
 
     def begin(self, partition: Partition, found: ReadBack) -> None:
-        """A partition of this slot has gone back with what was read for it."""
+        """A partition of this slot has rolled back with what was read for it."""
         loaded = Loaded(partition.number, partition.epoch, found.seconds, found.size_bytes, 0.0)
         self._loaded.append((loaded, time.monotonic()))
         self.follow(partition)

@@ -1,4 +1,4 @@
-"""What partitions send each other, within a slot and between slots: frames go one way, credit comes back."""
+"""Exchanges frames and credit between partitions, within a slot and between slots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Exchange:
         return self._mesh.sent_bytes
 
     def begin(self, peers: Peers) -> None:
-        """A recovery begins; if all partitions go back, with new connections."""
+        """A recovery begins; if all partitions roll back, with new connections."""
         self._peers = peers
         if len(peers.restored) == len(self._layout.partitions):
             self._mesh.drop()

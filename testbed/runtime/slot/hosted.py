@@ -1,4 +1,4 @@
-"""The partitions that a slot hosts, by their numbers, and which of them may have something to do."""
+"""The partitions that a slot hosts, by number, and which of them may have work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitions of one slot at work: what happens to them, and what they ask for."""
+"""Runs the partitions of one slot: delivers their events and carries out their effects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Hosting:
         self._reporting = Reporting(layout, *parts)
 
     def begin(self, peers: Peers) -> None:
-        """A recovery begins: the partitions that are restored go back to where they will be told."""
+        """A recovery begins: the partitions that are restored roll back to where they will be told."""
         self._restoring.cancel(peers.restored)
         self._catching_up.expect(peers)
         for partition in self._hosted:

@@ -1,4 +1,4 @@
-"""What the source partitions of a slot read, and where they stop when the run drains."""
+"""The input of a slot's source partitions, and where they stop when the run drains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks and recoveries of an operator that keeps an output log take, measured while it runs."""
+"""The costs of checks and recoveries of an operator with an output log, measured while it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LogCosts(Costs):
             self.check_s = self._checks_s / self._checks
 
     def set_taken_in(self, position: int, processing_s: float, now_s: float) -> None:
-        """The operator has taken in as many records by now, and has worked for so long [s]."""
+        """The operator has read as many records by now, and has worked for so long [s]."""
         if self._first is None or position < self._first[0]:
             self._first = position, processing_s, now_s
         first, processing_before_s, began_s = self._first

@@ -1,4 +1,4 @@
-"""The output of a slot's sinks on its way out, by a thread that may wait for the world."""
+"""Publishes the output of a slot's sinks, in a thread that may block."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Outputs:
         return (number in self._sinks and self._sinks[number].full) or self._tentative.is_full(number)
 
     def is_out(self, number: int) -> bool:
-        """Whether nothing that this partition has put out is still under way."""
+        """Whether nothing that this partition has emitted is still under way."""
         return (number not in self._sinks or self._sinks[number].empty) and self._tentative.is_out(number)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class SinkOutput:
     """The output of one sink, over all epochs of a session: a new outlet for each, since another slot may have had
     the sink in between.
 
-    `on_published` is called with the last number that is out, after each publication; `on_written` when there is room.
+    `on_published` is called after each publication with the last published number; `on_written` when there is room.
     Only one thing is written or published at a time; what gathers meanwhile is written or published together, since a
     transaction takes about as long with several batches as with one. A publication has at most `MOST_TOGETHER` numbers,
     the lowest first.

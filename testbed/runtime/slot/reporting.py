@@ -87,7 +87,7 @@ class Reporting:
         return Counts(self._exchange.epoch, self.asked, sent, processed, ended)
 
     def _is_finished(self, partition: Partition) -> bool:
-        """Whether this is a sink that has put out everything."""
+        """Whether this is a sink that has emitted everything."""
         return (
             isinstance(partition.layout.element, Sink)
             and (partition.idle if self._cyclic else partition_status.finished(partition))

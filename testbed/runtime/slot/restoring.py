@@ -1,4 +1,4 @@
-"""Brings partitions back to checkpoints: a large state takes longer than a slot may be silent, so a thread reads it."""
+"""Restores partitions from checkpoints, in a thread, since a large state takes longer than a slot may be silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output that a slot's partitions keep for others, on its way to the store and back, by the thread that stores."""
+"""Moves retained output of a slot's partitions to the store and back, in the thread that stores."""
 
 from __future__ import annotations
 

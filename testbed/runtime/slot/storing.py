@@ -1,4 +1,4 @@
-"""The checkpoints of a slot's partitions on their way to the store, by a thread of their own."""
+"""Stores the checkpoints of a slot's partitions, in a separate thread."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Storing:
         self.written_of: dict[int, float] = {}
 
     def restart(self, number: int) -> None:
-        """A partition goes back: what is under way is of no use to it."""
+        """A partition rolls back: what is under way is of no use to it."""
         self._unstored[number] = Unstored()
 
     def clear(self) -> None:
@@ -56,7 +56,7 @@ class Storing:
         self._unstored, self.written_of = {}, {}
 
     def life(self, number: int) -> object:
-        """What is the same until a partition goes back or is forgotten."""
+        """What is the same until a partition rolls back or is forgotten."""
         return self._unstored.get(number)
 
     def is_busy(self, number: int) -> bool:

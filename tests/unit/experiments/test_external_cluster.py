@@ -84,7 +84,7 @@ def test_a_secret_among_the_arguments_is_refused_and_not_told(tmp_path: Path) ->
 def test_an_inventory_of_machines_is_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "inventory.json"
     path.write_text('{"hosts": []}', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"a cluster that is already there; this is an inventory of machines"):
+    with pytest.raises(BadInput, match=r"an existing cluster; this is an inventory of machines"):
         external_cluster.load(path)
 
 
