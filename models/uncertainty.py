@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,15 @@ from models.utilization import check_inputs, utilization
 FEWEST_SAMPLES = 3
 MOST_FAILURES = 10_000_000  # of one run, which are held at once
 PERCENTILES = (2.5, 97.5)
+DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
+
+
+@dataclass(frozen=True)
+class HostGaps:
+    """A rule for plans: each failure strikes one of `hosts` hosts, none of which failed less than `least` before."""
+
+    hosts: int
+    least: float
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,15 @@ def simulate_windows(
     interval: float,
     hop_delay: float = 0.0,
     depth: int = 1,
+    gaps: HostGaps | None = None,
     runs: int = 2000,
     seed: int,
 ) -> Array:
     """Utilization in windows that begin without a failure and have exactly so many at uniform times, (runs,).
 
-    All recoveries and checkpoints are equally long. Times are in any one unit.
-    Raises `BadInput` as `check_inputs` does.
+    All recoveries and checkpoints are equally long. With `gaps`, only windows count whose failures follow that rule:
+    failures are then more evenly spaced than eq. 10 has them, and cost more. Times are in any one unit.
+    Raises `BadInput` as `check_inputs` does, and for gaps that one draw of failures in a thousand or fewer follows.
     """
     _check(window, failures, 0.0, runs, seed)
     check_inputs(
@@ -119,6 +130,8 @@ def simulate_windows(
     )
     rng = np.random.default_rng(seed)
     faults = _faults(rng, np.full(runs, failures), window, np.array([recovery_time]))
+    if gaps is not None:
+        faults = replace(faults, struck_s=_spaced(rng, gaps, window, failures, runs))
     return _windows(rng, faults, window, interval, np.full(runs, checkpoint_cost), (depth - 1) * hop_delay)
 
 
@@ -140,6 +153,18 @@ def _check(window_s: float, failures: int | None, failure_rate: float, runs: int
     require("failures", expected, expected <= MOST_FAILURES, f"at most {MOST_FAILURES:,} in the window")
     require_count("runs", runs)
     require_count("seed", seed, 0)
+
+
+def _spaced(rng: np.random.Generator, gaps: HostGaps, window: float, failures: int, runs: int) -> Array:
+    """Ascending uniform times of failures that follow the rule, (runs, failures): all others are drawn again."""
+    found, kept = np.empty((0, failures)), 1.0
+    while len(found) < runs:
+        require("gaps", gaps.least, kept > RAREST, f"so short that more than {RAREST:g} of all plans follow them")
+        times = np.sort(rng.uniform(0.0, window, (DRAWS, failures)), axis=1)
+        host_by_host = np.sort(times + (window + gaps.least) * rng.integers(0, gaps.hosts, times.shape), axis=1)
+        follows = (np.diff(host_by_host, axis=1) >= gaps.least).all(axis=1)
+        found, kept = np.concatenate([found, times[follows]]), float(follows.mean())
+    return found[:runs]
 
 
 def _faults(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from experiments.engines import ProtocolName
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
+from reproductions.checkmate.experiments import QUERIES, SHORT, on_testbed
 from reproductions.measured_rows import Row
 from reproductions.plants import Plant
 from reproductions.reproduction import Progress, ReproductionCheck, holds
@@ -24,16 +24,16 @@ from results.checks.rules import between
 from testbed.protocols import by_name
 from testbed.scaling.costs import Costs
 from testbed.scaling.measure import costs
-from testbed.scaling.study import Deployment, LoadedCluster, SaturatedCluster
+from testbed.scaling.study import LOAD_SHARE, Deployment, LoadedCluster, SaturatedCluster
 
 ON_WORKERS = (10, 50)  # those of the paper's tables
+RECORDS_PER_MESSAGE = 1
 READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids
     NexmarkQuery.Q1: 46 / 50,
     NexmarkQuery.Q3: 4 / 50,
     NexmarkQuery.Q8: 4 / 50,
     NexmarkQuery.Q12: 46 / 50,
 }
-TICK_S = 0.02  # so often the generator sends what is due, which is what a source then finds
 
 
 class SimulatedCell(NamedTuple):
@@ -52,7 +52,7 @@ class SimulatedCell(NamedTuple):
         return self.saturated().throughput / READ_SHARE[self.query]
 
     def loaded(self) -> LoadedCluster:
-        """With the load that the measured runs with a kill have for each worker."""
+        """With 80 % of what it takes, as the paper loads each protocol, at one record per message."""
         return _loaded(self)
 
 
@@ -104,18 +104,18 @@ def _costs(query: NexmarkQuery) -> Costs:
 
 @cache
 def _saturated(cell: SimulatedCell) -> SaturatedCluster:
-    return _deployment(cell, 1).saturated()
+    return _deployment(cell).saturated()
 
 
 @cache
 def _loaded(cell: SimulatedCell) -> LoadedCluster:
-    rate = RATE / WORKERS * READ_SHARE[cell.query]
-    return _deployment(cell, max(1, round(rate * TICK_S))).under(rate * cell.workers)
+    return _deployment(cell).under(LOAD_SHARE * _saturated(cell).throughput)
 
 
-def _deployment(cell: SimulatedCell, records_per_message: int) -> Deployment:
+@cache
+def _deployment(cell: SimulatedCell) -> Deployment:
     protocol = by_name(cell.protocol.value)
-    return Deployment(_workload(cell.query), protocol, _costs(cell.query), cell.workers, records_per_message)
+    return Deployment(_workload(cell.query), protocol, _costs(cell.query), cell.workers, RECORDS_PER_MESSAGE)
 
 
 def _workload(query: NexmarkQuery) -> NexmarkSpec:

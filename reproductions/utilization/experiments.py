@@ -17,6 +17,7 @@ from experiments.faults import FaultSpec
 from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import WordCountSpec
+from models.uncertainty import HostGaps
 from reproductions.measured import cells
 from results.summary.findings import advice
 
@@ -44,6 +45,7 @@ ROWS = tuple(TableRow(*each) for each in product(MEANS_S, DEPTHS))
 FEWEST_FAULTS = 20
 WORKERS, DEFAULT_S, HEAL_AFTER_S = 3, 20.0, 2.0
 BACK_S = 5.0  # from the loss of a host until it is surely back
+HOST_GAPS = HostGaps(WORKERS, BACK_S)  # which plans `seeds` takes: fewer short gaps than eq. 10 has, so U is lower
 DIGITS = 1  # of T*: its interval is drawn from few checkpoints
 
 

@@ -34,7 +34,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.wording import on_one_line, significant
 from models.simulation.simulate import simulate
-from models.uncertainty import simulate_windows
+from models.uncertainty import HostGaps, simulate_windows
 from models.utilization import utilization
 from results.damage import Damaged
 from results.runs.store import Run
@@ -97,7 +97,7 @@ class Window(NamedTuple):
 
     utilization  as measured
     expected     by eq. 10, with the costs of the run and at the rate at which it was struck
-    added        what the finite window adds to utilization on average
+    added        what the finite window adds to utilization on average, and the rule by which its plan was chosen
     luck         the standard deviation of what chance does in such a window
     """
 
@@ -120,11 +120,11 @@ class _Measured:
     utilization: float
     inputs: ModelInputs
 
-    def beside_eq_10(self) -> Window:
+    def beside_eq_10(self, gaps: HostGaps | None = None) -> Window:
         expected = float(utilization(*vars(self.inputs).values()))
-        return Window(self.seed, self.window_s, self.faults, self.utilization, expected, *self._chance())
+        return Window(self.seed, self.window_s, self.faults, self.utilization, expected, *self._chance(gaps))
 
-    def _chance(self) -> tuple[float, float]:
+    def _chance(self, gaps: HostGaps | None) -> tuple[float, float]:
         """What the finite window adds, and the luck in it, both simulated."""
         if not self.faults:
             return 0.0, 0.0
@@ -138,7 +138,7 @@ class _Measured:
             seed=SEED,
         )
         endless = simulate(failure_rate=found.failure_rate, runs=RUNS, failures=FAILURES, **given)
-        windows = simulate_windows(window=self.window_s, failures=self.faults, **given)
+        windows = simulate_windows(window=self.window_s, failures=self.faults, gaps=gaps, **given)
         return float(windows.mean()) - endless.mean, float(windows.std())
 
 
@@ -160,13 +160,16 @@ def pooled(runs: Sequence[Run]) -> Pooled:
         return _unknown(*_counts(found), on_one_line(str(refusal)))
 
 
-def window_of(run: Run) -> Window:
-    """One run beside eq. 10. Raises `NoWindow` if it does not say what eq. 10 needs."""
+def window_of(run: Run, gaps: HostGaps | None = None) -> Window:
+    """One run beside eq. 10. Raises `NoWindow` if it does not say what eq. 10 needs.
+
+    `gaps` is the rule by which its plan was chosen, if there was one.
+    """
     measured = _measured(run)
     if math.isnan(measured.inputs.recovery_time_s):
         raise NoWindow(f"{run.run_id} has no recovery that no further fault disturbs")
     try:
-        return measured.beside_eq_10()
+        return measured.beside_eq_10(gaps)
     except BadInput as refusal:
         raise NoWindow(f"{run.run_id}: {on_one_line(str(refusal))}") from None
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.uncertainty import Prediction, predict_run
+from models.uncertainty import HostGaps, Prediction, predict_run, simulate_windows
 from models.utilization import utilization
 
 COSTS = (0.8, 0.9, 1.0, 1.1, 1.2)
@@ -168,3 +168,17 @@ def test_bad_input_is_named(field, changes):
     with pytest.raises(BadInput) as caught:
         predict(**changes)
     assert caught.value.field == field
+
+
+def test_failures_of_one_host_that_is_always_back_before_the_next_cost_a_whole_recovery_each():
+    """Periods are so short that hardly any work is lost, and a fault in twenty is cut by the end of its window."""
+    given = {"window": 480.0, "failures": 20, "checkpoint_cost": 0.0, "recovery_time": 6.0, "interval": 0.01, "seed": 1}
+    apart = simulate_windows(**given, gaps=HostGaps(hosts=1, least=6.0), runs=400)
+    assert apart.mean() == pytest.approx(1 - 20 * 6 / 480, abs=0.002)
+    assert simulate_windows(**given, runs=400).mean() > apart.mean() + 0.02, "recoveries that overlap cost less"
+
+
+def test_gaps_that_hardly_any_plan_follows_are_refused():
+    given = {"window": 480.0, "failures": 40, "checkpoint_cost": 1.0, "recovery_time": 6.0, "interval": 8.0, "seed": 1}
+    with pytest.raises(BadInput, match="gaps"):
+        simulate_windows(**given, gaps=HostGaps(hosts=1, least=10.0))

@@ -11,12 +11,10 @@ OPERATOR = OperatorCosts(Linear(1e-2, 0.0), 1.0, Linear(400.0, 40.0), Linear(1e-
 NAMES = ("bids", "euros", "count", "auctions", "persons", "wanted", "near", "pairs", "out")
 COSTS = Costs(dict.fromkeys(NAMES, OPERATOR), 0.0, FREE, FREE, 0.0, Linear(0.01, 0.0), Linear(0.02, 0.0), 1e-4, 1e-4)
 SMALL = {"INTERVAL_S": 0.5, "WARM_S": 0.1, "MEASURED_S": 0.3, "FAILURE_S": 2.0, "PROBE_HOOKS": 1000}
-EVENTS_PER_SECOND = 20.0
 
 
 @pytest.fixture(autouse=True)
 def quick_simulation(monkeypatch):
     monkeypatch.setattr(simulated, "costs", lambda spec: COSTS)
-    monkeypatch.setattr(simulated, "RATE", EVENTS_PER_SECOND)
     for name, value in SMALL.items():
         monkeypatch.setattr(study, name, value)

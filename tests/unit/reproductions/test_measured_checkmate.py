@@ -23,7 +23,7 @@ from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 pytestmark = pytest.mark.usefixtures("home")
 
-SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
+SIZES = {"checkmate/fig-07": 2, "checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
 MEASURED = [id for id, found in OF_CHECKMATE.items() if found.kind is ReproductionKind.MEASURED]
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
@@ -169,7 +169,13 @@ def test_one_run_of_a_cell_decides_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     ("rates", "verdict"),
-    [([9900], "pass"), ([9900, 9900], "pass"), ([9900, 5000], "unknown"), ([7000, 7001], "fail")],
+    [
+        ([9900], "unknown"),
+        ([7000], "unknown"),
+        ([9900, 9900], "pass"),
+        ([9900, 5000], "unknown"),
+        ([7000, 7001], "fail"),
+    ],
     ids=str,
 )
 def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
@@ -202,7 +208,27 @@ def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal(tmp_
     ]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.returns_to_normal"]
     row = judge(asked, Computed("it", pd.DataFrame(before)))
-    assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 2.50")
+    assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 10.00")
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(58, "pass"), (52, "pass"), (50, "fail")])
+def test_a_dataflow_that_comes_back_and_then_stands_has_not_returned_to_normal(last, verdict):
+    """Its last results are no later than before; of the seconds after them there is no row."""
+    about = {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1, "p50_s": 8.0}
+    rows = [about | {"second": at} for at in range(0, last + 1, 2)]
+    asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.returns_to_normal"]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
+def test_under_skew_coordinated_output_is_not_held_back_for_an_older_line():
+    """Or its latency would be an interval above that of the others whatever the skew."""
+    for experiment in missing_runs("checkmate/fig-12", 1):
+        put_run(experiment, SHAPES["checkmate/fig-12"](experiment))
+    asked = [each for each in missing_runs("checkmate/fig-12", 1) if each.engine.protocol_run == "coordinated"]
+    assert asked
+    assert {each.engine.spare_lines_run for each in asked} == {0}
+    searches = missing_runs("checkmate/fig-13", 1)
+    assert {each.engine.spare_lines for each in searches} == {None}
 
 
 def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it(tmp_path):

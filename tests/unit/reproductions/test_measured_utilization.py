@@ -197,5 +197,11 @@ def test_seeds_strike_often_enough_and_never_a_host_that_is_away():
         assert drawn(experiment.fault_spec, events).absorbed == 0
 
 
+def test_chosen_plans_have_fewer_short_gaps_than_eq_10_and_the_comparison_knows(sound: Computed) -> None:
+    """A host that fails twice in a row costs less than two failures far apart, and no chosen plan has that."""
+    added = sound.rows().groupby("mean_s")["added"].mean()
+    assert -0.03 < added[24.0] < added[36.0] < added[54.0] < -0.002
+
+
 def test_more_replicates_keep_the_runs_of_fewer():
     assert missing_runs(ID, 3)[: len(ROWS)] == missing_runs(ID, 1)
