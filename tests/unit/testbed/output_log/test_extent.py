@@ -56,15 +56,15 @@ def test_extent_and_replay_keep_to_their_targets_if_there_is_time(name):
     assert checks > Q
 
 
-def exceeds(name, policy, budget):
-    runs = [run for seed in range(6) for run in [list(lived(name, seed, policy, budget))[-1]]]
+def exceeds(policy, budget):
+    runs = [list(lived("windows of 10 records", seed, policy, budget))[-1] for seed in range(6)]
     return any(run.logged.extent.length > Q or run.logged.extent.replay > U for run in runs)
 
 
 def test_without_checks_or_without_time_they_do_not():
-    assert exceeds("windows of 10 records", OpensOnly(), None)
-    assert exceeds("windows of 10 records", Targets(Q, U), 0)
-    assert not exceeds("windows of 10 records", Targets(Q, U), None)
+    assert exceeds(OpensOnly(), None)
+    assert exceeds(Targets(Q, U), 0)
+    assert not exceeds(Targets(Q, U), None)
 
 
 @pytest.mark.parametrize("name", CASES)
