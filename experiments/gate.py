@@ -39,9 +39,10 @@ MOST_VALUES = TRACE.values  # an experiment holds the faults of its trace
 class NotPlain(ValueError):
     """What a document may not hold; the message says what it may, and `place` is the path to the value."""
 
-    def __init__(self, allowed: str, value: object = None, place: tuple[str, ...] = ()) -> None:
+    def __init__(self, allowed: str, value: object = None) -> None:
         super().__init__(allowed)
-        self.value, self.place = value, place
+        self.value = value
+        self.place: tuple[str, ...] = ()
 
 
 def read_text(path: Path, limits: Limits) -> str:

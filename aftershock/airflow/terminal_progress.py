@@ -76,7 +76,7 @@ class TerminalProgress:
         since_s = time.monotonic() - self._began_s
         title, waiting = (described(progress), awaited(progress)) if progress else (starting(since_s), None)
         if self._live:
-            self._live.update(_picture(progress, since_s, title, waiting), refresh=True)
+            self._live.update(_picture(progress, title, waiting), refresh=True)
             return
         step = progress.current.name if progress else ""
         if step != self._told or time.monotonic() - self._told_s >= LINE_EVERY_S:
@@ -112,7 +112,7 @@ def duration(seconds: float) -> str:
     return f"about {10 * round(seconds / 10)} s" if seconds < 90 else f"about {round(seconds / 60)} min"
 
 
-def _picture(progress: RunProgress | None, since_s: float, title: str, waiting: str | None) -> Table:
+def _picture(progress: RunProgress | None, title: str, waiting: str | None) -> Table:
     """A bar of the whole run, by time, with the words beside and below it."""
     spent_s = sum(step.took_s or 0.0 for step in progress.steps) if progress else 0.0
     left_s = progress.left_s if progress else AIRFLOW_STARTS_S

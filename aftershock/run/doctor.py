@@ -73,7 +73,7 @@ class Diagnosis:
         return tuple(each.subject for each in self.findings if each.subject in room and each.can is Can.NO)
 
 
-def examine(inventory: str | None = None) -> Diagnosis:
+def examine(inventory: str | None) -> Diagnosis:
     """Look at this machine, and at the machines or the cluster that a file [path] describes for ssh or external."""
     findings = [_room(), _disk(), _tried("java", _java), _jars()]
     for name in ClusterDriver:

@@ -90,7 +90,7 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
 
 def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
     config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
-    program, progress = REPOSITORY / "benchmarks" / "by_hand.py", folder / "progress.jsonl"
+    program, progress = REPOSITORY / "benchmarks" / "orchestration" / "by_hand.py", folder / "progress.jsonl"
     words = (str(config), str(progress), str((BATCHES - 1) * BATCH_RECORDS))
     driver.spawn(handle, "gateway", "query", spark.submit_command(handle.master, program, *words, conf=conf))
     while "query" in driver.running(handle, "gateway"):

@@ -37,8 +37,12 @@ from results.views.style import INK, PAPER, RULE
 TEMPLATES = Path(__file__).parent.parent / "templates"
 MOST_ROWS = 200
 PAGE_COLOURS = {
-    **{INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)"},
-    **{MEASURED: "var(--measured)", FAULT: "var(--fault)", IDLE: "var(--idle)"},
+    INK: "var(--ink)",
+    RULE: "var(--rule)",
+    PAPER: "var(--card)",
+    MEASURED: "var(--measured)",
+    FAULT: "var(--fault)",
+    IDLE: "var(--idle)",
     **{colour: f"var(--{PHASE_NAMES[phase]})" for phase, colour in PHASE_COLOURS.items()},
 }  # which the page has in light and in dark
 

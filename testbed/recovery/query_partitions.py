@@ -33,11 +33,6 @@ def queries_of(layout: Layout) -> dict[str, frozenset[int]]:
     return {each.name: needed(each.number) for each in layout.partitions if isinstance(each.element, Sink)}
 
 
-def available(layout: Layout, down: Collection[int]) -> frozenset[str]:
-    """The queries of which no partition is down."""
-    return frozenset(name for name, partitions in queries_of(layout).items() if partitions.isdisjoint(down))
-
-
 def problem_of(
     layout: Layout,
     failed: Collection[int],

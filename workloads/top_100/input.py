@@ -1,7 +1,7 @@
 """The input of the top-100 query (`ppa`, section VI-B, Q1): requests for the entries of a web site.
 
-The paper replays one day of the log of the World Cup site of 1998, 48 times as fast; `DAY_OF_THE_LOG` and `SPEED_UP`
-are its figures. The log itself is not part of this project. Popularity follows a Zipf law. An entry's number is its
+The paper replays one day of the log of the World Cup site of 1998, 48 times as fast.
+The log itself is not part of this project. Popularity follows a Zipf law. An entry's number is its
 rank. Partition i of the topic is the log of server i, and all servers get equally many requests.
 """
 
@@ -22,7 +22,6 @@ from workloads.popularity import Weighted, dealt, zipf
 from workloads.schedule import Integers, Schedule
 
 REQUEST, REQUESTS = "request", pa.schema([(name, pa.int64()) for name in (PLACE, "at_ns", "entry")])
-DAY_OF_THE_LOG, SPEED_UP, DAY_S = 73_291_868, 48, 86_400
 TOP = 100
 
 

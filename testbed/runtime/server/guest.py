@@ -35,7 +35,7 @@ class Guest:
         connection: socket.socket,
         serial: int,
         listener: GuestListener,
-        driver: int = 1,
+        driver: int,
     ) -> None:
         """`driver`: which one of the run it has come to, so that names are never used twice."""
         name = f"slot-{serial}" if driver == 1 else f"slot-{driver}-{serial}"

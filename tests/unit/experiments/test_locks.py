@@ -42,7 +42,7 @@ def test_a_lock_in_a_folder_that_is_missing_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def holder(tmp_path: Path):
+def holder():
     """Holds a lock in another process, of any user, until it is told to let go."""
     started = []
 

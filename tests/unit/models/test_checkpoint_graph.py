@@ -35,11 +35,11 @@ def messages_of(found):
 
 
 @st.composite
-def causal(draw, most_operators=4, most_events=24, closed=False):
+def causal(draw, most_operators=4, closed=False):
     """An execution that can happen: events in one order, each a checkpoint, a message sent, or one received."""
     operators = draw(st.integers(1, most_operators))
     who = st.integers(0, operators - 1)
-    events = draw(st.lists(st.tuples(st.sampled_from("csr"), who, who), max_size=most_events))
+    events = draw(st.lists(st.tuples(st.sampled_from("csr"), who, who), max_size=24))
     taken, pending, done = [0] * operators, [], []
     for kind, a, b in events:
         if kind == "c":

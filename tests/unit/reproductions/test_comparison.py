@@ -48,7 +48,7 @@ def test_the_least_room_is_of_one_problem_and_not_of_the_means():
 
 
 @pytest.mark.parametrize(("highest", "verdict"), [(1.0, "pass"), (1.0 + 1e-12, "pass"), (1.001, "fail")])
-def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict, tmp_path):
+def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict):
     rows = [row("s", 0.5, "A", value, bound=1.0) for value in [0.2] * 99 + [highest]]
     check = never_above("it", "nothing above", InRows("nothing", lambda rows: rows))
     found = judge(check, Computed("it", summarize(rows)))

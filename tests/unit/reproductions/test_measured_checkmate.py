@@ -110,7 +110,7 @@ def test_simulated_rows_are_judged_by_themselves(id):
 
 
 @pytest.mark.parametrize("told", [None, "refused, somehow"])
-def test_coordinated_checkpoints_on_a_cycle_must_be_refused_by_field_and_value(told, tmp_path, monkeypatch):
+def test_coordinated_checkpoints_on_a_cycle_must_be_refused_by_field_and_value(told, monkeypatch):
     (asked,) = (each for each in CATALOGUE["checkmate/table-4"].checks if each.name == "coordinated.refused")
     monkeypatch.setattr(cycle, "refusal", lambda protocol: told)
     table = cycle.with_refusal(pd.DataFrame({"protocol": ["UNC"]}))
@@ -178,7 +178,7 @@ def test_one_run_of_a_cell_decides_nothing(tmp_path):
     ],
     ids=str,
 )
-def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
+def test_how_searches_differ_widens_the_bracket(rates, verdict):
     about = {"query": "q1", "workers": 1, "run_id": "it", "simulated": False}
     rows = [
         about | {"protocol": name, "replicate": i, "sustainable_rate": held, "unsustainable_rate": 1.05 * held}
@@ -202,7 +202,7 @@ def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1, q8 UNC 2w #2"
 
 
-def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal(tmp_path):
+def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal():
     before = [
         {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1, "second": at, "p50_s": 8.0} for at in (1, 9)
     ]
@@ -231,7 +231,7 @@ def test_under_skew_coordinated_output_is_not_held_back_for_an_older_line():
     assert {each.engine.spare_lines for each in searches} == {None}
 
 
-def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it(tmp_path):
+def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it():
     about = {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1}
     rows = [about | {"second": at, "p50_s": p50_s} for at, p50_s in ((1, 2.0), (2, 2.0), (9, 4.0), (30, 4.5))]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.kill_is_felt"]
@@ -262,7 +262,7 @@ def test_what_survivors_stored_while_one_was_missing_is_told_apart():
     }
 
 
-def test_the_queries_that_were_measured_are_counted(tmp_path):
+def test_the_queries_that_were_measured_are_counted():
     about = {"query": "q1", "protocol": "CIC", "replicate": 1, "run_id": "it", "simulated": False}
     about |= {"records_per_message": 1}
     rows = [about | {"workers": workers, "message_overhead": 1.0 + workers / 10} for workers in (1, 2)]

@@ -213,8 +213,8 @@ def struck(fault, kind, at_s):
     return example(Injected, fault=fault, kind=FaultKind(kind), fired_ns=at_s * NS)
 
 
-def undone(fault, kind, at_s):
-    return example(Healed, at_s * NS, fault=fault, kind=FaultKind(kind))
+def undone(kind, at_s):
+    return example(Healed, at_s * NS, fault=0, kind=FaultKind(kind))
 
 
 def by_query(query, injector, commits_s=()):
@@ -224,13 +224,13 @@ def by_query(query, injector, commits_s=()):
 
 
 def test_a_fault_that_loses_no_work_and_is_never_noticed_is_no_outage():
-    assert by_query([], [struck(0, "pause", 10), undone(0, "pause", 15)], [9, 19]) == []
+    assert by_query([], [struck(0, "pause", 10), undone("pause", 15)], [9, 19]) == []
 
 
 @pytest.mark.parametrize("kind", ["pause", "slow", "partition", "disk-full", "broker-kill", "master-kill"])
 def test_a_query_that_fails_under_such_a_fault_has_been_out_since_the_fault(kind):
     failed = [("query-failed", 30), ("ready", 33)]
-    assert by_query(failed, [struck(0, kind, 10), undone(0, kind, 60)], [9]) == [outage(0, 10, 30, 33)]
+    assert by_query(failed, [struck(0, kind, 10), undone(kind, 60)], [9]) == [outage(0, 10, 30, 33)]
 
 
 def test_until_its_last_commit_the_query_worked_whatever_was_in_force():
@@ -239,7 +239,7 @@ def test_until_its_last_commit_the_query_worked_whatever_was_in_force():
 
 
 def test_a_failure_soon_after_the_end_of_a_fault_is_still_its_doing_and_later_its_own():
-    faults = [struck(0, "broker-kill", 10), undone(0, "broker-kill", 14)]
+    faults = [struck(0, "broker-kill", 10), undone("broker-kill", 14)]
     assert by_query([("query-failed", 134), ("ready", 140)], faults, [9]) == [outage(0, 10, 134, 140)]
     assert by_query([("query-failed", 135), ("ready", 140)], faults, [9]) == [outage(None, 135, 135, 140, faults=0)]
 

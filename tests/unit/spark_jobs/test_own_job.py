@@ -61,7 +61,7 @@ def progress(query):
     return SimpleNamespace(progress=SimpleNamespace(id=query, json=json.dumps({"id": query})))
 
 
-def terminated(query, exception=None):
+def terminated(query, exception):
     return SimpleNamespace(id=query, runId=f"{query}-run", exception=exception)
 
 

@@ -16,7 +16,7 @@ HOSTS = "duration: 5\nhosts: {h: []}\n"
 
 
 @pytest.fixture
-def refused(tmp_path, capsys):
+def refused(capsys):
     """Runs one call that must be refused; returns the line."""
 
     def call(*words):
@@ -200,7 +200,7 @@ def test_a_host_that_cannot_be_printed(refused, written, host):
         {"a\nb": 1},
     ],
 )
-def test_a_forms_configuration_that_cannot_be_used(params, capsys):
+def test_a_forms_configuration_that_cannot_be_used(params):
     with pytest.raises(BadInput) as told:
         spec.validate(trigger_form.fold(params))
     assert str(told.value).isprintable()

@@ -135,7 +135,7 @@ def test_a_damaged_run_stops_neither_regress_nor_prune_nor_the_list(call, home, 
     assert (code, err.count("\n")) == (3, 1)
 
 
-def five_seeds(home, longer: float = 0.0) -> str:
+def five_seeds(home, longer: float) -> str:
     """Runs of six kills each, whose utilization is so much higher than their ledgers say."""
     for seed in range(5):
         kills = tuple(at + 1.7 * seed for at in synthetic.KILLS_S)

@@ -94,7 +94,7 @@ def test_a_job_that_hangs_is_given_up(run, owner, program, monkeypatch):
     assert members(owner.token), "it is the teardown that ends it, by its mark"
 
 
-def test_tables_built_again_need_no_cluster(run, program, tmp_path):
+def test_tables_built_again_need_no_cluster(run, program):
     program(OBEDIENT)
     batch_job.build_again(run)
     program("raise ValueError('no ledger')")

@@ -41,7 +41,7 @@ def test_what_the_hosts_used_is_not_of_others(machine, hosts, others):
 
 
 @pytest.fixture
-def live(tmp_path, monkeypatch):
+def live():
     """A run whose cluster used 0.75 cores on the gateway and a worker in its window, and more beside it."""
     live = LiveRun(steps.begin({"name": "mine", "window_s": 2}, "run-1"))
     live.root.mkdir(parents=True)

@@ -91,7 +91,7 @@ def test_the_window_is_a_step_of_its_own(live, clock):
     assert run_progress(live, opened_ns - S).current.name == "arm_faults"
 
 
-def test_what_a_step_waits_for_is_told_while_it_waits(live, clock, monkeypatch):
+def test_what_a_step_waits_for_is_told_while_it_waits(live, clock):
     told = []
 
     def met():

@@ -48,8 +48,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> NoBroker:
     return NoBroker(monkeypatch)
 
 
-def spec_of(path: Path, workers: int = 2) -> ClusterSpec:
-    return ClusterSpec(driver="external", workers=workers, inventory=str(path))
+def spec_of(path: Path) -> ClusterSpec:
+    return ClusterSpec(driver="external", workers=2, inventory=str(path))
 
 
 def provisioned(folder: Path, **changes: Any) -> Handle:

@@ -37,10 +37,10 @@ def problem_of(needs, costs, priorities, capacity):
 
 
 @st.composite
-def problems(draw, queries=6, partitions=7, amounts=None):
+def problems(draw):
     """Every query with a partition, every partition with a query; costs and priorities often 0, equal or odd."""
-    amounts = amounts or st.one_of(st.integers(0, 5).map(float), st.floats(0.1, 10))
-    m, k = draw(st.integers(1, queries)), draw(st.integers(1, partitions))
+    amounts = st.one_of(st.integers(0, 5).map(float), st.floats(0.1, 10))
+    m, k = draw(st.integers(1, 6)), draw(st.integers(1, 7))
     needs = np.array(draw(st.lists(st.lists(st.booleans(), min_size=k, max_size=k), min_size=m, max_size=m)))
     needs[np.arange(m), np.arange(m) % k] = True
     needs[np.arange(k) % m, np.arange(k)] = True

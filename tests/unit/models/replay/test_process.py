@@ -20,8 +20,8 @@ def faults(*struck_s: float, restart_s=12.0, warm_up_s=0.0) -> Faults:
     return Faults(struck, restart_s + np.zeros(struck.shape), np.full(struck.shape, warm_up_s))
 
 
-def periods(*, cost_s=1.0, lag_s=0.5, load=1.0, interval_s=10.0) -> Periods:
-    return Periods(interval_s, cost_s * ONE, lag_s * ONE, load)
+def periods(*, lag_s=0.5, load=1.0) -> Periods:
+    return Periods(10.0, ONE, lag_s * ONE, load)
 
 
 def replayed(work, given: Faults, window_s=100.0, since_s=-3.0) -> ReplayResult:

@@ -24,10 +24,10 @@ def topology_of(
     )
 
 
-def mixed_topology(rng: np.random.Generator, *, most_operators: int, tree: bool, most_tasks: int = 4) -> Topology:
+def mixed_topology(rng: np.random.Generator, *, most_operators: int, tree: bool) -> Topology:
     """Operators of both kinds, streams of every partitioning, and unless it is a tree several sinks and diamonds."""
     count = int(rng.integers(1, most_operators, endpoint=True))
-    tasks = rng.integers(1, most_tasks, endpoint=True, size=count).tolist()
+    tasks = rng.integers(1, 4, endpoint=True, size=count).tolist()
     operators = {f"O{i}": np.round(rng.uniform(0.5, 4.0, size), 3).tolist() for i, size in enumerate(tasks)}
     if tree:
         pairs = [(i, int(rng.integers(i + 1, count))) for i in range(count - 1)]

@@ -120,7 +120,7 @@ def test_at_a_set_rate_the_service_rate_must_be_known():
 
 
 def test_a_load_that_was_to_saturate_the_testbed_must_have_done_so():
-    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds())
     experiment = dataflow()
     experiment = experiment.model_copy(update={"load": LoadSpec(mode=LoadMode.SATURATING)})
     busy = lacking(run, "ledger", lambda frame: frame[frame["class"] != "idle"])
@@ -130,15 +130,15 @@ def test_a_load_that_was_to_saturate_the_testbed_must_have_done_so():
         replay_run(MeasuredProcess(half, experiment))
 
 
-def rounds_each(seconds: float) -> pd.DataFrame:
-    """Rounds of the coordinator's clock over 660 s, each complete .25 s after it was taken."""
-    complete = [round((start + 0.25) * 1e9) for start in np.arange(-3 * seconds, 660.0, seconds)]
+def rounds() -> pd.DataFrame:
+    """Rounds of the coordinator's clock, every 2 s over 660 s, each complete .25 s after it was taken."""
+    complete = [round((start + 0.25) * 1e9) for start in np.arange(-6.0, 660.0, 2.0)]
     return pd.DataFrame({"partition": "round", "completed_ns": START_NS + np.array(complete), "seconds": 0.25})
 
 
 @pytest.mark.parametrize(("protocol", "low", "high"), [("coordinated", 0.0, 2.25), ("none", 0.0, 660.0)])
 def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, low, high):
-    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds())
     run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
     found = replay_run(MeasuredProcess(run, dataflow(protocol=protocol)))
     lost_s = found.timed.lost_s.mean(axis=0)
@@ -148,7 +148,7 @@ def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, l
 
 def test_hosts_on_their_own_time_keep_their_part_if_they_took_a_checkpoint_before_the_recovery():
     """Two workers; recoveries take more than 9 s, and in none of them is there time for a checkpoint each 60 s."""
-    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds())
     run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
     run = lacking(run, "checkpoints", lambda frame: frame.assign(undisturbed=False))  # T is that of the experiment
     lost_s = []

@@ -148,9 +148,9 @@ def _fault(number: int, at_s: float, host: int) -> dict[str, object]:
     return told | {"actual_ns": _at(at_s), "healed_ns": _at(at_s + 2), "executors_ns": _at(at_s + AWAY_S)}
 
 
-def apart(run: Simulated, experiment: Experiment = EXPERIMENT) -> float:
+def apart(run: Simulated) -> float:
     """How much more the replay has than was measured."""
-    return replay_run(MeasuredProcess(run, experiment)).predicted - float(run.tables["runs"]["utilization"].iat[0])
+    return replay_run(MeasuredProcess(run, EXPERIMENT)).predicted - float(run.tables["runs"]["utilization"].iat[0])
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in (1, 2))])

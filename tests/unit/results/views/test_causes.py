@@ -115,7 +115,7 @@ def test_runs_under_the_same_seed_go_before_others(make, baseline):
     assert parts_from_baseline(worse, [other], "restart_s") is None
 
 
-def test_a_metric_without_a_course_over_time_and_a_baseline_that_is_gone_say_nothing(make, baseline, tmp_path):
+def test_a_metric_without_a_course_over_time_and_a_baseline_that_is_gone_say_nothing(baseline, tmp_path):
     assert parts_from_baseline(baseline[0], baseline[1:], "sustainable_rate") is None
     assert parts_from_baseline(baseline[0], [], "utilization") is None
     gone = replace(baseline[1], root=tmp_path / "gone")

@@ -39,8 +39,8 @@ def test_windows_are_by_their_ends_in_seconds_of_the_measurement(tmp_path):
     assert windows["throughout"].tolist() == [False, True]
 
 
-def spans_of(*pairs, end_s=60.0):
-    return tentative_spans(pd.DataFrame(pairs, columns=["first_s", "corrected_s"]), end_s)
+def spans_of(*pairs):
+    return tentative_spans(pd.DataFrame(pairs, columns=["first_s", "corrected_s"]), 60.0)
 
 
 def test_a_span_lasts_until_all_that_began_in_it_is_corrected():

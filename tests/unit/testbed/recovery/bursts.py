@@ -9,7 +9,7 @@ from testbed.core.by_batch.cutting import Batching
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
-from testbed.recovery.query_partitions import available
+from testbed.recovery.query_partitions import queries_of
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, exact, inputs, laid_out
 
@@ -23,6 +23,11 @@ class Overloaded(Exception):
 
 class Late(Exception):
     """A query whose partitions are all there has not put everything out, and nothing else can happen."""
+
+
+def available(layout, down):
+    """The queries of which no partition is down."""
+    return frozenset(name for name, partitions in queries_of(layout).items() if partitions.isdisjoint(down))
 
 
 class BurstSimulation(Simulation):

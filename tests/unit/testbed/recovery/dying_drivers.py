@@ -25,11 +25,11 @@ LONG_ABSENCE = 0.004  # share of steps at which a worker that is away may come
 RATIOS = 0.5, 0.75, 1.0  # of partitions that have a copy
 
 
-def deaths(seed, within, most=3):
+def deaths(seed, within):
     """One driver or more that dies, a third of them only taken for dead."""
     random = Random(f"deaths {seed}")
     found = [DriverDeath(DriverMoment.ANY, random.randrange(within), random.random() < 0.3)]
-    for _ in range(random.randrange(most)):
+    for _ in range(random.randrange(3)):
         moment = random.choice(MOMENTS)
         after = random.randrange(within // 2 if moment is DriverMoment.ANY else 6)
         found.append(DriverDeath(moment, after, random.random() < 0.3))
@@ -88,10 +88,10 @@ def going_on(flow, strategy, seed, **options):
     return recovering_parts(flow, strategy, seed, **(given | options))
 
 
-def logging(strategy, seed, policy="targets", **options):
+def logging(strategy, seed, **options):
     """A run of protocol `output-log`, as above."""
     options = {"faults": protocol_runs.faults(seed), "deaths": deaths(seed, 600), "refusals": 0.05, **options}
     options |= {"batching": protocol_runs.BATCHING, "recovery": STRATEGIES[strategy]()}
-    options |= {"policy": protocol_runs.POLICIES[policy], "expected": protocol_runs.wanted(PRICES)}
+    options |= {"policy": protocol_runs.POLICIES["targets"], "expected": protocol_runs.wanted(PRICES)}
     given = prices_laid_out(SPECS[PRICES], protocol_runs.SOURCES), PROTOCOLS["output-log"]
     return DriverDeaths(*given, protocol_runs.given(PRICES), seed, **options)

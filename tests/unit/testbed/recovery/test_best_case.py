@@ -7,10 +7,9 @@ import pytest
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import Blocking, QueryCentric
-from testbed.recovery.query_partitions import available
 from tests.unit.testbed.campaigns import quick
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, TWO, laid_out
-from tests.unit.testbed.recovery.bursts import BurstSimulation, arrivals_after, burst
+from tests.unit.testbed.recovery.bursts import BurstSimulation, arrivals_after, available, burst
 
 SHAPES = {"topology 1": (TWO, 5, 1, 3), "topology 2": (FIFTEEN, 10, 4, 8)}  # workers, their capacity, how many die
 

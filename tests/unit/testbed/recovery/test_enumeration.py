@@ -30,11 +30,7 @@ TWO_FAULTS = {"most_checkpoints": 0, "faults": 2}
 THREE_SLOTS = [layout for layout in LAYOUTS if layout.endswith("three slots")]
 # Where each strategy takes half a minute, `make test-all` enumerates these, and `-m slow` the others.
 ENUMERATED = ("global", "passive", "source-replay")
-
-
-def nightly(strategies):
-    """Strategies as parameters of a test."""
-    return [pytest.param(each, marks=[pytest.mark.slow] * (each not in ENUMERATED)) for each in strategies]
+NIGHTLY = [pytest.param(each, marks=[pytest.mark.slow] * (each not in ENUMERATED)) for each in STRATEGIES]
 
 
 def explored(layout, strategy, **limits):
@@ -64,7 +60,7 @@ def test_every_order_of_events_with_two_faults(layout, strategy):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("strategy", nightly(STRATEGIES))
+@pytest.mark.parametrize("strategy", NIGHTLY)
 @pytest.mark.parametrize("layout", THREE_SLOTS)
 def test_every_order_of_events_with_two_faults_on_three_slots(layout, strategy):
     found = explored(layout, strategy, **TWO_FAULTS)
@@ -72,7 +68,7 @@ def test_every_order_of_events_with_two_faults_on_three_slots(layout, strategy):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("strategy", nightly(STRATEGIES))
+@pytest.mark.parametrize("strategy", NIGHTLY)
 def test_every_order_of_events_with_two_faults_and_a_checkpoint(strategy):
     found = explored("chain on two slots", strategy, most_checkpoints=1, faults=2)
     assert found.states > 100_000, f"{found.states} states"

@@ -60,8 +60,8 @@ def test_a_slot_that_processes_nothing_measures_nothing():
     assert measured((0, "a", status(0.0, p0=5)), (1, "a", status(0.1, p0=2))) == {}
 
 
-def measuring(costs, planner="best-density"):
-    strategy = QueryCentric(planner=planner, cores=LIMIT)
+def measuring(costs):
+    strategy = QueryCentric(planner="best-density", cores=LIMIT)
     strategy.measured = costs
     return strategy
 

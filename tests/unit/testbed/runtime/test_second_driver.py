@@ -80,7 +80,7 @@ def test_a_driver_that_another_has_followed_does_not_tell_that_the_output_is_com
         assert len(told(tmp_path, Finished)) == 1
 
 
-def test_where_sources_end_outlives_the_driver(started, tmp_path):
+def test_where_sources_end_outlives_the_driver(started):
     first = started()
     first._draining.ends = {0: 500, 1: 400, 2: 450}
     serve_until(first, lambda: first._records.ends == first._draining.ends)
@@ -121,7 +121,7 @@ def test_how_far_partitions_were_outlives_the_driver_where_they_recover_on_their
         assert {name: by for name, by in found.items() if by} == {"bids.0": {"-1": 70}, "bids.2": {"0": 5}}
 
 
-def test_a_second_driver_without_the_key_is_refused(started, tmp_path):
+def test_a_second_driver_without_the_key_is_refused(started):
     started()
     with pytest.raises(EnvironmentFailure, match="what the driver before knew is lost"):
         started(store_key=bytes(KEY_BYTES))

@@ -79,7 +79,7 @@ def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp
     assert len(events_in(tmp_path, "slot-failed")) == MOST_FAILURES
 
 
-def test_slots_that_cannot_even_begin_end_the_run_too(server, tmp_path):
+def test_slots_that_cannot_even_begin_end_the_run_too(server):
     for _ in range(MOST_FAILURES):
         tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
     with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):

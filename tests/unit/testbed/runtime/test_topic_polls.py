@@ -34,9 +34,9 @@ def test_events_of_a_topic_are_those_that_were_made():
     assert poll.events("persons", events_schema("id"), 1, 50) is None
 
 
-def poll_with(content, offset=BAD, due_ms=5):
+def poll_with(content, due_ms=5):
     messages = [event(at) for at in range(START, START + COUNT)]
-    messages[offset - START] = Message(offset, content, due_ms)
+    messages[BAD - START] = Message(BAD, content, due_ms)
     return JsonPoll(PLACE, START, messages)
 
 
