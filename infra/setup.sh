@@ -50,6 +50,7 @@ build_venv() {
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     "$python" -c 'import ensurepip, venv' 2>/dev/null || install_one_of "python$version-venv" python3-venv
     say "creating .venv with Python $version"
+    [ ! -L .venv ] || rm .venv  # what the link leads to belongs to another checkout, and would be cleared
     "$python" -m venv --clear .venv
 }
 
