@@ -86,7 +86,7 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
     """The geometric mean of the ratios of pairs, with limits by how the ratios differ; at least two pairs."""
     logs = np.log([over / under for over, under in pairs])
     if len(logs) < 2:
-        raise NotEnough(f"{what}: one pair is too little to tell")
+        raise NotEnough(f"{what} {math.exp(logs[0]):.2f}; one pair is too little to tell")
     scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs), in_pairs=True)
     return _limits(what, float(logs.mean()), scatter.half_width(len(logs)))._replace(scatter=scatter)
 

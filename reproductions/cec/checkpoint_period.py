@@ -119,7 +119,7 @@ REPRODUCTIONS = (
                 [between("of_least", 1.0, None)],
                 lambda found: _told(found["ratio"]),
                 "at least R0 / (1 - CI / CP) for each period",
-                scaled_rows("response_s", 0.9, setting=SHORTEST),
+                scaled_rows("response_s", 0.95, setting=LONGEST),
             ),
             holds(
                 "response.falls_with_the_period",

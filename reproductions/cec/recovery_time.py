@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from reproductions.bench import Bench, Row, benched, by_setting, steps
 from reproductions.cec.operator import CONSTANTS, STORE_KEY, Stream, live, recover
+from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
@@ -72,6 +73,23 @@ def _grows(what: str, column: str, last: str) -> ReproductionCheck:
         lambda found: f"{found['low'].iat[0]:,.4g} to {found['high'].iat[0]:,.4g}",
         "with the loosest target at least as much as with the tightest",
         scaled_rows(column, 0.05, setting=last),
+    )
+
+
+def _times(last: str, first: str, table: pd.DataFrame) -> list[Ratio]:
+    """The load time of the loosest target over that of the tightest, in pairs that had the same stream."""
+    by_setting(table, "load_s")
+    pairs = table.pivot(index="replicate", columns="setting", values="load_s")
+    return [mean_ratio("loosest by tightest", pairs[[last, first]].itertuples(index=False, name=None))]
+
+
+def _load_grows(first: str, last: str) -> ReproductionCheck:
+    return at_least(
+        "load.grows",
+        partial(_times, last, first),
+        1.0,
+        "with the loosest target at least as long as with the tightest",
+        scaled_rows("load_s", 0.05, setting=last),
     )
 
 
@@ -146,11 +164,10 @@ def _plot(table: pd.DataFrame) -> Figure:
 
 
 def _figure(id: str, what: str, settings: tuple[str, ...], more: tuple[ReproductionCheck, ...] = ()) -> Reproduction:
-    grow = tuple(
-        _grows(*each, settings[-1]) for each in (("extent", "extent"), ("load", "load_s"), ("replay", "replay_mb"))
-    )
+    first, *_, last = settings
+    grow = (_grows("extent", "extent", last), _load_grows(first, last), _grows("replay", "replay_mb", last))
     bench = Bench(id.replace("/", "-"), settings, measure, CONSTANTS | MEASURED_WITH)
-    return benched(id, what, bench, _about, _plot, (_fall(settings[0]), *grow, *more))
+    return benched(id, what, bench, _about, _plot, (_fall(first), *grow, *more))
 
 
 REPRODUCTIONS = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from experiments.delays import new_machine
 from reproductions.incremental.availability import facts
@@ -20,47 +20,46 @@ from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, GREY, INK, new_figure
 
 MODEL = new_machine(1 / 60)  # in minutes of a cloud
-CRITICAL = 1.358  # of Kolmogorov's distance x sqrt(samples), at 5 %
+UNLIKELY = 0.05  # how often so many delays of the model have a larger distance from it
 EARLY_S, LATE_S = 0.1, 2.0  # a strike may be late, and a host takes a moment to start
 
 
 def delays(cell: Cell) -> Iterator[Row]:
-    """For each host that died and came back, in minutes of the cloud: until it was back, and until it had a Spark
-    executor; `minute_s` is how long such a minute lasts in the run [s]."""
+    """For each host that died, in minutes of the cloud: until it was back, and until it had a Spark executor; null:
+    never. `minute_s` is how long such a minute lasts in the run [s]."""
     minute_s = 60 * shape_of(cell.experiment).time_scale
-    found = cell.table("faults")
-    for _, row in found[found["healed_ns"].notna()].iterrows():
-        away_s = (row["healed_ns"] - row["actual_ns"]) / 1e9
+    for _, row in cell.table("faults").iterrows():
+        away_s = None if pd.isna(row["healed_ns"]) else (row["healed_ns"] - row["actual_ns"]) / 1e9
         up_s = None if pd.isna(row["executors_ns"]) else (row["executors_ns"] - row["actual_ns"]) / 1e9
         yield {
             "host": row["targets"],
-            "back_min": away_s / minute_s,
+            "back_min": None if away_s is None else away_s / minute_s,
             "executor_min": None if up_s is None else up_s / minute_s,
             "minute_s": minute_s,
         }
 
 
-def _back_min(table: pd.DataFrame) -> np.ndarray:
-    if "back_min" not in table or table["back_min"].isna().all():
-        raise NotEnough("no run has seen a host come back")
-    return np.sort(table["back_min"].dropna().to_numpy(dtype=float))
+def _hosts(table: pd.DataFrame) -> pd.DataFrame:
+    """The hosts of all runs with `back_min`, infinite of one that never came back; raises `NotEnough` without a run."""
+    if "host" not in table or table["host"].isna().any():
+        raise NotEnough("a run is missing, or no host died in it")
+    return table.assign(back_min=table["back_min"].astype(float).fillna(np.inf))
 
 
 def _distance(table: pd.DataFrame) -> pd.DataFrame:
     """Kolmogorov's distance of the measured delays from the model's law, in critical values."""
-    found = _back_min(table)
+    found = np.sort(_hosts(table)["back_min"].to_numpy())
     law = np.clip((found - MODEL.low) / (MODEL.high - MODEL.low), 0.0, 1.0)
     count = found.size
     steps = np.arange(count + 1) / count
     distance = max(float(np.max(steps[1:] - law)), float(np.max(law - steps[:-1])))
     return pd.DataFrame(
-        {"samples": [count], "distance": [distance], "of_critical": [distance * math.sqrt(count) / CRITICAL]}
+        {"samples": [count], "distance": [distance], "of_critical": [distance / stats.kstwo.ppf(1 - UNLIKELY, count)]}
     )
 
 
 def _range(table: pd.DataFrame) -> pd.DataFrame:
-    _back_min(table)
-    rows = table[["back_min", "minute_s"]].dropna().astype(float)
+    rows = _hosts(table)[["back_min", "minute_s"]].astype(float)
     early_s = (MODEL.low - rows["back_min"]) * rows["minute_s"]
     return rows.assign(early_s=early_s, late_s=(rows["back_min"] - MODEL.high) * rows["minute_s"])
 

@@ -48,23 +48,23 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
     return store.publish(run)
 
 
-def computed_on(id: str, tables_of: Callable[[Experiment], Tables]) -> Computed:
+def computed_on(id: str, tables_of: Callable[[Experiment], Tables], size: int = 1) -> Computed:
     """What a figure comes to once every run that it lacks is put below $AFTERSHOCK_HOME."""
-    for experiment in missing_runs(id, 1):
+    for experiment in missing_runs(id, size):
         put_run(experiment, tables_of(experiment))
-    return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+    return Computed(id, CATALOGUE[id].compute(size, lambda done, total: None))
 
 
 def computed_once(tables_of: Callable[[Experiment], Tables]) -> Any:
     """A fixture: the same by figure in a home of its own, made once for all checks that are judged on it."""
 
     @pytest.fixture(scope="module")
-    def found_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Computed]:
+    def found_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Computed]:
         @cache
-        def made(id: str) -> Computed:
+        def made(id: str, size: int = 1) -> Computed:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
-                return computed_on(id, tables_of)
+                return computed_on(id, tables_of, size)
 
         return made
 

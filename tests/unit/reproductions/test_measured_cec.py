@@ -33,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 IDS = tuple(f"cec/fig-{number:02}" for number in range(5, 10))
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in IDS for check in CATALOGUE[id].checks]
+PAIRS = 2  # measurements of each setting, without which no ratio of load times is decided
 SMALL = Stream(items=300, size=10, records=12_000, seed=1)
 
 
@@ -71,17 +72,18 @@ def _found(extent: int, checks: int) -> Row:
 def measured():
     """Figures of which rows of the paper's shape were measured."""
 
-    def made(id: str) -> Computed:
+    def made(id: str, size: int = 1) -> Computed:
         bench = CATALOGUE[id].bench
-        replace(bench, measure=lambda setting, replicate: paper(setting)).measure_missing(1, lambda done, total: None)
-        return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+        made_up = replace(bench, measure=lambda setting, replicate: paper(setting))
+        made_up.measure_missing(size, lambda done, total: None)
+        return Computed(id, CATALOGUE[id].compute(size, lambda done, total: None))
 
     return made
 
 
 @pytest.mark.parametrize(("id", "check"), CHECKS)
 def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, measured) -> None:
-    sound = measured(id)
+    sound = measured(id, PAIRS)
     assert judge(check, sound)["verdict"] == "pass"
     assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
 
@@ -89,8 +91,8 @@ def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionChe
 @pytest.mark.extended
 @pytest.mark.parametrize("id", IDS)
 def test_the_papers_shape_passes_beside_what_the_text_prints(id, tmp_path, measured):
-    measured(id)
-    found = reproduce(id, tmp_path, 1)
+    measured(id, PAIRS)
+    found = reproduce(id, tmp_path, PAIRS)
     assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
     table = pd.read_parquet(found.files["parquet"])
     assert table["measured_at"].notna().all()
@@ -102,6 +104,22 @@ def test_what_was_not_measured_is_unknown_and_says_how_to_measure_it(tmp_path):
     found = reproduce("cec/fig-06", tmp_path)
     assert {row["verdict"] for row in found.verdicts} == {"unknown"}
     assert "`aftershock reproduce cec/fig-06` does it" in str(found.verdicts[0]["detail"])
+
+
+@pytest.mark.parametrize("id", ["cec/fig-06", "cec/fig-07"])
+def test_one_measurement_does_not_tell_whether_loads_grow(id, measured):
+    found = judge(next(each for each in CATALOGUE[id].checks if each.name == "load.grows"), measured(id))
+    assert (found["verdict"], "one pair is too little" in str(found["detail"])) == ("unknown", True)
+
+
+def test_load_times_that_scatter_as_much_as_they_grow_are_undecided(measured):
+    """As measured on 2026-11-24: medians of .24 and .25 s, between .23 and .27."""
+    sound = measured("cec/fig-07", 3)
+    loads = {next(iter(BY_U)): [0.24, 0.24, 0.23], list(BY_U)[-1]: [0.23, 0.25, 0.27]}
+    table = sound.rows()
+    load_s = [loads.get(row.setting, [0.24] * 3)[row.replicate - 1] for row in table.itertuples()]
+    check = next(each for each in CATALOGUE["cec/fig-07"].checks if each.name == "load.grows")
+    assert judge(check, replace(sound, table=table.assign(load_s=load_s)))["verdict"] == "unknown"
 
 
 def test_a_setting_that_lacks_is_named():
