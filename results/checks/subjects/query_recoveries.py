@@ -46,11 +46,13 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
     Input that came meanwhile is caught up with in backlog / (service rate - rate): at most as long as the query was
     away, if it can process twice what comes. A query that was away for less than it takes until its next result is
     due has until that result. Latency is averaged over `NORMAL_S` from then on: a query that is lost again before the
-    end of that is judged by its next recovery.
+    end of that is judged by its next recovery. One that was planned and is not seen to be available is judged from when
+    it was planned.
     """
     rows = evidence.rows("query_recoveries", "no query was lost")
     latencies = evidence.rows("query_latencies", "no query has put anything out")
-    back = rows[rows["available_ns"].notna()]
+    back = rows.assign(available_ns=rows["available_ns"].where(rows["available_ns"].notna(), rows["planned_ns"]))
+    back = back[back["available_ns"].notna()]
     away_ns, first_ns = (back["available_ns"] - back["death_ns"]).astype("Int64"), _first_result_ns(back, latencies)
     allowed_ns = away_ns.where(away_ns >= first_ns, first_ns)
     until_ns = back["available_ns"] + allowed_ns

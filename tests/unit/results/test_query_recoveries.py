@@ -119,6 +119,16 @@ def test_a_query_is_on_time_again_after_as_long_as_it_was_away(tmp_path, normal_
     assert judged_on_time(tmp_path, table().assign(normal_ns=moments), until_s)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("normal_s", "until_s", "expected"), [(None, 90, "fail"), (53, 90, "pass"), (None, 80, "pass")]
+)
+def test_a_query_that_was_never_seen_to_be_back_is_judged_from_its_plan(tmp_path, normal_s, until_s, expected):
+    """It was lost at second 20 and planned at 50, so it has until second 80. Latency is averaged over three more."""
+    normal_ns = [synthetic.ns(33), None if normal_s is None else synthetic.ns(normal_s)]
+    frame = table().assign(available_ns=[synthetic.ns(31), pd.NA], normal_ns=normal_ns)
+    assert judged_on_time(tmp_path, frame, until_s)[0] == expected
+
+
 @pytest.mark.parametrize(("normal_s", "expected"), [(31, "pass"), (32.5, "fail")])
 def test_a_query_that_was_hardly_away_has_until_its_next_result(tmp_path, normal_s, expected):
     """It was away from second 20 to 20.2, and its next result comes at second 31."""
