@@ -72,15 +72,19 @@ def latencies(cell: Cell) -> Iterator[Row]:
     `active_s`; the age of the oldest checkpoint that was restored, `age_s` [s]; how many partitions were lost and how
     many copies were promoted.
 
-    The latency is not known if nothing was lost, or if a lost partition was not seen to arrive.
+    The latency is not known if nothing was lost, or if a lost partition was not seen to arrive. It may arrive in a
+    later recovery of the same kill: if the loss of a second host is noticed while it is restored, it may be rolled back
+    once more.
     """
     found = cell.table("partition_recoveries")
     if found.empty:
         return
-    struck = found[found["how"].isin([RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST])]
     for number in range(len(KILLS_AT_S)):
-        lost = struck[struck["fault"] == number]
-        took_s = (lost["reached_ns"] - lost["notice_ns"]).astype(float) / 1e9
+        of_kill = found[found["fault"] == number].sort_values("epoch")
+        struck = of_kill["how"].isin([RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST])
+        lost = of_kill[struck].drop_duplicates("partition").set_index("partition")
+        last_ns = of_kill.drop_duplicates("partition", keep="last").set_index("partition")["reached_ns"]
+        took_s = (last_ns[lost.index] - lost["notice_ns"]).astype(float) / 1e9
         of_copies = took_s[lost["how"] == RecoveredHow.PROMOTED]
         arrived = len(lost) > 0 and bool(took_s.notna().all())
         yield {

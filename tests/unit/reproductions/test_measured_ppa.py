@@ -120,6 +120,18 @@ def test_a_kill_after_which_a_lost_partition_did_not_arrive_has_no_latency():
     assert [row["latency_s"] for row in rows] == [ACTIVE_S, None, ACTIVE_S]
 
 
+def test_a_lost_partition_that_is_rolled_back_once_more_arrives_after_that():
+    (experiment, *_) = (each for each in missing_runs("ppa/fig-08", 1) if mode_of(each) is Mode.STORM)
+    tables = paper(experiment)
+    tables["partition_recoveries"] += [
+        recovered("O3.1", "restored", None, kill=1) | {"epoch": 4},
+        recovered("O3.1", "rolled-back", 60.0, kill=1) | {"epoch": 5},
+    ]
+    rows = list(latencies(Cell(experiment, put_run(experiment, tables))))
+    assert [row["latency_s"] == 60.0 for row in rows] == [False, True, False]
+    assert [row["lost"] for row in rows] == [1, 2, 1]
+
+
 def test_a_kill_that_took_no_partition_leaves_the_technique_unknown():
     experiments = missing_runs("ppa/fig-08", 1)
     for experiment in experiments:
