@@ -284,7 +284,7 @@ def test_a_slow_host_can_be_thawed_meanwhile(host):
     start(host.mark)
     prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
     assert undo(host, FaultKind.PAUSE).left == {"frozen": 0}
-    assert len(observe(host.mark, LOOK_S).stopped) == 1, "the throttler goes on"
+    wait_for(lambda: len(observe(host.mark, LOOK_S).stopped) == 1)  # the throttler goes on
     undo(host, FaultKind.SLOW)
 
 

@@ -110,7 +110,7 @@ def switch_off(hosts: RemoteHosts, handle: Handle, host: str, switched_off: set[
 
 def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteHosts, handle: Handle) -> None:
     clock = hosts.clocks(handle)["worker-1"]
-    assert abs(clock.offset_ns - AHEAD_NS) <= clock.uncertainty_ns < 100_000_000
+    assert abs(clock.offset_ns - AHEAD_NS) <= clock.uncertainty_ns < AHEAD_NS / 2
     victim = start(f"{handle.token}/worker-1/a")
     strike = hosts.prepare(handle, "worker-1", FaultKind.KILL)
     assert strike.refresh()
@@ -119,7 +119,7 @@ def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteH
     assert victim.poll() is None, "a host that is ahead does not strike early"
     proof = strike.fire()
     assert victim.wait(5) == -signal.SIGKILL
-    assert 0 <= proof.fired_ns - due_ns + clock.uncertainty_ns < 150_000_000
+    assert 0 <= proof.fired_ns - due_ns + clock.uncertainty_ns < AHEAD_NS  # by the host's own clock it is further off
     assert proof.fired_ns <= proof.proved_ns <= time.time_ns() + clock.uncertainty_ns
     assert proof.holds
 
