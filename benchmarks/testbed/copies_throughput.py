@@ -93,8 +93,9 @@ def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float
     if begin_ns is None:
         sys.exit(f"{job.run_id}: no copy works after {START_LIMIT_S:g} s")
     time.sleep(WARM_S + window_s)
-    cluster.stop(job)
-    if times(journal, "worker-lost"):
+    lost = times(journal, "worker-lost")
+    cluster.stop(job)  # which loses all slots
+    if lost:
         sys.exit(f"{job.run_id}: a slot was lost")
     window = begin_ns + int(WARM_S * NS), begin_ns + int((WARM_S + window_s) * NS)
     copied = cpu_shares(list(events(journal, TESTBED)), window).copies_cpu_share
