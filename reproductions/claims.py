@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +89,25 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
         raise NotEnough(f"{what} {math.exp(logs[0]):.2f}; one pair is too little to tell")
     scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs), in_pairs=True)
     return _limits(what, float(logs.mean()), scatter.half_width(len(logs)))._replace(scatter=scatter)
+
+
+def paired_ratio(
+    what: str,
+    rows: pd.DataFrame,
+    value: str,
+    by: str,
+    over: Hashable,
+    under: Hashable,
+    alike: Sequence[str] = ("replicate",),
+) -> Ratio:
+    """The mean ratio of `value` where column `by` is `over` to where it is `under`: pairs of rows alike in `alike`.
+
+    Raises `NotEnough` if one of a pair is missing, and if there are fewer than two pairs.
+    """
+    pairs = rows.pivot(index=list(alike), columns=by, values=value).reindex(columns=[over, under])
+    if pairs.isna().any(axis=None):
+        raise NotEnough(f"{what}: {value} is not known of both of every pair")
+    return mean_ratio(what, pairs.itertuples(index=False, name=None))
 
 
 def _limits(what: str, log: float, half: float) -> Ratio:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from reproductions.bench import Bench, Row, benched, by_setting, steps
 from reproductions.cec.operator import CONSTANTS, STORE_KEY, Stream, live, recover
-from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
@@ -79,8 +79,7 @@ def _grows(what: str, column: str, last: str) -> ReproductionCheck:
 def _times(last: str, first: str, table: pd.DataFrame) -> list[Ratio]:
     """The load time of the loosest target over that of the tightest, in pairs that had the same stream."""
     by_setting(table, "load_s")
-    pairs = table.pivot(index="replicate", columns="setting", values="load_s")
-    return [mean_ratio("loosest by tightest", pairs[[last, first]].itertuples(index=False, name=None))]
+    return [paired_ratio("loosest by tightest", table, "load_s", "setting", last, first)]
 
 
 def _load_grows(first: str, last: str) -> ReproductionCheck:

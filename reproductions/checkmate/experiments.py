@@ -30,6 +30,7 @@ SHORT = {
 WORKERS, WINDOW_S, KILL_AT_S, HEAL_AFTER_S = 2, 60.0, 18.0, 2.0
 INTERVAL_S = 5.0  # of checkpoints; the paper does not give it
 RATE = 5000.0
+ONE_RECORD: dict[str, Any] = {"records_per_message": 1}
 ONE_RECORD_RATE, ONE_RECORD_WINDOW_S = 500.0, 20.0
 PARALLEL = (1, WORKERS)
 HOT_SHARES, LOAD_SHARES = (0.1, 0.2, 0.3), (0.5, 0.8)
@@ -47,7 +48,7 @@ def one_record(size: int) -> list[Experiment]:
     """Each query with each protocol, on one worker and on two, at one record per message and without faults."""
     load, window = {"mode": "rate", "rate": ONE_RECORD_RATE}, {"window_s": ONE_RECORD_WINDOW_S}
     asked = product(QUERIES, PROTOCOLS, PARALLEL)
-    made = (on_testbed("one-record", *cell, records_per_message=1, load=load, **window) for cell in asked)
+    made = (on_testbed("one-record", *cell, engine=ONE_RECORD, load=load, **window) for cell in asked)
     return repeated(made, size)
 
 
@@ -59,7 +60,7 @@ def searched(size: int) -> list[Experiment]:
 def _search(query: NexmarkQuery, protocol: ProtocolName, workers: int) -> Experiment:
     """At one record per message, so that the query gives in long before the generator does."""
     load = {"mode": "sustainable", "rate": RATE, "precision": 0.1, "probes": 8, "probe_s": 6 * INTERVAL_S}
-    return on_testbed("search", query, protocol, workers, records_per_message=1, load=load, window_s=10.0)
+    return on_testbed("search", query, protocol, workers, ONE_RECORD, load=load, window_s=10.0)
 
 
 def skewed(size: int) -> list[Experiment]:
@@ -90,11 +91,11 @@ def _at_shares(
             found.append(search)
             continue
         query, protocol = search.workload.query, search.engine.protocol_run
-        engine = coordinated if protocol is ProtocolName.COORDINATED else None
+        engine = ONE_RECORD | (coordinated or {}) if protocol is ProtocolName.COORDINATED else ONE_RECORD
         for hot, share in product(HOT_SHARES, shares):
             load = {"mode": "rate", "rate": round(share * rate)}
             settings = {"hot_share": hot, "name_ending": f"-hot{hot * 100:.0f}{load_ending(share)}", "load": load}
-            made = on_testbed(purpose, query, protocol, records_per_message=1, engine=engine, **settings, **fields)
+            made = on_testbed(purpose, query, protocol, engine=engine, **settings, **fields)
             found.append(made.model_copy(update={"seed": search.seed}))
     return found
 
@@ -137,30 +138,24 @@ def on_testbed(
     query: NexmarkQuery,
     protocol: ProtocolName,
     workers: int = WORKERS,
-    records_per_message: int | None = None,
+    engine: dict[str, Any] | None = None,
     hot_share: float = 0.0,
     name_ending: str = "",
-    engine: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Experiment:
-    """One query of NexMark with one protocol, under uniform load unless told."""
+    """One query of NexMark with one protocol, under uniform load unless told; `engine` adds engine settings."""
     name = f"checkmate-{purpose}-{query}-{SHORT[protocol].lower()}-w{workers}{name_ending}"
     hot = dict.fromkeys(("hot_auctions", "hot_bidders", "hot_sellers"), hot_share)
     workload = {"name": "nexmark", "query": query, "window_s": 10, "slide_s": 10} | hot
-    return _experiment(name, protocol, workers, records_per_message, engine, workload=workload, **fields)
+    return _experiment(name, protocol, workers, engine, workload=workload, **fields)
 
 
 def _experiment(
-    name: str,
-    protocol: ProtocolName,
-    workers: int,
-    records_per_message: int | None = None,
-    engine: dict[str, Any] | None = None,
-    **fields: Any,
+    name: str, protocol: ProtocolName, workers: int, engine: dict[str, Any] | None = None, **fields: Any
 ) -> Experiment:
     """An experiment on the testbed with a partition for each worker, every operator by itself as in the paper."""
-    usual = {"protocol": protocol, "checkpoint_interval_s": INTERVAL_S, "records_per_message": records_per_message}
-    usual |= {"name": "dataflow", "partitions": workers, "chaining": False}
+    usual = {"name": "dataflow", "partitions": workers, "chaining": False}
+    usual |= {"protocol": protocol, "checkpoint_interval_s": INTERVAL_S}
     document: dict[str, Any] = {
         "name": name,
         "window_s": WINDOW_S,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, NAMES, UNC, by_query, complete, draw_by_workers, facts
 from reproductions.checkmate.experiments import INTERVAL_S, KILL_AT_S, PROTOCOLS, QUERIES, WINDOW_S, killed
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
-from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, SimulatedRows, measured
 from reproductions.plants import InRows, Plant, like_rows
@@ -142,8 +142,7 @@ def _plot_latency(percentile: str) -> Callable[[pd.DataFrame], Figure]:
 def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
     """How much longer another protocol takes to restart than COOR: by all queries and runs."""
     rows = complete(table, "own_s")
-    pairs = [(run.set_index("protocol")["own_s"]) for _, run in rows.groupby(["query", "replicate"], sort=False)]
-    return mean_ratio(f"{other} / COOR", [(each[other], each[COOR]) for each in pairs])
+    return paired_ratio(f"{other} / COOR", rows, "own_s", "protocol", other, COOR, ("query", "replicate"))
 
 
 def _restarts_faster(other: str) -> ReproductionCheck:

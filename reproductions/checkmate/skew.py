@@ -21,7 +21,7 @@ from reproductions.checkmate.experiments import (
     skewed_and_killed,
 )
 from reproductions.checkmate.recoveries import recovery_times
-from reproductions.claims import Ratio, at_least, mean_ratio, samples
+from reproductions.claims import Ratio, at_least, paired_ratio, samples
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import like_rows
@@ -102,9 +102,8 @@ def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
 def _lead_is_gone(other: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = complete(table, "own_s")
-        runs = rows.groupby(["query", "hot_share", "replicate"], sort=False)
-        pairs = [run.set_index("protocol")["own_s"] for _, run in runs]
-        return [mean_ratio(f"COOR / {other}", [(each[COOR], each[other]) for each in pairs])]
+        alike = ("query", "hot_share", "replicate")
+        return [paired_ratio(f"COOR / {other}", rows, "own_s", "protocol", COOR, other, alike)]
 
     return at_least(
         f"coordinated.no_faster_than_{other.lower()}",

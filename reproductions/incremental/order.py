@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
-from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.incremental.experiments import INTERVALS_S, Order, latencies, order_of, ordered, throughputs
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
@@ -62,8 +62,7 @@ def _compared(
         if column not in of_load or of_load.empty or of_load[column].isna().any():
             raise NotEnough(f"{column} is not known of every run")
         known = of_load.astype({"rate": float, column: float}).fillna({"rate": 0.0})
-        pairs = known.pivot(index=["rate", "replicate"], columns=by, values=column)
-        return [mean_ratio(what, pairs[[over, under]].itertuples(index=False, name=None))]
+        return [paired_ratio(what, known, column, by, over, under, ("rate", "replicate"))]
 
     return compare
 

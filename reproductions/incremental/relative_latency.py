@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.incremental import availability
 from reproductions.incremental.experiments import (
     MANY,
@@ -107,8 +107,8 @@ def _latest(table: pd.DataFrame) -> list[Ratio]:
     """The highest relative latency of lost queries after many hosts were lost over that after some; pairs by replicate,
     since each replicate draws hosts and delays."""
     rows = _of_runs(table[table["waits"] == Waits.ROOM.value], True)
-    found = rows.groupby(["replicate", "hosts_lost"])["relative_latency"].max().unstack("hosts_lost")
-    return [mean_ratio(f"{MANY} hosts by {SOME}", zip(found[MANY], found[SOME], strict=True))]
+    highest = rows.groupby(["replicate", "hosts_lost"], as_index=False)["relative_latency"].max()
+    return [paired_ratio(f"{MANY} hosts by {SOME}", highest, "relative_latency", "hosts_lost", MANY, SOME)]
 
 
 def _ratios(found: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.incremental.experiments import (
     BURST_AT_S,
     KILL_EVERY_S,
@@ -57,14 +57,9 @@ def _from_last_kill(table: pd.DataFrame) -> list[Ratio]:
     if "latency_s" not in table or table["latency_s"].isna().any():
         raise NotEnough("latency is not known of every number of kills")
     rows = table[table["due_s"] >= BURST_AT_S + KILL_EVERY_S * (table["kills"] - 1)]
-    highest = rows.groupby(["replicate", "kills"])["latency_s"].max().unstack("kills")
-    return [
-        mean_ratio(
-            f"latency after {kills} kills by that after {kills - 1}:",
-            zip(highest[kills], highest[kills - 1], strict=True),
-        )
-        for kills in KILLS[1:]
-    ]
+    highest = rows.groupby(["replicate", "kills"], as_index=False)["latency_s"].max()
+    pairs = {kills: f"latency after {kills} kills by that after {kills - 1}:" for kills in KILLS[1:]}
+    return [paired_ratio(what, highest, "latency_s", "kills", kills, kills - 1) for kills, what in pairs.items()]
 
 
 def lags(cell: Cell) -> Iterator[Row]:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reproductions.claims import Mean, Ratio, at_least, mean_of_runs, mean_ratio, ratio_of, samples
+from reproductions.claims import Mean, Ratio, at_least, mean_of_runs, mean_ratio, paired_ratio, ratio_of, samples
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
@@ -80,6 +80,16 @@ def test_limits_by_how_ratios_differ():
     assert (found.ratio, found.low) == pytest.approx((2.0, 2 * np.exp(-half)), rel=1e-4)
     with pytest.raises(NotEnough, match="one pair"):
         mean_ratio("a / b", [(1.0, 1.0)])
+
+
+def test_pairs_are_rows_that_are_alike():
+    rows = pd.DataFrame({"replicate": [1, 1, 2, 2], "mode": ["b", "a", "a", "b"], "took_s": [4.0, 1.0, 3.0, 3.0]})
+    found = paired_ratio("b / a", rows, "took_s", "mode", "b", "a")
+    assert found == mean_ratio("b / a", [(4.0, 1.0), (3.0, 3.0)])
+    with pytest.raises(NotEnough, match="b / a: took_s is not known of both of every pair"):
+        paired_ratio("b / a", rows.iloc[1:], "took_s", "mode", "b", "a")
+    with pytest.raises(NotEnough, match="c / a"):
+        paired_ratio("c / a", rows, "took_s", "mode", "c", "a")
 
 
 def test_limits_hold_the_truth_as_often_as_they_say():
