@@ -98,8 +98,13 @@ def latencies(cell: Cell) -> Iterator[Row]:
 
 
 def by_kill(table: pd.DataFrame, part: Part, column: str = "latency_s") -> pd.Series:
-    """What was measured at each kill of a part, by `KILL`; raises `NotEnough` if some are missing."""
+    """What was measured at each kill of a part, by `KILL`; raises `NotEnough` if some are missing.
+
+    A kill after which nothing was promoted has no `active_s` that could be missing.
+    """
     chosen = table["mode"] == part.mode.value
+    if column == "active_s":
+        chosen &= table["promoted"] != 0
     for name in ("interval_s", "rate", "window_s"):
         if (wanted := getattr(part, name)) is not None:
             chosen &= table[name] == wanted

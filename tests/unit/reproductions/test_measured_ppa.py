@@ -100,6 +100,17 @@ def test_figure_10_needs_no_runs_but_those_of_figure_8():
     assert missing_runs("ppa/fig-10", 1) == []
 
 
+def test_a_kill_of_partitions_without_copies_says_nothing_about_copies():
+    def last_without_copies(experiment: Experiment) -> Tables:
+        tables = paper(experiment)
+        kept = [row for row in tables["partition_recoveries"] if (row["fault"], row["how"]) != (2, "promoted")]
+        return tables if mode_of(experiment) is not Mode.HALF else tables | {"partition_recoveries": kept}
+
+    found = computed_on("ppa/fig-08", last_without_copies)
+    (check,) = (each for each in CATALOGUE["ppa/fig-08"].checks if each.name == "ppa.active_part")
+    assert judge(check, found)["verdict"] == "pass"
+
+
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged():
     lacking = [each for each in missing_runs("ppa/fig-08", 1) if mode_of(each) is Mode.ALL][-1]
     for experiment in missing_runs("ppa/fig-08", 1):
