@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.errors import BadInput
-from testbed.core.coordinator.copies import largest_slot
+from testbed.core.coordinator.copies import Copies, largest_slot
+from testbed.core.coordinator.placement import Placement, Worker
 from testbed.core.dataflow.layout import Layout
 from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
@@ -85,3 +86,14 @@ def _number(name: str, numbers: Mapping[str, int]) -> int:
 def standby_needed(layout: Layout, slots: int, copies: int) -> int:
     """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
     return -(-copies // largest_slot(layout, slots))
+
+
+def without_a_place(layout: Layout, slots: int, copied: frozenset[int], workers: Sequence[Worker]) -> frozenset[int]:
+    """The copies that no worker may have: those with room share a host or a failure domain with the primary.
+
+    The first `slots` of the workers host the primaries, and the others stand by.
+    """
+    placement = Placement(layout.partitions, slots)
+    for worker in workers:
+        placement.join(worker)
+    return copied - Copies(layout, copied, slots).places(placement).keys()

@@ -92,9 +92,12 @@ class DataflowEngine(Engine):
         return TESTBED
 
     def check(self) -> None:
-        """Raises `BadInput` if fewer slots stand by than copies need, or slots hold fewer partitions than there are."""
+        """Raises `BadInput` if slots hold fewer partitions than there are, and if copies have no place.
+
+        That is so if too few slots stand by, or those that do share hosts or failure domains with the primaries.
+        """
         try:
-            _job(self.experiment, "unnamed", "nowhere", None)
+            _require_places(self.experiment, _job(self.experiment, "unnamed", "nowhere", None))
         except BadInput as problem:
             raise BadInput(f"engine.{problem.field}", problem.value, problem.allowed) from None
 
@@ -136,6 +139,30 @@ def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
     known = {name: experiment.fault_spec.hosts.get(name, ()) for name in experiment.worker_names}
     common = set.intersection(*map(set, known.values()))
     return {name: tuple(domain for domain in of if domain not in common) for name, of in known.items()}
+
+
+def _require_places(experiment: Experiment, job: Job) -> None:
+    """Raises `BadInput` if a copy has no place at the start. The last slots by host stand by."""
+    from testbed.core.coordinator.placement import Worker
+    from testbed.recovery import PartiallyActive
+    from testbed.recovery.partially_active import without_a_place
+
+    strategy = job.brought_back_by()
+    if not isinstance(strategy, PartiallyActive):
+        return
+    cores, domains = range(experiment.cluster.worker_cores), _domains(experiment)
+    hosts = [host for host in experiment.worker_names for _ in cores]
+    workers = [Worker(f"slot-{at}", host, frozenset(domains[host])) for at, host in enumerate(hosts)]
+    layout = job.layout()
+    copied = strategy.copied(layout)
+    if lacking := without_a_place(layout, job.slots, copied, workers):
+        first = layout.partitions[min(lacking)]
+        where = f"{first.name} on {hosts[first.slot(job.slots)]}"
+        allowed = (
+            "slots with room on other hosts and in other failure domains than the primaries:"
+            f" {len(lacking)} of {len(copied)} copies have none, as that of {where}"
+        )
+        raise BadInput("standby", job.standby, allowed)
 
 
 def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None) -> Job:

@@ -114,6 +114,25 @@ def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run()
         engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=1"])).check()
 
 
+@pytest.mark.parametrize(
+    ("changed", "lacking"),
+    [
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a], worker-4: [b]}", None),
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a], worker-4: [a]}", "10 of 16"),
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a, b], worker-4: [a, b]}", "16 of 16"),
+        ("cluster={workers: 1, worker_cores: 4}", "16 of 16"),
+    ],
+)
+def test_slots_that_share_a_domain_or_host_with_the_primaries_are_refused_before_the_run(changed, lacking):
+    checked = engine_of(spec.load("ppa-partially-active", ["faults.events=[]", changed])).check
+    if lacking is None:
+        checked()
+        return
+    why = rf"^engine.standby: 2 is not usable; allowed: slots .* {lacking} copies have none, as that of .* on worker-1$"
+    with pytest.raises(BadInput, match=why):
+        checked()
+
+
 def test_a_replay_from_the_sources_puts_out_each_batch_once_and_stores_nothing(handle):
     job = dataflow.testbed_job(spec.load("dataflow-passive", ["engine.recovery=source-replay"]), handle, Path("s"), "r")
     assert job.output.delivery is Delivery.EXACTLY_ONCE
