@@ -59,7 +59,10 @@ class PartiallyActive(Passive):
         return round(self._ratio * len(layout.partitions))
 
     def copied(self, layout: Layout) -> frozenset[int]:
-        """The plan; raises `BadInput` if the planner finds none, and for a name that no partition has."""
+        """The plan; raises `BadInput` if the planner finds or makes none, and for a name that no partition has.
+
+        So it does for a ratio above 0 that comes to no partition.
+        """
         numbers = {each.name: each.number for each in layout.partitions}
         if self._named:
             return frozenset(_number(name, numbers) for name in self._named)
@@ -67,9 +70,15 @@ class PartiallyActive(Passive):
         if budget == len(layout.partitions):
             return frozenset(range(budget))
         if not budget:
+            if self._ratio:
+                allowed = f"0, or above {0.5 / len(layout.partitions):.2g}: {layout.name} has {len(layout.partitions)}"
+                raise BadInput("replication_ratio", self._ratio, f"{allowed} partitions, and one at least has a copy")
             return frozenset()
         topology = topology_of(layout, even_rates(layout) if self._rates is None else self._rates)
-        replicated = self._plan(topology, budget).replicated
+        try:
+            replicated = self._plan(topology, budget).replicated
+        except BadInput as refusal:
+            raise BadInput("replication_planner", self._planner, f"another one for {layout.name} ({refusal})") from None
         if not replicated.any():
             allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"
             raise BadInput("replication_ratio", self._ratio, allowed)
