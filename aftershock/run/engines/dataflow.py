@@ -122,8 +122,10 @@ class DataflowEngine(Engine):
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
     """The testbed's job, from topic to topic."""
+    from testbed.experiment_layout import domains_of
+
     job = _job(experiment, run_id, experiment.engine.objects_of(run_id) or str(store), handle.kafka)
-    domains = {handle.hosts[name].address: of for name, of in _domains(experiment).items()}
+    domains = {handle.hosts[name].address: of for name, of in domains_of(experiment).items()}
     standby = tuple(handle.hosts[name].address for name in standby_hosts(experiment))
     return replace(job, domains=domains, standby_hosts=standby, store_key_file=str(handle.store_key))
 
@@ -134,30 +136,20 @@ def standby_hosts(experiment: Experiment) -> tuple[str, ...]:
     return tuple(experiment.worker_names)[len(experiment.worker_names) - count :]
 
 
-def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
-    """The failure domains of the workers, but for those that all of them are in, which tell nobody apart."""
-    known = {name: experiment.fault_spec.hosts.get(name, ()) for name in experiment.worker_names}
-    common = set.intersection(*map(set, known.values()))
-    return {name: tuple(domain for domain in of if domain not in common) for name, of in known.items()}
-
-
 def _require_places(experiment: Experiment, job: Job) -> None:
     """Raises `BadInput` if a copy has no place at the start. The last slots by host stand by."""
-    from testbed.core.coordinator.placement import Worker
+    from testbed.experiment_layout import slots_of
     from testbed.recovery import PartiallyActive
     from testbed.recovery.partially_active import without_a_place
 
     strategy = job.brought_back_by()
     if not isinstance(strategy, PartiallyActive):
         return
-    cores, domains = range(experiment.cluster.worker_cores), _domains(experiment)
-    hosts = [host for host in experiment.worker_names for _ in cores]
-    workers = [Worker(f"slot-{at}", host, frozenset(domains[host])) for at, host in enumerate(hosts)]
-    layout = job.layout()
+    layout, workers = job.layout(), slots_of(experiment)
     copied = strategy.copied(layout)
     if lacking := without_a_place(layout, job.slots, copied, workers):
         first = layout.partitions[min(lacking)]
-        where = f"{first.name} on {hosts[first.slot(job.slots)]}"
+        where = f"{first.name} on {workers[first.slot(job.slots)].host}"
         allowed = (
             "slots with room on other hosts and in other failure domains than the primaries:"
             f" {len(lacking)} of {len(copied)} copies have none, as that of {where}"
