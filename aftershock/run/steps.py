@@ -88,7 +88,9 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     check(experiment)
-    experiment = with_listed_domains(experiment)
+    given, experiment = experiment, with_listed_domains(experiment)
+    if experiment is not given:
+        engine_of(experiment).check()  # copies keep out of the listed domains of their primaries, too
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
     _open_for(run_id)

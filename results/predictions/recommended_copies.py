@@ -131,15 +131,34 @@ def _copies_had(engine: EngineSpec) -> PartiallyActive:
 
 def _options(experiment: Experiment, layout: Layout, partitions: tuple[str, ...]) -> Iterator[str]:
     """What has to change in the experiment of the run, so that these partitions have a copy."""
-    from testbed.recovery.partially_active import standby_needed
-
     engine = experiment.engine
-    needed = standby_needed(layout, experiment.cores - engine.standby_run, len(partitions))
+    roomy = _with_places(experiment, layout, partitions)
     if engine.recovery_run is not RecoveryMode.PARTIALLY_ACTIVE:
         yield f"--set engine.recovery={RecoveryMode.PARTIALLY_ACTIVE.value}"
-    if engine.standby_run < needed:
-        yield f"--set engine.standby={needed}"
+    if roomy.cluster.workers != experiment.cluster.workers:
+        yield f"--set cluster.workers={roomy.cluster.workers}"
+    if roomy.engine.standby_run != engine.standby_run:
+        yield f"--set engine.standby={roomy.engine.standby_run}"
     for name in CHOOSING:
         if getattr(engine, name) is not None:
             yield f"--set engine.{name}=null"
     yield f"--set 'engine.copied=[{', '.join(partitions)}]'"
+
+
+def _with_places(experiment: Experiment, layout: Layout, partitions: tuple[str, ...]) -> Experiment:
+    """The experiment with so many slots that stand by that each copy has a place: whole hosts of those that there are,
+    or more hosts if the copies cannot keep out of the failure domains of their primaries otherwise."""
+    from testbed.experiment_layout import slots_of
+    from testbed.recovery.partially_active import without_a_place
+
+    copied = frozenset(each.number for each in layout.partitions if each.name in partitions)
+    standby, cores = experiment.engine.standby_run, experiment.cluster.worker_cores
+    kept = [(0, standby), *((0, count) for count in range(cores, experiment.cores, cores) if count > standby)]
+    added = [(hosts, standby + hosts * cores) for hosts in range(1, experiment.cluster.workers + 1)]
+    for hosts, count in (*kept, *added):
+        cluster = experiment.cluster.model_copy(update={"workers": experiment.cluster.workers + hosts})
+        engine = experiment.engine.model_copy(update={"standby": count})
+        changed = experiment.model_copy(update={"cluster": cluster, "engine": engine})
+        if not without_a_place(layout, changed.cores - count, copied, slots_of(changed)):
+            break
+    return changed

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.errors import BadInput
-from testbed.core.coordinator.copies import largest_slot
+from testbed.core.coordinator.copies import Copies, largest_slot
+from testbed.core.coordinator.placement import Placement, Worker
 from testbed.core.dataflow.layout import Layout
 from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
@@ -58,7 +59,10 @@ class PartiallyActive(Passive):
         return round(self._ratio * len(layout.partitions))
 
     def copied(self, layout: Layout) -> frozenset[int]:
-        """The plan; raises `BadInput` if the planner finds none, and for a name that no partition has."""
+        """The plan; raises `BadInput` if the planner finds or makes none, and for a name that no partition has.
+
+        So it does for a ratio above 0 that comes to no partition.
+        """
         numbers = {each.name: each.number for each in layout.partitions}
         if self._named:
             return frozenset(_number(name, numbers) for name in self._named)
@@ -66,9 +70,15 @@ class PartiallyActive(Passive):
         if budget == len(layout.partitions):
             return frozenset(range(budget))
         if not budget:
+            if self._ratio:
+                allowed = f"0, or above {0.5 / len(layout.partitions):.2g}: {layout.name} has {len(layout.partitions)}"
+                raise BadInput("replication_ratio", self._ratio, f"{allowed} partitions, and one at least has a copy")
             return frozenset()
         topology = topology_of(layout, even_rates(layout) if self._rates is None else self._rates)
-        replicated = self._plan(topology, budget).replicated
+        try:
+            replicated = self._plan(topology, budget).replicated
+        except BadInput as refusal:
+            raise BadInput("replication_planner", self._planner, f"another one for {layout.name} ({refusal})") from None
         if not replicated.any():
             allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"
             raise BadInput("replication_ratio", self._ratio, allowed)
@@ -85,3 +95,14 @@ def _number(name: str, numbers: Mapping[str, int]) -> int:
 def standby_needed(layout: Layout, slots: int, copies: int) -> int:
     """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
     return -(-copies // largest_slot(layout, slots))
+
+
+def without_a_place(layout: Layout, slots: int, copied: frozenset[int], workers: Sequence[Worker]) -> frozenset[int]:
+    """The copies that no worker may have: those with room share a host or a failure domain with the primary.
+
+    The first `slots` of the workers host the primaries, and the others stand by.
+    """
+    placement = Placement(layout.partitions, slots)
+    for worker in workers:
+        placement.join(worker)
+    return copied - Copies(layout, copied, slots).places(placement).keys()

@@ -92,9 +92,12 @@ class DataflowEngine(Engine):
         return TESTBED
 
     def check(self) -> None:
-        """Raises `BadInput` if fewer slots stand by than copies need, or slots hold fewer partitions than there are."""
+        """Raises `BadInput` if slots hold fewer partitions than there are, and if copies have no place.
+
+        That is so if too few slots stand by, or those that do share hosts or failure domains with the primaries.
+        """
         try:
-            _job(self.experiment, "unnamed", "nowhere", None)
+            _require_places(self.experiment, _job(self.experiment, "unnamed", "nowhere", None))
         except BadInput as problem:
             raise BadInput(f"engine.{problem.field}", problem.value, problem.allowed) from None
 
@@ -119,8 +122,10 @@ class DataflowEngine(Engine):
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
     """The testbed's job, from topic to topic."""
+    from testbed.experiment_layout import domains_of
+
     job = _job(experiment, run_id, experiment.engine.objects_of(run_id) or str(store), handle.kafka)
-    domains = {handle.hosts[name].address: of for name, of in _domains(experiment).items()}
+    domains = {handle.hosts[name].address: of for name, of in domains_of(experiment).items()}
     standby = tuple(handle.hosts[name].address for name in standby_hosts(experiment))
     return replace(job, domains=domains, standby_hosts=standby, store_key_file=str(handle.store_key))
 
@@ -131,11 +136,25 @@ def standby_hosts(experiment: Experiment) -> tuple[str, ...]:
     return tuple(experiment.worker_names)[len(experiment.worker_names) - count :]
 
 
-def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
-    """The failure domains of the workers, but for those that all of them are in, which tell nobody apart."""
-    known = {name: experiment.fault_spec.hosts.get(name, ()) for name in experiment.worker_names}
-    common = set.intersection(*map(set, known.values()))
-    return {name: tuple(domain for domain in of if domain not in common) for name, of in known.items()}
+def _require_places(experiment: Experiment, job: Job) -> None:
+    """Raises `BadInput` if a copy has no place at the start. The last slots by host stand by."""
+    from testbed.experiment_layout import slots_of
+    from testbed.recovery import PartiallyActive
+    from testbed.recovery.partially_active import without_a_place
+
+    strategy = job.brought_back_by()
+    if not isinstance(strategy, PartiallyActive):
+        return
+    layout, workers = job.layout(), slots_of(experiment)
+    copied = strategy.copied(layout)
+    if lacking := without_a_place(layout, job.slots, copied, workers):
+        first = layout.partitions[min(lacking)]
+        where = f"{first.name} on {workers[first.slot(job.slots)].host}"
+        allowed = (
+            "slots with room on other hosts and in other failure domains than the primaries:"
+            f" {len(lacking)} of {len(copied)} copies have none, as that of {where}"
+        )
+        raise BadInput("standby", job.standby, allowed)
 
 
 def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None) -> Job:

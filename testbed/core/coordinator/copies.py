@@ -97,24 +97,21 @@ class Copies:
         """A worker for each copy that is wanted and not there, as far as there is room.
 
         Copies of one slot go together, since one loss will take their primaries. Workers that host partitions have no
-        room.
+        room. Copies that the fewest workers may have come first, so that others do not take their room.
         """
         hosting, slots = set(placement.hosting), placement.slots
         slot_of = {each.number: each.slot(slots) for each in self._layout.partitions}
         taken = Counter(copy.worker for copy in self.of.values())
         together = Counter((copy.worker, slot_of[number]) for number, copy in self.of.items())
-        found: dict[int, str] = {}
+        apart: dict[int, list[str]] = {}
         for number in sorted(self.wanted - self.of.keys()):
-            primary = placement.workers.get(placement.worker_of(number) or "")
-            if primary is None:
-                continue
-            free = [
-                worker
-                for worker in placement.workers.values()
-                if worker.name not in hosting and taken[worker.name] < self._room and worker.is_apart_from(primary)
-            ]
-            if free:
-                name = min(free, key=lambda w: (-together[w.name, slot_of[number]], taken[w.name])).name
+            if primary := placement.workers.get(placement.worker_of(number) or ""):
+                standing_by = (worker for worker in placement.workers.values() if worker.name not in hosting)
+                apart[number] = [worker.name for worker in standing_by if worker.is_apart_from(primary)]
+        found: dict[int, str] = {}
+        for number in sorted(apart, key=lambda each: len(apart[each])):
+            if free := [name for name in apart[number] if taken[name] < self._room]:
+                name = min(free, key=lambda name: (-together[name, slot_of[number]], taken[name]))
                 found[number] = name
                 taken[name] += 1
                 together[name, slot_of[number]] += 1

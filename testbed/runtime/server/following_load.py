@@ -13,6 +13,7 @@ from journal.events.testbed import FellBack, PlanChanged
 from journal.writer import Journal
 from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.dataflow.layout import Layout
+from testbed.operators import Sink
 from testbed.recovery import PartiallyActive
 from testbed.recovery.adaptation import Adaptation, NewPlan
 from testbed.runtime.background import Background, Results, Then
@@ -73,6 +74,7 @@ class FollowingLoad:
         journal: Journal,
     ) -> None:
         self._names = [each.name for each in layout.partitions]
+        self._emitted_as = ["records_in" if isinstance(p.element, Sink) else "records_out" for p in layout.partitions]
         self._coordinator, self._adaptation, self._every_s = coordinator, adaptation, every_s
         self._planning, self._journal = planning, journal
         self._before: _Counts | None = None
@@ -95,8 +97,9 @@ class FollowingLoad:
         self._planning.close()
 
     def _counted(self, now_s: float, statuses: Iterable[SlotStatus]) -> _Counts | None:
-        """None while somebody is down, or a slot has not reported yet."""
-        records = {number: tally["records_out"] for each in statuses for number, tally in each.tallies.items()}
+        """None while somebody is down, or a slot has not reported yet. A sink puts out what it takes in."""
+        tallies = {number: tally for each in statuses for number, tally in each.tallies.items()}
+        records = {number: tally[self._emitted_as[number]] for number, tally in tallies.items()}
         if self._coordinator.phase is not Phase.RUNNING or len(records) < len(self._names):
             return None
         return _Counts(now_s, tuple(self._coordinator.lives), records)

@@ -13,6 +13,7 @@ import pytest
 
 from aftershock.run import batch_job, derive, live_run, steps
 from chaos.fault_plan import FaultPlan
+from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra import tokens
@@ -265,3 +266,13 @@ def test_broker_and_master_of_a_borrowed_cluster_are_not_looked_for_on_the_gatew
     monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"query"})
     assert live_run.dead_service({"query", "broker", "spark-master"}) is None
     assert "generator on the gateway died" in str(live_run.dead_service({"query", "broker", "generator"}))
+
+
+def test_copies_keep_out_of_the_domains_that_a_cluster_lists(monkeypatch):
+    """What the cluster lists is known only after the experiment as it was given has been checked."""
+    listed = {"worker-1": ("a",), "worker-2": ("b",), "worker-3": ("a", "b"), "worker-4": ("a", "b")}
+    changed = spec.load("ppa-partially-active", [])
+    faults = changed.faults.model_copy(update={"hosts": listed})
+    monkeypatch.setattr(steps, "with_listed_domains", lambda given: given.model_copy(update={"faults": faults}))
+    with pytest.raises(BadInput, match=r"engine.standby: 2 .* 16 of 16 copies have none"):
+        steps.begin(changed.model_dump(mode="json"), "run-1")

@@ -108,6 +108,30 @@ def test_a_run_that_follows_the_advice_has_these_copies_and_the_promised_fidelit
     assert then.fidelity_now == pytest.approx(found.copies.fidelity)
 
 
+RACKS = "faults.hosts={worker-1: [a], worker-2: [a], worker-3: [b], worker-4: [b]}"
+
+
+@pytest.mark.parametrize("budget", [5, 8])
+@pytest.mark.parametrize(
+    ("changed", "hosts"),
+    [
+        ([], 4),
+        (["cluster={workers: 2, worker_cores: 2}"], 2),
+        (["cluster={workers: 1, worker_cores: 1}"], 2),
+        ([RACKS], None),
+    ],
+)
+def test_the_advised_copies_have_places_whatever_slots_the_run_had(tmp_path, changed, hosts, budget):
+    """Without standby slots: the advice takes hosts of the primaries, and asks for more if domains leave no place."""
+    given = [*EXAMPLE, *WITHOUT_COPIES, "faults.events=[]", *changed]
+    found = advise(of(tmp_path, spec.load("ppa-partially-active", given)), budget)
+    pasted = [each for each in shlex.split(found.copies.options) if each != "--set"]
+    followed = spec.load("ppa-partially-active", [*given, *pasted])
+    engine_of(followed).check()
+    assert len(followed.engine.copied) == len(found.copies.partitions)
+    assert hosts is None or followed.cluster.workers == hosts
+
+
 def of(root, experiment):
     """A run of an experiment with these rates."""
     run = made(root)

@@ -4,11 +4,14 @@ import selectors
 import time
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from experiments.errors import BadInput
+from experiments.parsing import parse
 from experiments.window_tree import WindowTreeSpec
+from experiments.workloads import NexmarkSpec
 from journal.events.testbed import TESTBED, FellBack, PlanChanged
 from journal.reader import events
 from journal.writer import Journal
@@ -17,7 +20,10 @@ from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import is_muted
 from testbed.core.control import Ready
 from testbed.core.coordinator.coordinator import Coordinator
+from testbed.core.dataflow.layout import lay_out
+from testbed.operators import Delivery, Sink
 from testbed.protocols import PROTOCOLS
+from testbed.queries import dataflow
 from testbed.recovery import PartiallyActive
 from testbed.recovery.adaptation import Adaptation
 from testbed.runtime.network.messages import SlotStatus
@@ -32,6 +38,12 @@ from tests.unit.testbed.small_job import JOB
 
 EVERY_S = 5.0
 RATIO = BUDGET / len(LAYOUT.partitions)
+
+
+def tally(emitted, number, layout=LAYOUT):
+    """A sink emits what it takes in, and sends nothing on."""
+    sent = 0 if isinstance(layout.partitions[number].element, Sink) else emitted
+    return {"records_in": emitted, "records_out": sent}
 
 
 class Followed:
@@ -54,7 +66,7 @@ class Followed:
         """Partitions have emitted by these weights for some seconds, and it is this time."""
         for number, each in enumerate(LAYOUT.partitions):
             self.emitted[number] += seconds * rates(weights)[each.name]
-        told = {number: {"records_out": n} for number, n in self.emitted.items() if number not in without}
+        told = {number: tally(n, number) for number, n in self.emitted.items() if number not in without}
         halves = [{n: tally for n, tally in told.items() if n % 2 == half} for half in (0, 1)]
         self.following.on_clock(now_s, [SlotStatus(1, tallies=each) for each in halves])
 
@@ -110,6 +122,31 @@ def test_while_somebody_is_down_nothing_is_planned(followed):
     followed.run(EVERY_S, skewed(0))
     followed.run(2 * EVERY_S, skewed(0))
     assert not followed.told(PlanChanged)
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+def test_the_rate_of_a_sink_is_that_of_what_it_takes_in(busy):
+    """Two sinks, one of which takes in nine times as much."""
+    layout = lay_out(dataflow(parse(NexmarkSpec, {"query": "q1"}, "workload"), 2, Delivery.EXACTLY_ONCE))
+    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], 2, 0, PartiallyActive(0.5, named=["out.0"]))
+    told = []
+    adaptation = SimpleNamespace(next=told.append)
+    following = FollowingLoad(layout, coordinator, adaptation, EVERY_S, AtOnce(), None)
+    for worker in ("w0", "w1", "w2", "w3"):
+        coordinator.on_joined(worker, worker)
+    for each in layout.partitions:
+        coordinator.on_message(Ready(each.number, 1))
+    for seconds in (0.0, EVERY_S):
+        tallies = {
+            each.number: tally(seconds * (9 if each.name.endswith(str(busy)) else 1), each.number, layout)
+            for each in layout.partitions
+        }
+        following.on_clock(seconds, [SlotStatus(1, tallies=tallies)])
+    (rates,) = told
+    assert {name: rate for name, rate in rates.items() if name.startswith("out.")} == {
+        f"out.{busy}": pytest.approx(9),
+        f"out.{1 - busy}": pytest.approx(1),
+    }
 
 
 class OneAtATime(Later):
@@ -174,7 +211,7 @@ def test_a_job_that_says_so_has_its_plans_made_in_a_thread(tmp_path):
     with closing(following_load(job, layout, coordinator, selector, journal)) as following:
         for seconds in (0, 5):
             tallies = {
-                each.number: {"records_out": seconds * (99 if each.name in light(layout, first) else 1)}
+                each.number: tally(seconds * (99 if each.name in light(layout, first) else 1), each.number, layout)
                 for each in layout.partitions
             }
             following.on_clock(float(seconds), [SlotStatus(1, tallies=tallies)])

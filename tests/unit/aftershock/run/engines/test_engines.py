@@ -114,6 +114,46 @@ def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run()
         engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=1"])).check()
 
 
+@pytest.mark.parametrize(
+    ("changed", "lacking"),
+    [
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a], worker-4: [b]}", None),
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a], worker-4: [a]}", "10 of 16"),
+        ("faults.hosts={worker-1: [a], worker-2: [b], worker-3: [a, b], worker-4: [a, b]}", "16 of 16"),
+        ("cluster={workers: 1, worker_cores: 4}", "16 of 16"),
+    ],
+)
+def test_slots_that_share_a_domain_or_host_with_the_primaries_are_refused_before_the_run(changed, lacking):
+    checked = engine_of(spec.load("ppa-partially-active", ["faults.events=[]", changed])).check
+    if lacking is None:
+        checked()
+        return
+    why = rf"^engine.standby: 2 is not usable; allowed: slots .* {lacking} copies have none, as that of .* on worker-1$"
+    with pytest.raises(BadInput, match=why):
+        checked()
+
+
+WIDE = "engine={name: dataflow, protocol: batch-aligned, recovery: partially-active, standby: 1, partitions: 200}"
+
+
+@pytest.mark.parametrize(
+    ("planner", "ratio", "line"),
+    [
+        (
+            "dp",
+            0.5,
+            r"^engine.replication_planner: 'dp' .* another one for .* \(topology: '40000 MC-trees' .* limit\)$",
+        ),
+        ("greedy", 0.0005, r"^engine.replication_ratio: 0.0005 .* 0, or above 0.00083: .* has 600 partitions, and one"),
+        ("structure-aware", 0.002, r"^engine.replication_ratio: 0.002 .* structure-aware finds no use for 1 copies"),
+    ],
+)
+def test_a_planner_without_a_plan_is_refused_in_one_line_that_names_its_field(planner, ratio, line):
+    given = [WIDE, f"engine.replication_planner={planner}", f"engine.replication_ratio={ratio}"]
+    with pytest.raises(BadInput, match=line):
+        engine_of(spec.load("dataflow-q12", given)).check()
+
+
 def test_a_replay_from_the_sources_puts_out_each_batch_once_and_stores_nothing(handle):
     job = dataflow.testbed_job(spec.load("dataflow-passive", ["engine.recovery=source-replay"]), handle, Path("s"), "r")
     assert job.output.delivery is Delivery.EXACTLY_ONCE
