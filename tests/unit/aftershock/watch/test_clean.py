@@ -120,7 +120,7 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run):
         clean.clean("run-2")
     with (
         lease.lease(run[1].parent),
-        pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run that nobody works on"),
+        pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run on which no process works"),
     ):
         clean.clean("run-1")
 
