@@ -232,5 +232,5 @@ def test_an_error_in_spilling_is_noticed(plant, monkeypatch):
 
 
 def test_output_that_is_kept_for_nobody_is_noticed(monkeypatch):
-    plant = BatchSending, "_post", retained_by_all, "nobody asks for"
+    plant = BatchSending, "_post", retained_by_all, "no recovery asks for"
     assert_noticed(monkeypatch, plant, lambda seed: notice(seed, "global"), [1])

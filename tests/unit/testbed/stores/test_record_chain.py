@@ -193,5 +193,5 @@ def test_a_newest_record_that_is_spoilt_is_told():
     first.add(b"one")
     newest = max(store.objects)
     store.objects[newest] = store.objects[newest][:-1]
-    with pytest.raises(EnvironmentFailure, match="what the driver before knew is lost"):
+    with pytest.raises(EnvironmentFailure, match="the record of the previous driver is lost"):
         RecordChain(store).take_over()
