@@ -2,8 +2,9 @@
 
 Run by spark-submit as `own_job.py CONFIG.json JOURNAL.jsonl`. The program runs as `__main__` with its own arguments,
 from its own folder, and none of our modules hides one of its modules. Each session that it gets from
-`SparkSession.builder` has a listener, and its executors are watched. If the program starts several queries, the first one is followed. How the
-program recovers from a failure is up to the program: whenever it ends, its supervisor restarts it.
+`SparkSession.builder` has a listener, and its executors are watched. If the program starts several queries, the first
+one is followed. How the program recovers from a failure is up to the program: whenever it ends, its supervisor restarts
+it.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def assert_nothing_answers(token: str, at_least: int) -> None:
-    """No socket of a cluster tells another user anything; `at_least` so many have ports, or the test saw none."""
+    """No socket of a cluster tells another user anything. `at_least` of them have ports, or the test saw too few."""
     found = _found(token, at_least)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = {each: said for each, said in zip(found, pool.map(answers, found), strict=True) if said}

@@ -25,7 +25,7 @@ OFTEN = Saving(extent=500, replay=2000, pace=CheckPacing(interval_s=0.005, perio
 
 
 def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int) -> Job:
-    """A run for so many kills; each slot has one partition of each operator, or its share of a tree."""
+    """A run for a number of kills; each slot has one partition of each operator, or its share of a tree."""
     cyclic = query == CYCLIC
     start_ns = time.time_ns() - round(CYCLIC_OVERDUE_S * 1e9 if cyclic else 0)
     workload = _workload(query, seed, kills)

@@ -24,7 +24,7 @@ BOUND, ROWS = 100_000, 50
 LITTLE = PartitionLimits(retained_bytes=3000)
 SHUFFLED = [flow for flow in FLOWS if flow != "chain"]  # else a slot has all that a lost partition sends to
 SPILLING = [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")]
-AWAY = 0.005  # whoever is away comes late, so that much is sent meanwhile
+AWAY = 0.005  # a lost worker comes back late, so that much is sent meanwhile
 
 
 def frame(channel, sequence):

@@ -160,7 +160,7 @@ def test_a_record_that_was_written_though_the_store_refused_is_not_taken_for_ano
 
 
 def copy_of(store):
-    """A copy, which whoever takes over may change."""
+    """A copy, which the next writer may change."""
     copied = MemoryStore(KEY)
     copied.objects = dict(store.objects)
     return copied
