@@ -89,8 +89,8 @@ NO_PAGES = {
 }
 WORDS = PAGES | NO_PAGES
 FORBIDDEN = b"HTTP/1.1 403"
-# A server of pages says 400 also to a request that it has read and found wanting, so that is no refusal. Jetty names
-# this page, which nobody asked for, where it understood so little that there was no request.
+# A web server answers 400 also to a request that it has read and that has an error, so 400 alone is no refusal. Jetty
+# names this page, which was not requested, if it could not even parse a request.
 NOT_UNDERSTOOD, NO_REQUEST = b"HTTP/1.1 400", b"/badMessage"
 REFUSALS = (
     b"!zspy4j.Py4JException: Unknown command received",  # a JVM that has not been shown its token
