@@ -48,5 +48,5 @@ def _hosts(spec: FaultSpec, burst: HostBurst, stream: Random) -> list[str]:
 
 
 def _drawn(names: list[str], count: int, stream: Random) -> list[str]:
-    """So many of the names, in random order; by `random()` alone, which gives the same on every version."""
+    """`count` of the names, in random order. Uses only `random()`, which is the same in every version of Python."""
     return sorted(names, key=lambda _: stream.random())[:count]

@@ -20,7 +20,7 @@ class Toll:
 
     failure_rate       fault events per second in the cluster, those of services included; a tick that is spread over
                        time is one for each host
-    host_failure_rate  strikes on a host per second, of whatever kind, summed over the hosts; services are none
+    host_failure_rate  strikes on a host per second, of any kind, summed over the hosts; services do not count
     correlated_share   part of those strikes whose clock takes several hosts, at once or spread, or, of a listed fault,
                        that strikes several; None without any strike
     hosts_down         mean number of hosts out of service: lost, paused or partitioned, but not those that are slow or

@@ -1,12 +1,16 @@
 """Injects a fault plan on time, proves what every fault did, and undoes it when it is due.
 
-Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. It stands by until there is
-PLAN.json, a `FaultPlan`. Every strike of a fault
-on a host is journaled as it happens, by its outcome (`chaos.holds`): `injected` with its proof, and `striking` before
-it, so that whoever finds the injector dead knows what to undo; `absorbed` or `withheld`; then `healed` with the proof
-of that, once no fault holds the host any more, and `joined` once a lost host or service has its place again. SIGTERM
-heals what is held and ends; it is journaled as `aborted` when there is the file `ABORT_FILE` beside the plan. What goes
-wrong is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
+Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. It stands by until PLAN.json
+exists, a `FaultPlan`. Every strike of a fault on a host is journaled when it happens, by its outcome (`chaos.holds`):
+
+    striking              before the strike: if the injector dies, this entry says what must be undone
+    injected              after the strike, with its proof
+    absorbed, withheld    the strike was left out
+    healed                no fault holds the host any more; with the proof of that
+    joined                a lost host or service has its place again
+
+SIGTERM heals all faults in force and ends; if the file `ABORT_FILE` is beside the plan, this is journaled as `aborted`.
+An error is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ a field that stays empty is the experiment's.
 | step | what happens |
 |---|---|
 | begin | the experiment is checked; the run gets its id and its directory |
-| provision | hosts are created (undone by *teardown*, whatever fails in between) |
+| provision | hosts are created (*teardown* removes them, even if a step in between fails) |
 | deploy | broker, Spark and the query come up |
 | start_load | the generator starts, after a search for its rate if that is wanted; the query reaches its steady state |
 | arm_faults | the fault plan is drawn from the seed and handed to the injector; the measurement window opens |
@@ -42,7 +42,7 @@ def begin() -> str:
 
 @task
 def teardown(run: str) -> str:
-    """Destroy the cluster and publish the run; runs whatever became of the other steps."""
+    """Destroy the cluster and publish the run; runs even if other steps failed."""
     return tasks.tear_down(run, get_current_context()["ti"])
 
 
@@ -69,7 +69,7 @@ with DAG(
     chain(opened, provision, *map(step, ("deploy", "start_load", "arm_faults")), observe, *closing)
     # begin is a setup too: a provision that fails half-way still gets its teardown
     torn_down = teardown(RUN).as_teardown(setups=[opened, provision])
-    # judge is one as well: it speaks last whatever happened before, and its word is the DAG run's state
+    # judge is a teardown as well: it always runs last, even after failed steps, and decides the state of the DAG run
     judge = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
     judge.operator.operator_extra_links = (links.RunPage(),)
     closing[-1] >> torn_down >> judge

@@ -11,7 +11,7 @@ FIELD = "load.batch_records"
 
 
 def check_batches(load: LoadSpec, engine: EngineSpec, workload: WorkloadSpec) -> None:
-    """Raises `Misfit` if the input is to be in batches that nobody would make or read, or that would not fill up."""
+    """Raises `Misfit` for batches of input that no generator makes, that no source reads, or that would not fill up."""
     records = load.batch_records
     if records is None:
         return

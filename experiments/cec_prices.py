@@ -1,4 +1,4 @@
-"""The spec of the average prices of `cec`, section IV, for the testbed: windows of so many records of an item."""
+"""The spec of the average prices of `cec`, section IV, for the testbed: count windows over the records of an item."""
 
 from __future__ import annotations
 

@@ -82,5 +82,5 @@ def set_delay(seconds: float) -> UniformDelay:
 
 
 def new_machine(time_scale: float) -> UniformDelay:
-    """What a cloud takes for a new machine, 2 to 6 minutes, at so many seconds for one of the cloud."""
+    """How long a cloud takes to start a new machine: 2 to 6 minutes, multiplied by `time_scale`."""
     return UniformDelay(low=120.0 * time_scale, high=360.0 * time_scale)

@@ -98,7 +98,7 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
     if engine.tentative_run and mode is RecoveryMode.SOURCE_REPLAY:
-        allowed = "left out with engine.recovery source-replay: whoever missed input has no checkpoint to go back to"
+        allowed = "left out with engine.recovery source-replay: a partition that missed input has no checkpoint"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
     if engine.store and mode is RecoveryMode.SOURCE_REPLAY:
         raise Misfit("engine.store", engine.store, "left out with engine.recovery source-replay: nothing is stored")
@@ -152,7 +152,7 @@ def _check_output_log(engine: EngineSpec, workload: WorkloadSpec) -> None:
         allowed = f"{names([each for each in STRATEGIES if each not in WITHOUT_A_LOG])} with protocol output-log"
         raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     if engine.tentative_run:
-        allowed = "left out with protocol output-log: nobody has tried it"
+        allowed = "left out with protocol output-log: this combination was never tested"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
     if engine.log_failure_rate is not None and (engine.log_extent, engine.log_replay) != (None, None):
         allowed = "left out with engine.log_extent or engine.log_replay: costs or targets decide"
@@ -171,7 +171,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, CecPricesSpec):
-        reason = "which has no windows of so many records"
+        reason = "which has no count windows"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
     if engine.recovery_run not in OF_STRUCTURED_STREAMING:

@@ -171,7 +171,7 @@ class EngineSpec(Spec):
     adapt_every_s: Annotated[
         Positive | None,
         Field(
-            description="dataflow, recovery partially-active: how often the coordinator chooses anew which partitions"
+            description="dataflow, recovery partially-active: how often the coordinator chooses again which partitions"
             " have a copy, by measured rates [s]; default: never"
         ),
     ] = None

@@ -10,7 +10,7 @@ from experiments.wording import elided, is_large, on_one_line, shown
 class AftershockError(Exception):
     """Root of every error that is shown to a user as one line; `exit_code` is the command line's.
 
-    The line is made safe to print here, so that nobody who shows an error has to think of it.
+    The line is made safe to print here, so that code that shows an error need not do it.
     """
 
     exit_code = 3

@@ -1,7 +1,7 @@
 """The description of an existing cluster, for driver `external` (docs/reference/external-cluster.md).
 
 It names the commands with which the cluster's user lists its hosts, strikes one, and proves that. They are in a file,
-never in an experiment, so that whoever can fill in a form cannot choose what is executed.
+never in an experiment, so that a user who can only fill in a form cannot choose what is executed.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ DRIVERS = {
     FaultKind.PARTITION: OWN_NETWORK,
     FaultKind.DISK_FULL: OWN_DISK,
     FaultKind.BROKER_KILL: PROCESSES,
-    FaultKind.DRIVER_KILL: PROCESSES | COMMANDS,  # the query driver is on this machine whatever the driver
+    FaultKind.DRIVER_KILL: PROCESSES | COMMANDS,  # with every cluster driver, the query driver is on this machine
     FaultKind.MASTER_KILL: PROCESSES,
 }
 

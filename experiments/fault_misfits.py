@@ -51,7 +51,7 @@ def _too_many_clocks(spec: FaultSpec) -> Iterator[Misfit]:
     """Counted before any is made: some kilobytes of processes on some kilobytes of hosts would take for ever."""
     hosts, processes = len(spec.hosts), len(spec.processes)
     if hosts * processes > MOST_CLOCKS:
-        allowed = f"at most {MOST_CLOCKS:,}: so many clocks could be told to tick"
+        allowed = f"at most {MOST_CLOCKS:,}: each process may have a clock for each host"
         yield Misfit("processes", f"{processes} processes times {hosts} hosts", allowed)
     patterns = sum(len(process.domains) for process in spec.processes)
     domains = len({domain for domains in spec.hosts.values() for domain in domains})

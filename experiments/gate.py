@@ -1,8 +1,8 @@
 """Checks every document of a user: refuses what is too large, nested too deep, or not plain text.
 
 It counts before it builds, so that a small document cannot make a large one: aliases of YAML count as what they stand
-for. Whoever reads a document does it by `read_text`, and by `load` of `experiments.plain_yaml` or `plain_json`;
-`require_plain` holds a document that came otherwise, a form's, to the same limits.
+for. Code reads a document by `read_text`, and by `load` of `experiments.plain_yaml` or `plain_json`. If a document
+comes in another way, from a form, `require_plain` applies the same limits to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from experiments.plain_files import RefusedFile, TooLarge, read_whole
 MOST_DEPTH = 32  # of mappings and lists in one another
 LONGEST_TEXT = 10_000  # characters of one text
 LONGEST_NUMBER = 400  # characters of one number
-MOST_BITS = 1400  # of a whole number with so many digits
+MOST_BITS = 1400  # of a whole number: a little more than `LONGEST_NUMBER` digits
 PLAIN_TEXT = f"a text without NUL and half characters (surrogates), of at most {LONGEST_TEXT:,} characters"
 TOO_DEEP = f"a document that is not nested this deeply (at most {MOST_DEPTH})"
 
@@ -56,7 +56,7 @@ def read_text(path: Path, limits: Limits) -> str:
     except RefusedFile as refusal:
         raise OSError(errno.EINVAL, f"this is {refusal.what}") from None
     if not data and path.is_fifo():
-        raise NotPlain("a file: nobody writes to this pipe")
+        raise NotPlain("a file: no process writes to this pipe")
     return data.decode("utf-8")
 
 

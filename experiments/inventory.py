@@ -81,7 +81,7 @@ Domain = Annotated[str, DOMAIN]
 
 
 class InventoryHost(Spec):
-    """One machine: how to reach it, what it must prove, what it has, and with what it can die.
+    """One machine: how to reach it, its host key, its cores and memory, and its failure domains.
 
     `address` and `port` are for SSH from the controller; `internal_address` is where the other hosts reach it.
     `key_file` is the private key of `user`; `memory_mb` is the machine's.
@@ -128,7 +128,7 @@ class Inventory(Spec):
         return [host for host in self.hosts if host.role is Role.WORKER]
 
     def first_workers(self, count: int) -> list[InventoryHost]:
-        """The workers of a cluster with so many, `worker-1` first; raises `BadInput` when there are not enough."""
+        """The workers of a cluster with `count` of them, `worker-1` first; raises `BadInput` if there are too few."""
         if count > len(self.workers):
             raise BadInput("cluster.workers", count, f"at most {len(self.workers)}: the inventory has no more workers")
         return self.workers[:count]
@@ -167,7 +167,8 @@ def load(path: Path, field: str = "inventory") -> Inventory:
 
 
 def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
-    file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
+    # `Path.expanduser` would raise for the home of an unknown user; with this one, the file is just missing.
+    file = (folder / os.path.expanduser(host.key_file)).absolute()
     try:
         _require_usable(file.read_bytes())
     except OSError as error:

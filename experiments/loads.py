@@ -11,7 +11,7 @@ from experiments.parsing import Positive, Spec
 
 FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
-MOST_BATCHED = 2048  # records, of which auctions are the longest: so many of them fit into what Kafka takes, 1 MB
+MOST_BATCHED = 2048  # records; auctions are the longest, and 2048 of them fit into Kafka's largest message, 1 MB
 ONLY_IF_SET = {"batch_records"}  # all modes look at it; unset, the load is what it was before there was such a field
 
 

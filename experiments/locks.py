@@ -1,7 +1,7 @@
-"""Locks between processes: the kernel frees a lock when its holder dies; whoever waits reports for what.
+"""Locks between processes: the kernel frees a lock when its holder dies; a process that waits reports for what.
 
-A lock may lie where every user can write. Whatever else has its name is refused, and nobody waits for ever. Only its
-owner can open it, so that no other user can hold it, unless it is a lock for everybody.
+A lock may be in a folder where every user can write. Anything else under its name is refused, and every wait has a
+limit. Only its owner can open it, so that no other user can hold it, unless it is a lock for all users.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def locked(
 
 @contextmanager
 def locked_if_free(path: Path, *, uid: int | None = None, make: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file if nobody else does: yields whether, and never waits.
+    """Hold the lock of a file if no other process does: yields whether it is held now, and never waits.
 
     Raises `RefusedFile` for what is no file, or not of the user `uid`, `FileNotFoundError` for one that is missing and
     not to `make`, and another `OSError` for one that cannot be opened.
@@ -63,7 +63,7 @@ def locked_if_free(path: Path, *, uid: int | None = None, make: bool = False) ->
 
 
 def is_free(path: Path, *, uid: int | None = None) -> bool:
-    """Whether nobody holds that lock; raises as `locked_if_free` does."""
+    """Whether no process holds that lock; raises as `locked_if_free` does."""
     with locked_if_free(path, uid=uid) as free:
         return free
 
@@ -94,7 +94,7 @@ def _open(path: Path, mode: int = OWN) -> int:
 
 
 def _open_once(path: Path, mode: int) -> int:
-    """A lock that is made has that mode, whatever the umask."""
+    """A lock that is made has that mode; the umask does not change it."""
     try:
         with suppress(FileExistsError):
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, mode)
@@ -110,7 +110,7 @@ def _open_once(path: Path, mode: int) -> int:
 
 
 def _take(descriptor: int, path: Path, operation: int = fcntl.LOCK_EX) -> bool:
-    """Take the lock if nobody has it, and the file still has its name: a holder may have removed it."""
+    """Take the lock if no process has it, and the file still has its name: a holder may have removed it."""
     try:
         fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))

@@ -59,7 +59,7 @@ SpecT = TypeVar("SpecT", bound=Spec)
 
 
 def user_path(text: str) -> Path:
-    """The path that a user has written, `~` and `~name` expanded; a name that nobody has stays as it is."""
+    """The path that a user has written, `~` and `~name` expanded; the name of an unknown user stays as it is."""
     return Path(os.path.expanduser(text))
 
 

@@ -20,7 +20,7 @@ class RecoveryMode(StrEnum):
     PASSIVE = "passive"  # each lost partition rolls back as soon as it can
     PARTIALLY_ACTIVE = "partially-active"  # what has an active copy goes on with that; the others as under `passive`
     QUERY_CENTRIC = "query-centric"  # lost partitions roll back query by query, as slots with room for them join
-    SOURCE_REPLAY = "source-replay"  # the lost partitions and all upstream of them begin anew; nobody takes checkpoints
+    SOURCE_REPLAY = "source-replay"  # without checkpoints: the lost partitions and all upstream of them start again
 
 
 OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)

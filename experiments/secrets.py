@@ -29,7 +29,7 @@ _AUTHORIZATION = re.compile(
     r"""authorization["'\\]*\s*[:=]["'\\\s]*(?!true|false|["'\\\s])\S|\bbearer\s+\S""", re.IGNORECASE
 )
 _LOGIN_IN_ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-LONGEST_NAME, LONGEST_TEXT = 500, 10_000  # of a longer one nobody looks whether it is a secret: it is taken for one
+LONGEST_NAME, LONGEST_TEXT = 500, 10_000  # a longer one is not searched for secrets: it counts as a secret
 _OF_A_JOB = re.compile(r"\bworkload\.(conf|arguments)(\.|$)")  # fields whose values are never shown
 
 

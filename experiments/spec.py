@@ -235,8 +235,8 @@ def validate(document: dict[str, Any]) -> Experiment:
 def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
     """The path of the inventory made absolute. With driver ssh, its domains are the faults' where hosts have none.
 
-    As with a trace, a run's experiment is whole from then on, whatever becomes of the file. With driver external, a
-    command of the user lists the hosts; it is not executed here.
+    As with a trace, a run's experiment is complete from then on, even if the file is changed or deleted. With driver
+    external, a command of the user lists the hosts; it is not executed here.
     """
     cluster = parse(Experiment, {**document, "faults": {}}, "experiment").cluster
     if cluster.driver not in (ClusterDriver.SSH, ClusterDriver.EXTERNAL):

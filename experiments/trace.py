@@ -1,7 +1,7 @@
 """A fault trace: faults that happened somewhere, or a plan that was drawn before, replayed at their times.
 
-A trace is read once, when a spec is loaded; from then on its faults are listed in the spec, which stays valid and the
-same wherever it goes and whatever becomes of the file.
+A trace is read once, when a spec is loaded. From then on its faults are listed in the spec. So the spec stays valid and
+the same, on any machine, even if the file is changed or deleted.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def retry(
     interval_s: float,
     limit_s: float = math.inf,
 ) -> AnswerT:
-    """Act, and again after `interval_s` as long as it raises one of `failures`; returns what it returns in the end.
+    """Act, and retry every `interval_s` as long as it raises one of `failures`; returns the result of the success.
 
     Raises the last failure when `limit_s` has passed, and any other exception at once.
     """

@@ -30,7 +30,7 @@ def elided(text: str, most: int = LONGEST_SHOWN) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it, whatever it is. A large value is shown by its size only."""
+    """A value of any type as a message shows it. A large value is shown by its size only."""
     if is_large(value):
         return f"{'a mapping' if isinstance(value, Mapping) else 'a list'} of {len(value):,}"
     if isinstance(value, str):

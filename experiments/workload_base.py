@@ -4,7 +4,7 @@ Every spec has
 
     name, title    for the registry, and for people
     input_topics, output_topic
-    depth          stateful operators in a chain; None: nobody knows
+    depth          stateful operators in a chain; None: unknown
     has_oracle     whether there is an exact output to compare with
     by_record      each result belongs to one input record (or to a few that meet in a join), not to a window of time
     has_spread_keys  whether the records of one key come from every partition of the source

@@ -138,7 +138,7 @@ class ReachabilitySpec(Workload):
 
     @property
     def most_events(self) -> int:
-        """Beyond so many there is soon a link for each node, and the number of paths explodes: 0.8 links a node."""
+        """With this many events there are 0.8 links per node. At about one per node the number of paths explodes."""
         return 2 * self.nodes
 
 
@@ -233,7 +233,7 @@ class OwnJobSpec(Workload):
 
     @property
     def depth(self) -> None:
-        """None: nobody knows what state the program keeps."""
+        """None: it is not known which state the program keeps."""
         return None
 
     @property

@@ -61,7 +61,7 @@ class Broker:
         return f'{LOGIN_MODULE} required username="{user}" password="{password}";'
 
     def server_login(self) -> str:
-        """The same login as the broker itself has it, which lets in whoever shows it."""
+        """The same login in the broker's own configuration: the broker admits clients that show it."""
         return server_login(*self._user_and_password())
 
     def _user_and_password(self) -> tuple[str, str]:

@@ -214,5 +214,5 @@ class Driver(RunsServices, Protocol):
         return HEALING_LIMIT_S
 
     def destroy(self, handle: Handle) -> None:
-        """End everything that carries the handle's token, whatever state it is in."""
+        """End everything that carries the handle's token, in any state."""
         ...

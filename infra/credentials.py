@@ -1,6 +1,6 @@
 """The secrets of one run: for its Spark processes, for the clients of its broker, and the key of the store.
 
-They are made with the cluster, known to nobody but the user who started the run, and gone with the cluster's root.
+They are made with the cluster, known only to the user who started the run, and deleted with the cluster's root.
 
     ROOT/secrets/spark-defaults.conf   what every Spark process of the run reads (its SPARK_CONF_DIR)
     ROOT/secrets/kafka.properties      what a client of the broker says (`infra.broker`)
@@ -20,9 +20,9 @@ from infra.launch import DAEMON
 FOLDER = "secrets"
 SPARK_FILE, KAFKA_FILE, STORE_KEY_FILE = "spark-defaults.conf", "kafka.properties", "store.key"
 KEY_BYTES = 32
-PAGE_FILTER = "org.apache.spark.ui.JWSFilter"  # answers 403 to whoever shows no token signed with its key
-# Executors prove themselves with the same secret, which Spark hands them in their environment. Nobody can submit a
-# program, or kill one, over HTTP.
+PAGE_FILTER = "org.apache.spark.ui.JWSFilter"  # answers 403 to requests without a token that is signed with its key
+# Executors authenticate with the same secret, which Spark passes to them in their environment. Programs can neither be
+# submitted nor killed over HTTP.
 SPARK = {
     "spark.authenticate": "true",
     "spark.master.rest.enabled": "false",
@@ -59,9 +59,9 @@ def make(root: str | Path) -> None:
 
 
 def adopt(root: str | Path, *, spark: str, kafka: str) -> None:
-    """Have a cluster show what is in these texts, unless it has secrets already: Spark's settings, the broker's login.
+    """Let a cluster use these texts, unless it has secrets already: Spark's settings and the broker's login.
 
-    Both may be empty, for a cluster that asks nobody. The key of the checkpoints is the run's own.
+    Both may be empty, for a cluster without authentication. The key of the checkpoints is the run's own.
     """
     place = folder(root)
     if place.exists():

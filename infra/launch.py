@@ -43,7 +43,7 @@ def environment(mark: str, root: str | Path) -> dict[str, str]:
 
 
 def for_the_controller(token: str, root: str | Path, name: str) -> dict[str, str]:
-    """The marks of a program that the controller runs for a cluster: whoever removes the cluster ends it, too."""
+    """The marks of a program that the controller runs for a cluster: it ends when the cluster is removed."""
     return {ROOT: str(root), MARK: f"{token}/controller/{name}"}
 
 

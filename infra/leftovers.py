@@ -1,7 +1,7 @@
 """Finds what clusters left on this machine, without their handles: processes by marks, the rest by names and labels.
 
-A cluster is known by the label of its token and by its user. Processes of different users are never of one cluster, and
-namespaces and mounts are root's: so nobody can add to another user's cluster, even by naming its token.
+A cluster is known by the label of its token and by its user. Processes of different users never belong to one cluster,
+and namespaces and mounts belong to root. So no user can add anything to another user's cluster, even with its token.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Traces:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the cluster's root has no handle of this cluster any more: nobody can use or end the cluster.
+        """Whether the cluster's root has no handle of this cluster any more, so that no run can use or end the cluster.
 
         Raises `EnvironmentFailure` for a root that proves nothing: its handle is no file, or another user's.
         """
@@ -81,7 +81,7 @@ def _names(handle: str, label: str) -> bool:
 def find() -> list[Traces]:
     """The traces of every cluster on this machine, alive or not, that this user can see.
 
-    To be called while nobody provisions: a network that is being made does not tell its root yet.
+    The caller must hold the lock on provisioning: a network that is being made does not name its root yet.
     """
     running: dict[Cluster, dict[int, str]] = {}
     for process in owners():

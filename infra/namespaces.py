@@ -2,9 +2,9 @@
 
 The bridge has a namespace to itself, so that the machine's firewall (Docker's, say) does not meet what hosts say to
 each other. The machine's own namespace holds one interface of a cluster, the uplink, through which the controller
-reaches the hosts. The namespaces carry the cluster's label (`infra.tokens`) in their names, the uplink a part of it,
-and as its alias the label and the cluster's root: whoever finds them knows whose they are. What makes and uses them
-takes the token, what finds them without a handle the label.
+reaches the hosts. The namespaces have the cluster's label (`infra.tokens`) in their names. The uplink has a part of it
+in its name, and as its alias the label and the cluster's root. So code that finds them knows to which cluster they
+belong. Functions that make or use them take the token; functions that find them without a handle take the label.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
             f"link set {up} up",
         ]
     )
-    # Without link-local addresses nothing is sent that nobody asked for.
+    # Without link-local addresses, the interfaces send nothing by themselves.
     bridge = ["link add bridge type bridge stp_state 0", "link set bridge addrgenmode none up"]
     bridge += ["link set uplink addrgenmode none master bridge up"]
     cables = (line for host, address in addresses.items() for line in _cable(token, host, address))
@@ -162,12 +162,12 @@ def has_uplink(label: str) -> bool:
 
 
 def processes_of(token: str, host: str) -> list[int]:
-    """Ids of the processes that live in the namespace of a host, whatever they are."""
+    """Ids of all processes that live in the namespace of a host."""
     return _living_in([namespace(token, host)])
 
 
 def processes(label: str) -> list[int]:
-    """Ids of the processes that live in the namespaces of a cluster, whatever they are: only root can bring them in."""
+    """Ids of all processes that live in the namespaces of a cluster. Only root can start a process there."""
     return _living_in(of(label))
 
 

@@ -2,7 +2,7 @@
 
 A host of the local driver is every process that carries its mark. The mark is inherited through fork and
 exec, so it also finds what a process group or a session misses (pyspark's daemon makes a group of its own).
-A process of another user is never one of a host, whatever mark it carries.
+A process of another user never belongs to a host, even if it carries the mark.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def take_precedence(pid: int = 0) -> None:
     """Ask for precedence over the load that is measured, so that kills are on time; without the right, go on.
 
     For this thread, or for a process of ours. What that starts does not inherit it. A kernel that rations real time by
-    cgroup gives a container none: being nice to nobody is the next best.
+    cgroup gives a container none. Then the lowest nice value is the next best.
     """
     try:
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))

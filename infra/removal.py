@@ -1,4 +1,4 @@
-"""Removes the processes, namespaces and disks that a cluster has on this machine, whatever driver made it."""
+"""Removes the processes, namespaces and disks that a cluster of any driver has on this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The token of a cluster, which only its processes know, and its label, which is public.
 
-What other users of the machine can list (namespaces, mounts, interfaces, containers) is named by the label. Whoever
-knows only the label cannot mark a process with the token. Only the standard library is needed here.
+Things that other users of the machine can list (namespaces, mounts, interfaces, containers) are named by the label. A
+user who knows only the label cannot mark a process with the token. This module needs only the standard library.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 class Journal:
     """Writes events to a JSON-lines file, each with one system call as long as there is room.
 
-    A kill in the middle of a long line, or a full disk, tears it: whoever writes next ends that line first, and
-    readers leave it out. An entry that the disk does not take is lost, and its service goes on. The loss is logged,
-    and when there is room again an `EntriesLost` tells of it.
+    A kill in the middle of a long line, or a full disk, leaves a torn line. The next writer ends that line first, and
+    readers skip it. An entry that cannot be written to the disk is lost, and its service goes on. The loss is logged,
+    and when there is room again, an entry `EntriesLost` reports it.
 
     path   of the file
     """

@@ -1,6 +1,6 @@
 """The accuracy of tentative output as `ppa` measures it (section VI-B): which share of the exact results it has.
 
-The query decides which results count as the same. The paper judges Q1 by the entries in its top 100, whatever their
+The query decides which results count as the same. The paper judges Q1 by the entries in its top 100, without their
 counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
 """
 
@@ -19,9 +19,10 @@ Result: TypeAlias = tuple[str, str]  # key and value, as in `workloads.results`
 def predicted_by_fidelity(workload: Workload) -> bool:
     """Whether output fidelity says how accurate the results are.
 
-    It says which share of the input contributes. So a result must come from one path through the dataflow: one input
-    record, or a key that one path counts, whatever its value. A value that many records make up is wrong if one lacks.
-    A key that every path counts is still there if some lack.
+    It says which share of the input contributes. So a result must come from one path through the dataflow: from one
+    input record, or it is a key that only one path counts and whose value does not matter. A value that is computed
+    from many records is wrong if one of them is missing. A key that every path counts is still there if some paths are
+    missing.
     """
     of_one = workload.by_record and workload.name not in OF_MANY_RECORDS
     return of_one or (workload.name in BY_KEY and not workload.has_spread_keys)

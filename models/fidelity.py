@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from models.topology import InputCorrelation, Partitioning, Topology, TopologyOperator, TopologyStream
 
-MOST_AT_ONCE = 2_000_000  # tasks of failure sets that are scored together: some 50 MB, whatever the number of sets
+MOST_AT_ONCE = 2_000_000  # tasks of failure sets that are scored together: some 50 MB, for any number of sets
 
 Failures = npt.NDArray[np.bool_]
 Completeness = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ class Scorer:
     def internal_completeness(self, failed: Failures) -> npt.NDArray[np.float64]:
         """IC, (...): tuples that all tasks process under the failure, over those that they process without it.
 
-        Losses propagate as for independent inputs, whatever the operator. A source task processes what it emits.
+        Losses propagate as for independent inputs in every operator. A source task processes what it emits.
         """
         complete = self._propagate(failed, lambda operator: InputCorrelation.INDEPENDENT)
         processed = [self._processed(operator) for operator in self.topology.operators]

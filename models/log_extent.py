@@ -20,7 +20,7 @@ from experiments.errors import BadInput
 
 
 def windows_older_than(items: float, size: int, records: float) -> float:
-    """How many windows are expected to have been open for longer than so many records."""
+    """How many windows are expected to have been open for longer than `records` records."""
     duration = stats.gamma(size - 1, scale=items)
     # The integral of P(D > s) from a on is E[(D - a)+]; x f(x) of a gamma is (size - 1) items times the next gamma's f.
     excess = (size - 1) * items * stats.gamma(size, scale=items).sf(records) - records * duration.sf(records)

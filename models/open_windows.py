@@ -1,4 +1,4 @@
-"""How many windows of so many records are open (`cec`, section IV: about 90,000 of 100,000)."""
+"""How many count windows are open (`cec`, section IV: about 90,000 of 100,000)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from experiments.errors import BadInput
 
 
 def open_windows(items: int, size: int, records: float) -> float:
-    """The expected number of items whose window is open after so many records, evenly spread over the items.
+    """The expected number of items whose window is open after `records` records that are evenly spread over the items.
 
     An item's window is open unless the number of its records is a multiple of `size`. That number is Poisson with mean
     m = records / items, so by the roots of unity w^j a share of 1/size sum_j exp(-m (1 - w^j)) is not open. For many

@@ -27,8 +27,8 @@ from experiments.repetition import repeated
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
-# With so many, scores, greedy plans and structure-aware plans of full parts take some 100 MB (and minutes), exact plans
-# up to 2 GB; structure-aware plans of structured parts, and dp, refuse what would take more than about 1 GB.
+# At this limit, scores, greedy plans and structure-aware plans of full parts need some 100 MB (and minutes), exact
+# plans up to 2 GB; structure-aware plans of structured parts, and dp, refuse what would need more than about 1 GB.
 MOST_TASKS = 100_000
 
 

@@ -113,10 +113,10 @@ def simulate_windows(
     runs: int = 2000,
     seed: int,
 ) -> Array:
-    """Utilization in windows that begin without a failure and have exactly so many at uniform times, (runs,).
+    """Utilization in windows that begin without a failure and have exactly `failures` at uniform times, (runs,).
 
     All recoveries and checkpoints are equally long. With `gaps`, only windows count whose failures follow that rule:
-    failures are then more evenly spaced than eq. 10 has them, and cost more. Times are in any one unit.
+    failures are then more evenly spaced than in eq. 10, and cost more. Times are in any one unit.
     Raises `BadInput` as `check_inputs` does, and for gaps that one draw of failures in a thousand or fewer follows.
     """
     _check(window, failures, 0.0, runs, seed)
@@ -170,7 +170,7 @@ def _spaced(rng: np.random.Generator, gaps: HostGaps, window: float, failures: i
 def _faults(
     rng: np.random.Generator, count: npt.NDArray[np.int64], window_s: float, recoveries_s: npt.NDArray[np.float64]
 ) -> Faults:
-    """So many failures in each run at uniform times, each with a recovery from a resample of those measured."""
+    """`count` failures in each run at uniform times, each with a recovery from a resample of the measured ones."""
     most = int(count.max(initial=0))
     struck_s = rng.uniform(0.0, window_s, (count.size, most))
     struck_s[np.arange(most) >= count[:, np.newaxis]] = np.inf

@@ -1,7 +1,7 @@
 """Serves files: only those found by name in folders of a run or of the pages, never by path.
 
-Whoever can write to a run directory may exchange a file for a link between the look-up and the answer. So a file is
-opened first, without following links, and what is sent is what was opened.
+A user who can write to a run directory could replace a file by a link between the look-up and the answer. So a file is
+opened first, without following links, and the content of this open file is sent.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ def table_file(run: Run, name: str) -> OwnFile | None:
 
 
 class OpenedFile(FileResponse):
-    """Sends what a descriptor holds, whatever has the file's name by now, and closes it."""
+    """Sends the content of an open descriptor and closes it, even if the file's name now belongs to another file."""
 
     def __init__(self, file: BinaryIO, media_type: str) -> None:
         descriptor = file.fileno()

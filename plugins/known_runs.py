@@ -7,7 +7,7 @@ import threading
 from results.runs.state import RunState
 from results.summary import index
 
-READING_S = 0.3  # that a page waits for runs which nobody has listed before
+READING_S = 0.3  # how long a page waits for runs that were never listed before
 READER = "aftershock-index"  # the thread that reads what a page did not wait for
 
 

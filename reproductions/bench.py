@@ -49,7 +49,7 @@ class Bench:
 
     @property
     def path(self) -> Path:
-        """Where everything is kept that was measured; without it everything is measured anew."""
+        """The file with all measurements; if it is removed, everything is measured again."""
         return home() / "measured" / f"{self.name}.parquet"
 
     @property
@@ -77,8 +77,8 @@ class Bench:
     def measure_missing(self, size: int, tell: Progress) -> None:
         """Measure it. Each row is kept at once, so that an interrupted call goes on where it stopped.
 
-        One process measures at a time, whatever it measures: two would slow each other down. Raises as `kept` does, and
-        `EnvironmentFailure` if another process takes too long for a row.
+        Only one process measures at a time, also of different benches: two would slow each other down. Raises as `kept`
+        does, and `EnvironmentFailure` if another process takes too long for a row.
         """
         total = len(self.missing(size))
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class Bench:
             rows = pd.read_parquet(self.path)
         except pa.ArrowInvalid as error:
             raise EnvironmentFailure(
-                f"{self.path} is damaged ({error})", "remove it: what it had is measured anew"
+                f"{self.path} is damaged ({error})", "remove it: its rows are then measured again"
             ) from None
         # Rows of before `versions` and `constants` were kept have neither, and count nowhere.
         return rows.reindex(columns=[*dict.fromkeys([*columns, *rows.columns])])

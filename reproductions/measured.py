@@ -36,10 +36,10 @@ class Cell(NamedTuple):
 def cells(experiments: Iterable[Experiment]) -> list[Cell]:
     """Each experiment with its newest run that is done, under its seed, on a machine such as this one.
 
-    A run whose tables are of another version cannot be used; `aftershock results recompute` makes them anew. Nor can
-    one in which what the experiment asks for did not happen: a search that ended before anything had failed, a load
-    that should have saturated the query and did not, a fault that was not injected, or one after which nothing
-    recovered.
+    A run whose tables are of another version cannot be used; `aftershock results recompute` makes them again. A run
+    cannot be used, either, if something that the experiment asks for did not happen: its search ended before any rate
+    had failed, its load should have saturated the query and did not, a fault was not injected, or nothing recovered
+    after a fault.
     """
     found: dict[tuple[str | None, object], list[index.IndexRow]] = {}
     for row in _usable():

@@ -47,7 +47,7 @@ def figure_at(quantity: str, **row: object) -> Callable[[pd.DataFrame], float]:
 
 
 def _text(value: object) -> str | None:
-    """A text, or None for whatever pandas puts where there is none."""
+    """A text, or None for the value that pandas puts where there is no text."""
     return value if isinstance(value, str) else None
 
 

@@ -37,7 +37,7 @@ class Size(NamedTuple):
 
 
 class Measuring(Protocol):
-    """Measures in this process, and keeps what it has found."""
+    """Measures in this process, and keeps the measurements."""
 
     def measure_missing(self, size: int, tell: Progress) -> None:
         """Measure what a table of this size lacks."""
@@ -75,7 +75,7 @@ class ReproductionCheck(TableCheck[Computed]):
 class Reproduction:
     """One table or figure of a paper.
 
-    compute   (size, progress) -> a tidy table; raises `NotEnough` when this code base lacks what it takes
+    compute   (size, progress) -> a tidy table; raises `NotEnough` if data that it needs does not exist
     plot      table -> figure
     checks    each of them can fail
     size      None where everything is computed in full in any case

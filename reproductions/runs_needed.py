@@ -25,7 +25,7 @@ class Scatter(NamedTuple):
     in_pairs: bool
 
     def half_width(self, count: int) -> float:
-        """Half of the interval of the logarithm at 95 % confidence, after so many runs or pairs."""
+        """Half of the interval of the logarithm at 95 % confidence, with `count` runs or pairs."""
         degrees = count - 1 if self.in_pairs else 2 * (count - 1)
         return float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees)) * self.error * math.sqrt(self.count / count)
 

@@ -32,7 +32,7 @@ from results.views import gallery
 from results.views.gallery import StoredReproduction
 
 MOST_BYTES = 2**24  # of one file
-MOST_LISTED_BYTES = 2**19  # of a table as text: longer ones nobody reads, and Parquet has them in a tenth of the size
+MOST_LISTED_BYTES = 2**19  # of a table as CSV: people do not read longer ones, and Parquet needs a tenth of the size
 OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
 OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
 MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too
@@ -132,7 +132,7 @@ def _run(run_id: str) -> _Result:
 
 
 def _example_of(run: Run) -> str | None:
-    """The example that a run is of: the one of its name, if that, as it is now, runs the same, whatever the seed."""
+    """The example that a run executed: the one of its name, if its present version is the same except for the seed."""
     try:
         ran = spec.validate(run.experiment())
         example = spec.load(ran.name) if ran.name in spec.available() else None
@@ -185,7 +185,7 @@ def _json(document: Any) -> bytes:
 
 
 def _refuse_traces(result: _Result) -> None:
-    """Raise `BadInput` for a result that names a path or the name of this machine, which are nobody else's business."""
+    """Raise `BadInput` for a result that contains a path or the name of this machine: both must not be published."""
     for name, content in result.all_files().items():
         if name.endswith(".png"):
             continue

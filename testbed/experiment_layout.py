@@ -20,7 +20,7 @@ def layout_of(experiment: Experiment) -> Layout:
 
 
 def domains_of(experiment: Experiment) -> dict[str, tuple[str, ...]]:
-    """The failure domains of the workers, but for those that all of them are in, which tell nobody apart."""
+    """The failure domains of the workers, without domains that contain all workers: those separate no two workers."""
     known = {name: experiment.fault_spec.hosts.get(name, ()) for name in experiment.worker_names}
     common = set.intersection(*map(set, known.values()))
     return {name: tuple(domain for domain in of if domain not in common) for name, of in known.items()}

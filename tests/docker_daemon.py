@@ -73,7 +73,7 @@ def _start(program: str, folder: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _real_time() -> Iterator[None]:
-    """Let the daemon's containers have real time, where the kernel rations it and nobody has given them any."""
+    """Give the daemon's containers real time, if the kernel rations it and they have none yet."""
     if not (RATION.parent.parent / RATION.name).exists():
         yield
         return

@@ -20,7 +20,7 @@ ENVIRONMENT = {
     "AWS_CONFIG_FILE": "/dev/null",
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
 }
-# Every store has a session of its own, and each would read anew what S3 can do: a tenth of a second of CPU time.
+# Every store has a session of its own, and each would read the description of S3 again: .1 s of CPU time.
 LOADER = cache(create_loader)
 
 

@@ -49,7 +49,7 @@ class TopicStream:
 
 @dataclass(frozen=True)
 class TopicSource:
-    """What one topic is sent, whatever the schedule; number `number` of so many topics that take turns."""
+    """The input of one topic under any schedule. It is number `number` of the topics that take turns."""
 
     topic: str
     values: Callable[[Schedule], Input]
@@ -76,7 +76,7 @@ def streams(spec: WorkloadSpec, schedule: Schedule) -> list[TopicStream]:
 def sources(spec: WorkloadSpec) -> list[TopicSource]:
     """What the topics of any workload are sent; those of an own job take turns, so that all together keep a schedule.
 
-    Files of records are read here, whatever the schedules to come; raises `BadInput` for one that can't be.
+    Files of records are read here, once for all later schedules; raises `BadInput` for a file that can't be read.
     """
     if not isinstance(spec, OwnJobSpec):
         return [TopicSource(topic, partial(records, spec)) for topic in spec.input_topics]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from workloads.nexmark.counters import Bits, below, bits
 from workloads.schedule import Integers
 
-FINENESS = 2**31  # weights are so many whole parts, or a little more: sums of them are exact
+FINENESS = 2**31  # weights are whole numbers that sum to this number or a little more, so that sums are exact
 
 
 def zipf(count: int, exponent: float) -> NDArray[np.float64]:

@@ -49,7 +49,7 @@ class Schedule:
         return (self.start_ns + (positions / self.rate * 1e9).astype(np.int64)) // NS_PER_MS
 
     def in_full_batches(self, count: int, batch_records: int) -> int:
-        """How many of the first `count` records are in batches that are full: each partition has so many in one."""
+        """How many of the first `count` records are in full batches; a batch has `batch_records` of one partition."""
         return count - count % (batch_records * self.partitions)
 
     def due_count(self, now_ns: int) -> int:

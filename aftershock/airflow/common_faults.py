@@ -1,6 +1,6 @@
 """The common faults as plain fields of the trigger form: kills by host, kills by rack, time to heal.
 
-They stand for a fault spec, which remains the field `faults` for whoever needs more.
+They stand for a fault spec. Users who need more than these fields give the whole spec in the field `faults`.
 """
 
 from __future__ import annotations

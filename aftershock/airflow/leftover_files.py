@@ -76,7 +76,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _locks(folder: Path) -> list[Path]:
-    """Locks of runs that are not there, and that nobody holds."""
+    """Lock files of runs that do not exist any more; only locks that no process holds."""
     found = [(folder / name, match[1]) for name in _names(folder) if (match := RUN_LOCK.fullmatch(name))]
     return [path for path, run_id in found if not (folder / run_id).exists() and _is_free(path)]
 

@@ -38,9 +38,10 @@ POLL_S = 0.2
 
 
 def run(experiment: spec.Experiment) -> store.Run:
-    """Run an experiment through the benchmark DAG to its published run, done or failed, tearing it down whatever comes.
+    """Run an experiment through the benchmark DAG, and return its published run, done or failed.
 
-    Raises `BadInput` or `EnvironmentFailure` for what this machine cannot run of it, or when no run came of it.
+    The cluster is torn down in every case. Raises `BadInput` or `EnvironmentFailure` if this machine cannot run the
+    experiment, or if no run was published.
     """
     from aftershock.run import steps
 

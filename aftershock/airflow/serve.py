@@ -86,7 +86,7 @@ def _log(name: str) -> Path:
 class _Components:
     """The processes of Airflow's components; each leads a group of its own, which a dead leader may leave behind.
 
-    Nobody is buried before all groups have ended: until then, the id of a group cannot be another's.
+    No dead leader is reaped before all groups have ended: until then, the kernel cannot give the group's id to others.
     """
 
     def __init__(self, variables: dict[str, str], port: int) -> None:

@@ -39,8 +39,8 @@ def _handled(handler: Any) -> Iterator[None]:
 def status_of(child: subprocess.Popen[bytes]) -> int | None:
     """How a child has ended, as its `returncode` says it; None while it runs.
 
-    Unlike `poll`, this does not bury the child: as long as nobody does, its id, and that of the group it leads, cannot
-    be another's.
+    Unlike `poll`, this does not reap the child: until it is reaped, the kernel cannot give its id, or that of the group
+    it leads, to another process.
     """
     if child.returncode is not None:
         return child.returncode

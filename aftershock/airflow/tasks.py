@@ -92,7 +92,7 @@ def _first_error(ti: Any) -> str | None:
 
 
 def judge(run: str) -> None:
-    """Log the verdicts of the published run, those that passed as a number; fails with what it has against the run."""
+    """Log the verdicts of the published run (of those that passed, only how many); fails if the run is not good."""
     from results.runs import store
 
     published = store.finished(run)

@@ -53,7 +53,7 @@ def flatten(experiment: Experiment) -> dict[str, Any]:
 def fold(params: dict[str, Any]) -> dict[str, Any]:
     """The experiment document that params describe; `run_id` is no part of it. Raises `BadInput` about a param.
 
-    The params of a DAG run are those of the form and whatever else its configuration names.
+    The params of a DAG run are those of the form and any others that its configuration names.
     """
     given = {path: _value(path, value) for path, value in params.items() if value is not None}
     asked = {path: value for path, value in given.items() if path not in NO_FIELDS}

@@ -33,7 +33,7 @@ def clean_up(arguments: argparse.Namespace) -> int:
 
 
 def _lines(cleaning: Cleaning) -> list[str]:
-    """Safe to print: whoever started a process chose its root, and names of files are anybody's."""
+    """Safe to print: other users may have chosen the root of a process and the names of files."""
     lines = [f"removed {_named(traces)}" for traces in cleaning.removed]
     lines += [f"run {run_id} was published as failed" for run_id in cleaning.published]
     lines += [f"deleted {each.objects} objects of run {each.run_id} at {each.place}" for each in cleaning.emptied]

@@ -11,7 +11,7 @@ from typing import Any
 from aftershock.cli.declare import PASSED, command, show
 from experiments.wording import percent, significant
 
-QUERIES, MOST_WORKERS = ("q1", "q3", "q8", "q12"), 200  # on so many a point takes some minutes
+QUERIES, MOST_WORKERS = ("q1", "q3", "q8", "q12"), 200  # with 200 workers a point takes some minutes
 
 
 def add_simulation(commands: Any) -> None:

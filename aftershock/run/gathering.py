@@ -44,9 +44,10 @@ def gather_logs(root: Path, target: Path) -> list[str]:
 
 
 def remove_strange(raw: Path) -> list[str]:
-    """Remove what is no regular file from the raw logs of a run; returns what that was.
+    """Remove everything that is not a regular file from the raw logs of a run; returns what that was.
 
-    Hosts write some of them themselves. Whoever copied the run or read it would follow a link, and wait at a FIFO.
+    Hosts write some of these logs themselves. A program that copies or reads the run would follow a link, and would
+    wait for ever at a FIFO.
     """
     found = []
     for folder, folders, names in os.walk(raw):

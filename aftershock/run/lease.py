@@ -18,7 +18,7 @@ class Lease(StrEnum):
     """Whether a process that works on a run holds its lock: held, free, or there is no lock."""
 
     HELD = "held"
-    FREE = "free"  # whoever worked on the run has died
+    FREE = "free"  # the process that worked on the run has died
     NONE = "none"
 
 

@@ -165,7 +165,7 @@ class LiveRun:
         """Wait until `met()` is true, and log progress. Raises an `AftershockError` if the run is aborted, if one of
         `services` dies, or after `limit_s`.
 
-        what     what is awaited, for log, error and whoever watches
+        what     what is awaited, for the log, the error and the live page
         usual_s  how long this usually takes [s], for the log
         """
         with step_notes.waiting(self.run_id, what, usual_s):

@@ -16,7 +16,7 @@ NS = 1e9
 
 
 def about_the_machine(live: LiveRun) -> dict[str, Any]:
-    """For the run's status: `cores` of the gateway's machine and `others_cores` of them; nothing if nobody looked."""
+    """For the run's status: `cores` of the gateway's machine and `others_cores` of them; nothing without samples."""
     plan, here = live.armed_plan, _on_the_machine(live)
 
     def inside(journal: str, vocabulary: Vocabulary[EventT]) -> list[EventT]:
@@ -35,10 +35,10 @@ def _on_the_machine(live: LiveRun) -> list[str]:
 
 
 def others_cores(machine: Sequence[MachineSample], hosts: Iterable[Sequence[HostSample]]) -> float | None:
-    """How many cores others than these hosts kept busy on average, by the looks at them; None without two.
+    """How many cores were kept busy by other programs than these hosts, on average over the samples; None without two.
 
-    What a process has used in the second in which it dies counts as others', since nobody saw it: a run of many kills
-    shows a little too much.
+    The CPU time that a process of a host uses in the second in which it dies is in no sample of that host, so it counts
+    as that of other programs. A run with many kills therefore shows a little too much.
     """
     busy = _cores([(look.at_ns, look.busy_s) for look in machine])
     used = (_cores([(sample.at_ns, sample.cpu_s) for sample in samples]) for samples in hosts)

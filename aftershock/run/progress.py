@@ -30,7 +30,7 @@ class Progress:
 def progress(run_id: str) -> Progress:
     """Look at a run's journals and services; cheap, and safe to call from anywhere at any time.
 
-    Whoever looks again in the same process reads only what the journals have got since.
+    A second call in the same process reads only what was added to the journals since the first.
     """
     live = LiveRun(run_id)
     plan = live.armed_plan

@@ -24,7 +24,7 @@ from journal.reader import JournalFollower
 from results.runs import store
 from results.runs.store import Run
 
-MOST_WATCHED = 64  # runs; of a run that is looked at again after so many others, the journals are read again
+MOST_WATCHED = 64  # runs; if 64 others were looked at since, the journals of a run are read again from the beginning
 
 
 @dataclass(frozen=True)

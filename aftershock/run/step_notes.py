@@ -40,7 +40,7 @@ def read(run_id: str) -> StepNotes:
 
 
 def begin(run_id: str, step: str) -> None:
-    """Note that a step begins now; one that is repeated begins anew."""
+    """Note that a step begins now. If a step is repeated, only its last beginning counts."""
     earlier = {name: began_ns for name, began_ns in read(run_id).began_ns.items() if name != step}
     _write(run_id, StepNotes(earlier | {step: time.time_ns()}))
 

@@ -68,7 +68,7 @@ def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
 
 
 def learn_from(live: LiveRun) -> None:
-    """Keep for later estimates how long the steps of a run took; a run does not fail for want of that."""
+    """Keep how long the steps of a run took, for later estimates. If that is not possible, the run does not fail."""
     noted_ns = step_notes.read(live.run_id).began_ns
     with suppress(AftershockError, OSError, LookupError, ValueError):
         step_times.learn(live.experiment, _began(live, time.time_ns(), noted_ns))

@@ -294,7 +294,7 @@ def report(run_id: str) -> None:
 def teardown(run_id: str, error: str | None = None) -> str | None:
     """Destroy the cluster and publish the run as done, or as failed with its partial logs.
 
-    Returns the state; None for a run that never began. Safe to call again, whatever stopped an earlier call.
+    Returns the state; None for a run that never began. It may be called again if an earlier call was interrupted.
     """
     return ending.tear_down(run_id, error)
 

@@ -65,7 +65,7 @@ class Deliveries:
 
 
 class LoadJournals:
-    """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
+    """What a run's journals say by now. Only new entries are read: otherwise a long search would disturb the query."""
 
     def __init__(self, live: LiveRun) -> None:
         engine = live.engine

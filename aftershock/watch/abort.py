@@ -54,9 +54,9 @@ class Abortion:
 def abort(run_id: str) -> Abortion:
     """Abort a live run; raises `BadInput` for any other.
 
-    The injector undoes what it holds, and journals it; what it leaves, since it has died, is undone from here. The
-    step that is going on ends when it looks, within seconds, or else with its work. A run that nobody works on any
-    more is torn down here.
+    The injector undoes the faults that are in force, and journals it. If the injector has died, they are undone here.
+    The current step ends within seconds if it checks for an abort, otherwise when its work is done. If no process
+    works on the run any more, the run is torn down here.
     """
     live = LiveRun(run_id)
     if not (live.run.root / "status.json").exists():

@@ -22,7 +22,7 @@ from infra.removal import ROOT_USER
 from infra.services import startup
 from results.runs import store
 
-REASON = "whoever ran it has died; removed by `aftershock clean`"
+REASON = "the process that ran it has died; removed by `aftershock clean`"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Cleaning:
 
 
 def clean(run_id: str | None = None) -> Cleaning:
-    """Remove the traces of every dead run, and of the run named, which nobody must be working on.
+    """Remove the traces of every dead run, and of the named run, on which no process may be working.
 
     What they checkpointed to S3 is deleted after that, and of a finished run only if it is named. Raises `BadInput` for
     a named run that is no run of this home, or a finished one that had no store in S3, or one that somebody works on.
@@ -116,7 +116,7 @@ def _check_named(run_id: str) -> Path:
         live = ", ".join(_live_runs()) or "there is none"
         raise BadInput("run_id", run_id, f"a live run: {live}; or a finished one with engine.store, which S3 may hold")
     if lease.state_of(live_directory) is Lease.HELD:
-        raise BadInput("run_id", run_id, "a run that nobody works on; end this one with Ctrl-C")
+        raise BadInput("run_id", run_id, "a run on which no process works; end this one with Ctrl-C")
     return live_directory
 
 
@@ -182,7 +182,7 @@ def why_kept(traces: Traces, named: Path | None) -> str:
 
 
 def _why_alive(traces: Traces) -> str:
-    """Why the traces of a run that has its handle must stay; empty for those of a run that nobody works on any more."""
+    """Why the traces of a run that has its handle must stay; empty if no process works on the run any more."""
     match lease.state_of(Path(traces.root).parent, traces.uid):
         case Lease.FREE:
             return ""

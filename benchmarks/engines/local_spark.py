@@ -16,7 +16,7 @@ HEAP = "2g"
 
 @contextmanager
 def local_spark(cores: int, partitions: int, jvm_options: str = "") -> Iterator[SparkSession]:
-    """A session on so many cores, with so many partitions of each state store; it ends with the block."""
+    """A session with `cores` cores and `partitions` partitions of each state store; it ends with the block."""
     settings = {
         "spark.driver.memory": HEAP,
         "spark.ui.showConsoleProgress": "false",

@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Topic:
-    """The input of all queries: so many events, which were due at `rate` a second, on so many partitions."""
+    """The input of all queries: `events` events on `partitions` partitions, due at `rate` a second."""
 
     broker: Broker
     events: int
@@ -209,7 +209,7 @@ def _measure(given: argparse.Namespace) -> None:
         settings = _settings(given, spark, options)
         print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", file=told, flush=True)
         session = Session(spark, topic, given.batch, root)
-        session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # whatever comes first pays for Spark's own classes
+        session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # warm-up: the first query also loads Spark's own classes
         for name, cut in itertools.product(given.queries, given.cuts):
             rows.append(session.measure(NexmarkQuery(name), Cut(cut)))
             print(rows[-1], file=told, flush=True)

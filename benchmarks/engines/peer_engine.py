@@ -4,9 +4,9 @@ The command may have these words in braces, each of which is filled in:
 
     broker, credentials   HOST:PORT, and the file of a client's settings, one a line under librdkafka's names
     query, window_s       which query of docs/reference/nexmark.md, and the length of its windows [s]
-    input, output         topics with so many `partitions`
+    input, output         topics; each has `partitions` partitions
     checkpoint_s          how far apart checkpoints, commits or micro-batches shall be [s]
-    folder                one of its own, for whatever it keeps
+    folder                a folder of its own, for its files
     python                the interpreter that runs the driver
 
 It reads the input from its beginning: one record a message, whose timestamp is when it was due. It writes each result

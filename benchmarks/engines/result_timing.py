@@ -51,7 +51,7 @@ class Results:
         return len(self._due_ms)
 
     def read(self, seconds: float) -> None:
-        """Take what comes within so many seconds, or `MOST` results; raises `EnvironmentFailure` for what is none."""
+        """Take results for `seconds`, at most `MOST`; raises `EnvironmentFailure` for a message that is no result."""
         found = self._consumer.consume(MOST, seconds)
         now_ms = time.time_ns() / 1e6
         for message in found:

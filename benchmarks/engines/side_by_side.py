@@ -108,7 +108,7 @@ class Feed:
         self._sender.follow(TopicStream(self._topic, records(self._spec, self.schedule), self.schedule))
 
     def run(self, seconds: float) -> None:
-        """Send what gets due in so many seconds, and read what comes out."""
+        """For `seconds`, send records when they are due, and read results."""
         deadline_s = time.monotonic() + seconds
         while time.monotonic() < deadline_s:
             self._step()

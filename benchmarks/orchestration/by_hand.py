@@ -15,7 +15,7 @@ from workloads.topics import INPUT, OUTPUT
 
 
 def main() -> None:
-    """Run the query until it has read so many records, and write the progress of its batches."""
+    """Run the query until it has read the given number of records, and write the progress of its batches."""
     config_path, progress_path = map(Path, sys.argv[1:3])
     config = JobConfig.read(config_path)
     query = start(

@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.orchestration.serve_idle [SECONDS]
 
-Serves twice from a home of its own: with a new database, and again with that database. The second is watched for so
-many seconds (60 by default) once it has been up for a minute, as a server that nobody uses.
+Serves twice from a home of its own: with a new database, and again with that database. When the second has been up for
+a minute, it is watched for SECONDS (60 by default) while it is idle.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker] [--faults
     10000] [--hours 24]
 
-serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until so many faults were
-injected, or for so long. A piece is a run of a soak experiment under the next seed, on the driver with the fewest
-pieces so far. Before and after each piece it notes what the machine has and what the served Airflow holds.
+serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until `--faults` faults were
+injected or `--hours` have passed. A piece is a run of a soak experiment under the next seed, on the driver with the
+fewest pieces so far. Before and after each piece, it notes the processes, files and interfaces of the machine, and the
+resources that the served Airflow holds.
 
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if

@@ -1,8 +1,8 @@
 """Real nights of a small matrix, and what the regression check makes of them when they are replayed in order.
 
 `.venv/bin/python -m benchmarks.regressions.real_nights [--matrix small] [--nights 30] [--hours 8]` runs the cells of
-the matrix one after the other, night after night without waiting for the dark, until there are so many nights or for so
-long. It goes on where it stopped, since it counts the runs that are finished. `--no-run` only replays what is there.
+the matrix one after the other, one night's runs directly after the other's, until there are `--nights` nights or
+`--hours` have passed. It counts the finished runs, so it goes on where it stopped. `--no-run` only replays these.
 
 Then it judges night after night as `aftershock results regress` would have done it, by the runs until then: first as
 they were, where every verdict is a false alarm, and then with all work 15 % slower from night 20 on. That slowdown is

@@ -1,6 +1,6 @@
 """How fast recovery plans are: BestDensity for 1,000 failed queries in under 5 s, the optimal planners for 18.
 
-At an arrival that leaves nine tenths of 1,000 failed queries as they are, the beam plans anew in under 1 s, and
+At an arrival that leaves nine tenths of 1,000 failed queries as they are, the beam makes a new plan in under 1 s, and
 BestDensity in about 1 s to 2 s.
 
 .venv/bin/pytest benchmarks/speed/test_recovery_speed.py

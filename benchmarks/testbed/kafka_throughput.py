@@ -53,7 +53,7 @@ HEAD = "query protocol               records  records/s  share  records/CPU s  s
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one run: records/s of wall clock and of CPU time, over so many seconds; results that were out in the end."""
+    """Of one run: records/s of wall clock and of CPU time, the seconds measured, and the results at the end."""
 
     wall: float
     cpu: float
@@ -63,7 +63,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Seen:
-    """At a moment [ns] so many results were out."""
+    """How many results were out at a moment [ns]."""
 
     at_ns: int
     results: int
@@ -232,7 +232,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 6 s to get warm")
     parser.add_argument("--events", type=int, default=3_000_000, help="of the stream, in the topic before a run starts")
-    parser.add_argument("--batch", type=int, help="so many events are one message of the input, as an Arrow batch")
+    parser.add_argument("--batch", type=int, help="events in one message of the input, which is then an Arrow batch")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
 

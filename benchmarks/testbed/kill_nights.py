@@ -1,8 +1,8 @@
 """Real kills of the testbed's slots for every recovery strategy, over as many nights as it takes.
 
 `.venv/bin/python -m benchmarks.testbed.kill_nights --ledger kills.jsonl [--strategies passive ...] [--kills 200]
-[--hours 8]` runs episodes as `kills` does, with protocol `batch-aligned`, until each strategy has had so many kills, or
-for so long. Next comes the strategy with the fewest episodes so far. Its queries take turns.
+[--hours 8]` runs episodes as `kills` does, with protocol `batch-aligned`, until each strategy has had `--kills` kills,
+or `--hours` have passed. The strategy with the fewest episodes so far comes next. Its queries take turns.
 
 The ledger gets one line for each episode when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. An episode that went wrong counts no kills; its line names its files. Prints kills by
@@ -70,7 +70,7 @@ class Ledger:
         return sum(line.kills for line in self.lines if line.strategy == strategy)
 
     def next(self, strategies: Sequence[str], most: int) -> tuple[str, str, int] | None:
-        """Strategy, query and seed of the next episode; None if all strategies have had so many kills.
+        """Strategy, query and seed of the next episode; None if all strategies have had `most` kills.
 
         An episode that went wrong is not tried again: the next one has another seed, and the others have their turns.
         """

@@ -1,7 +1,7 @@
-"""How much of NexMark's stream a query must have read for so many results to be out: counted at the output, in records.
+"""How many records of NexMark's stream a query must have read to emit a given number of results.
 
-Each result is complete with one record of the stream. In the order in which they become complete, the n-th result tells
-that the query has read what comes before it; and what it reads are all records of some kinds.
+One record of the stream completes each result. Results are taken in the order in which they become complete. The n-th
+result then shows that the query has read all records before it, of the kinds that the query reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExpectedResults:
         self.complete: NDArray[np.int64] = np.sort(make())
 
     def records_read(self, results: int) -> float:
-        """Records of the kinds that the query reads, up to where so many results are complete."""
+        """Records of the kinds that the query reads, up to where `results` results are complete."""
         if not results:
             return 0.0
         return float(self.complete[min(results, len(self.complete)) - 1] + 1) * self._share

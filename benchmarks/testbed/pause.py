@@ -1,8 +1,8 @@
 """How long a checkpoint stops a partition.
 
 `.venv/bin/python -m benchmarks.testbed.pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
-[--repeats 2]`: a state with so many keys is updated by small batches without end, as a slot does, while a thread writes
-its checkpoints to a folder below the temporary one. Prints the median and the longest of: taking the checkpoint, in the
+[--repeats 2]`: small batches update a state with `--keys` keys without end, as in a slot, while a thread writes its
+checkpoints to a folder below the temporary one. Prints the median and the longest of: taking the checkpoint, in the
 slot's own thread and of its CPU time; the longest time that two batches were apart while it was written; and writing
 it. Then it prints how long making the state again takes. The state is the groups of an aggregate, the rows of one side
 of a join, or values of any kind by key.

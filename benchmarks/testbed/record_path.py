@@ -109,7 +109,7 @@ class Ends:
         self._clock = clock
 
     def fill(self, spec: NexmarkSpec, events: int, batch: int | None) -> None:
-        """Put the first events into the one partition of the input, as JSON or so many in a message."""
+        """Put the first events into the one partition of the input, as JSON or as Arrow batches of `batch` events."""
         producer, schedule = Producer({**self._reach, **WRITING}), Schedule(10**9, 1000.0)
         values = records(spec, schedule)(0, events)
         if batch is not None:
@@ -227,9 +227,9 @@ class Path(NamedTuple):
 
 
 def measured(query: str, protocol: str, most: int, events: int, batch: int | None = None) -> Path:
-    """Let the first events of a stream go all the way, twice: whatever is done for the first time takes longer.
+    """Let the first events of a stream go all the way, twice: the first time takes longer.
 
-    `batch`: so many events are one message of the input; None: each is one, as JSON.
+    `batch`: events in one message of the input; None: each event is a message, as JSON.
     """
     return [_one_way(query, protocol, most, events, batch) for _ in range(2)][-1]
 
@@ -266,7 +266,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=["none", "uncoordinated"])
     parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
     parser.add_argument("--events", type=int, default=8192, help="of the input; the test broker holds some 20,000")
-    parser.add_argument("--batch", type=int, help="so many events are one message of the input, as an Arrow batch")
+    parser.add_argument("--batch", type=int, help="events in one message of the input, which is then an Arrow batch")
     return parser.parse_args()
 
 

@@ -176,7 +176,7 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
 
 
 def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
-    """The arguments of whatever compares protocols, with these defaults."""
+    """The arguments of the benchmarks that compare protocols, with these defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--queries", nargs="+", choices=list(WORKLOADS), default=queries)
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=OF_ANY_STATE)

@@ -47,7 +47,7 @@ class Healing:
         self._awaited: list[threading.Thread] = []
 
     def note_strike(self, host: str, effect: Effect) -> None:
-        """A strike of this effect is about to hit the host: whatever was healed before need not be awaited."""
+        """A strike of this effect is about to hit the host: its earlier heals need not be awaited any more."""
         self._strike_counts[host, effect] += 1
 
     def plan(self, hold: Hold[int]) -> None:

@@ -51,7 +51,7 @@ class Preparation:
         return self._prepared.pop(planned).result()
 
     def close(self) -> None:
-        """Wait for what is being prepared or checked, and give up every strike that nobody has taken."""
+        """Wait for preparations and checks that are in progress, and close every prepared strike that was not taken."""
         self.pool.shutdown()
         for prepared in self._prepared.values():
             if prepared.exception() is None:

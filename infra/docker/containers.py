@@ -1,8 +1,9 @@
 """The containers of a cluster and their network: finds, switches and removes them (`creation` makes them).
 
-All of them carry the cluster's label (`infra.tokens`), root and user as Docker labels: whoever finds them knows whose
-they are. What makes and uses them takes the token, what finds them without a handle the label. The network is a
-bridge of the cluster's own on a /24 of 198.18.0.0/15, with no way out of it; the machine is number 254 there.
+All of them carry the cluster's label (`infra.tokens`), root and user as Docker labels. So code that finds them knows
+to which cluster they belong. Functions that make or use them take the token; functions that find them without a handle
+take the label. The network is a bridge of the cluster's own on a /24 of 198.18.0.0/15, with no route out of it; the
+machine is number 254 there.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def get(handle: Handle, host: str) -> Container:
 
 
 def containers_of(label: str) -> list[Container]:
-    """All containers of a cluster, whatever state they are in."""
+    """All containers of a cluster, in any state."""
     with daemon.asking("list containers"):
         found: list[Container] = daemon.client().containers.list(
             all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"}
@@ -71,7 +72,7 @@ def networks_of(label: str) -> list[Network]:
 def owners() -> dict[tuple[str, int], list[str]]:
     """Label and user of every cluster of which the daemon has anything: the root, for each container and network of it.
 
-    Whoever may set these labels may use the daemon, and so is root on the machine: they are believed.
+    Only users who may use the daemon can set these labels, and they are root on the machine. So the labels are trusted.
     """
     with daemon.asking("list containers and networks"):
         client = daemon.client()
@@ -86,10 +87,10 @@ def owners() -> dict[tuple[str, int], list[str]]:
 
 
 def remove(label: str, uid: int) -> None:
-    """Remove the containers of a user's cluster, whatever state they are in, and its network; proves that all is gone.
+    """Remove the containers of a user's cluster, in any state, and its network; proves that all is gone.
 
-    Idempotent. What somebody asked for who has been killed may still appear: it is waited for. Raises
-    `EnvironmentFailure` for what does not go.
+    Idempotent. A process may have been killed after it asked the daemon for a container, which then still appears. So
+    this waits for such containers. Raises `EnvironmentFailure` for what cannot be removed.
     """
     left = poll_while(lambda: _remove_what_there_is(label, uid), interval_s=PAUSE_S, limit_s=REMOVAL_LIMIT_S)
     if left:

@@ -1,8 +1,8 @@
 """The control container of a cluster: services that use Docker's socket, isolated from containers that run other code.
 
-Whoever can write to the daemon's socket is root on the machine. For everybody but this driver, injector and sampler
-are services of the gateway; here they have a container of their own, on the cluster's network, and only that has the
-socket.
+A process that can write to the daemon's socket is root on the machine. So the injector and the sampler have a container
+of their own on the cluster's network, and only this container has the socket. All other code treats both as services of
+the gateway.
 """
 
 from __future__ import annotations

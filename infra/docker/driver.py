@@ -136,7 +136,7 @@ def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-    """The handle of a cluster on a subnet that is free; to be called while nobody else provisions."""
+    """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
     subnet = namespaces.free_subnet()
     network = namespaces.prefix_of(subnet)
     return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)

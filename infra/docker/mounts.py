@@ -1,7 +1,7 @@
 """What a container sees of the machine: programs and the checkout read-only, and only its part of the run.
 
-A folder that a container can write may hold links, which somebody outside would follow. So nobody outside writes where
-a container can, except to the places of mounts, which those inside cannot replace.
+A folder that a container can write may hold links, which a process outside would follow. So processes outside write
+nowhere where a container can write, except to the places of mounts, which processes inside cannot replace.
 
 The daemon follows links, too: in the source of each mount, each time that it starts a container. So no source is in a
 folder that a container writes, unless it is mounted at its own place directly in that folder: folders above the place

@@ -83,7 +83,7 @@ class Borrowing:
         return sorted(((host, FaultKind(kind)) for host, _, kind in names), key=lambda struck: -_strength(struck[1]))
 
     def outdone(self, host: str, kind: FaultKind) -> list[FaultKind]:
-        """The weaker faults of that host that one of this kind has ended, and that nobody has healed."""
+        """The weaker faults of that host that a fault of this kind has ended and that are not healed."""
         return [other for name, other in self.struck() if name == host and _strength(other) < _strength(kind)]
 
     @property
@@ -114,7 +114,7 @@ def _strength(kind: FaultKind) -> int:
 
 
 def each_tried(acts: list[Callable[[], object]]) -> list[str]:
-    """Do all of these, whatever becomes of the others; what went wrong, in words."""
+    """Do all of these, even if some of them fail; returns what went wrong, in words."""
     problems = []
     for act in acts:
         try:

@@ -30,7 +30,7 @@ HELD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
 MOST_OUTPUT = 2**20  # bytes
 LONGEST_COMPLAINT = 200  # characters
 MOMENT = re.compile(r"([0-9]{9,11})(?:\.([0-9]{1,9}))?")
-CLOCKS_APART_NS = 2_000_000_000  # whoever tells a moment may have a clock of its own, or whole seconds only
+CLOCKS_APART_NS = 2_000_000_000  # the program that prints a moment may have another clock, or only whole seconds
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ class TookTooLong(EnvironmentFailure):
 
 
 class RunningCommand:
-    """A command that was started; `called` is what errors and the log call it. Whoever starts it waits or closes it.
+    """A command that was started; `called` is its name in errors and in the log. The caller waits for it or closes it.
 
-    One that is `held` has a process, but does nothing before `release`; if this process dies, it never does.
+    If it is `held`, its process exists but does nothing before `release`. If this process dies first, the command is
+    never executed.
     """
 
     def __init__(self, called: str, command: Sequence[str], host: str = "", *, held: bool = False) -> None:
@@ -101,7 +102,7 @@ class RunningCommand:
             self.close()
 
     def close(self) -> None:
-        """End the command, and what it has started, if it has not ended by itself."""
+        """End the command and its child processes, if it has not ended by itself."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The note of a strike: which command acts on the host, and since when the host is struck.
 
-It is written before anything acts on the host, and removed once the host is proved to be well. So whoever finds the
-injector dead knows what may still be going on. Each change replaces the file as a whole.
+It is written before anything acts on the host, and removed once the host is proved to be well. If the injector dies,
+the note says what may still be in progress. Each change replaces the file as a whole.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Note:
         self.path.unlink(missing_ok=True)
 
     def end_command(self, limit_s: float) -> None:
-        """Wait until the command that was noted last has ended; end it, and what it has started, after `limit_s`.
+        """Wait until the command that was noted last has ended; after `limit_s`, end it and its child processes.
 
-        It is awaited rather than killed, since half of a strike may be worse than the whole.
+        It is not killed at once, because half of a strike may be worse than the whole.
         """
         pid, start = self._read()["process"] or (0, None)
         if start is None:

@@ -89,7 +89,7 @@ def heal(borrowing: Borrowing, host: str, kind: FaultKind) -> Proof:
 
 
 def _await_effect(borrowing: Borrowing, host: str, kind: FaultKind) -> None:
-    """Wait for a strike of which nobody knows whether it took effect: one that came after the heal would stay.
+    """Wait for a strike of which it is not known whether it took effect: if it came after the heal, it would stay.
 
     Its injector was killed, or the command failed or took too long, although its cluster may have accepted it.
     """

@@ -127,7 +127,7 @@ def login(handle: Handle) -> ssh.Login:
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-    """The handle of a cluster on a subnet that is free; to be called while nobody else provisions."""
+    """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
     subnet = namespaces.free_subnet()
     network = namespaces.prefix_of(subnet)
     return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
@@ -199,8 +199,8 @@ def _start_sshd(handle: Handle, host: str) -> None:
 def sshd_config(handle: Handle, host: str) -> str:
     """The configuration of a host's sshd: the run's key and nothing else opens it, and it only runs commands.
 
-    `StrictModes` is off since it refuses keys below a directory that others may write to, such as /tmp, whatever
-    protects the key itself; here that is the mode of its own directory, which only root may enter.
+    `StrictModes` is off, because it refuses all keys below a directory that others may write to, such as /tmp. Here the
+    mode of the key's own directory protects the key: only root may enter it.
     """
     keys = _keys(handle)
     settings = {

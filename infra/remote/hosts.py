@@ -39,7 +39,7 @@ ATTEMPTS = 3
 PROOF_POLL_S = 0.02
 # What a session runs: its first line is the mark, which must not be among the arguments, where all users could read it.
 MARKED = f"""IFS='"' read -r _ _ _ {MARK} _; export {MARK}; exec "$@\""""
-CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
+CLOCK_HOLDS_S = 30.0  # a clock that is not synchronized drifts by 50 ppm, so by 1.5 ms in this time
 
 
 class SwitchedOff(EnvironmentFailure):
@@ -145,7 +145,7 @@ class RemoteHosts(DeclaredFaults, Driver):
     def tried(self, handle: Handle, host: Host, peers: Sequence[Host]) -> tuple[reach.Reach, Tried]:
         """Who reaches a host, and whom it reaches; and what that is worth as a proof.
 
-        Peers that are down cannot be tried, and a proof may hold without them; one that tried nobody else, cannot.
+        Peers that are down cannot be tried. A proof may hold without them, but not if no other peer was tried.
         """
         found = reach.between(self, handle, host, peers)
         done = {"peers tried": len(found.came)}
@@ -204,7 +204,7 @@ class RemoteHosts(DeclaredFaults, Driver):
         return session
 
     def forget(self, handle: Handle, host: Host) -> None:
-        """End this process's session with a host that answers no more: whoever waits for an answer is told."""
+        """End this process's session with a host that does not answer any more. Calls that wait for an answer fail."""
         link = self._links.pop((os.getpid(), handle.token, host.name), None)
         if link:
             link.session.close()

@@ -34,7 +34,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to hosts: whoever is not in `known_hosts` is refused.
+    """How to log in to hosts: a host that is not in `known_hosts` is refused.
 
     `pinned_in` is what a person would look into for the pinned key, where that is not `known_hosts` itself.
     """
@@ -50,7 +50,7 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
     """Log in to a host; one that does not answer yet is tried again for `ATTEMPTS_LIMIT_S`.
 
     Raises `EnvironmentFailure` for keys that cannot be read, an unknown or changed host key and a refused key at once,
-    and for a host that cannot be reached in the end.
+    and for a host that cannot be reached within the limit.
     """
     for path in (login.key, login.known_hosts):
         if not os.access(path, os.R_OK):

@@ -1,7 +1,7 @@
 """The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway.
 
-Whoever connects must show the credentials of the run. The controller keeps what clients are checked against, so it has
-a password of its own, which no client is given."""
+Clients must show the credentials of the run when they connect. The controller stores the data against which clients are
+checked, so it has a password of its own, which no client is given."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
 
 
 def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
-    """Key and value of what a topic holds now, at most so many, in the order of their timestamps.
+    """Key and value of the records that a topic holds now, at most `most`, in the order of their timestamps.
 
-    None of a topic that is not there. Nothing is committed, so nobody else who reads it notices.
+    A missing topic has no records. Nothing is committed, so other readers of the topic are not affected.
     """
     consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False)
     try:

@@ -72,7 +72,7 @@ def provision(
 def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet: int, network: str) -> Handle:
     """The handle of a cluster on the /24 `network` (its first three numbers), whose hosts are numbered from 1.
 
-    The token is random; it begins with the driver's `letter` and the number of the subnet, which it thereby takes.
+    The token is random. It begins with the driver's `letter` and the number of the subnet, and so reserves the subnet.
     """
 
     def host(name: str, number: int, role: Role) -> Host:
@@ -139,9 +139,9 @@ def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
 
 
 def one_at_a_time() -> AbstractContextManager[object]:
-    """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet.
+    """Only one process of the machine provisions at a time, so that two runs never choose the same subnet.
 
-    Raises `EnvironmentFailure` when another one takes longer than any should.
+    Raises `EnvironmentFailure` if another process takes longer than provisioning ever should.
     """
     return locked(PROVISION_LOCK, "the provisioning or cleaning of other runs", mode=EVERYBODY)
 

@@ -59,7 +59,7 @@ class Supervisor:
     def _may_start(self) -> bool:
         """Wait while it is held; False when it was asked to stop."""
         poll_until(lambda: self.stopping or not self.holding, interval_s=POLL_S)
-        self.struck = self.holding  # whatever struck before struck no program
+        self.struck = self.holding  # an earlier strike hit no program
         return not self.stopping
 
     def _run_once(self) -> bool:

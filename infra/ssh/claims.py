@@ -73,9 +73,9 @@ def _damaged(why: object) -> EnvironmentFailure:
 
 
 def take(claim: Claim) -> Claim | None:
-    """Take this machine, if nobody has it; returns who has it instead. The file appears whole, and once.
+    """Take this machine, if no run has it; otherwise returns the claim of the run that has it.
 
-    Raises `EnvironmentFailure` when something else has its name.
+    The file is created in one atomic step. Raises `EnvironmentFailure` if something that is no claim has its name.
     """
     descriptor, scratch = tempfile.mkstemp(dir=FOLDER, prefix=".aftershock-claim-")  # of mode 600
     try:

@@ -34,7 +34,7 @@ class MachineAgent(Agent):
     def __init__(self, host: str, address: str, disk: str) -> None:
         super().__init__(host, address, disk)
         self.host = host
-        with suppress(EnvironmentFailure):  # told to whoever asks for something that needs the claim
+        with suppress(EnvironmentFailure):  # raised again by each request that needs the claim
             if claim := self._claim():
                 self._know_ports(claim.ports)
 

@@ -1,7 +1,7 @@
 """Power-off of a host with its own network: the interface goes down, then all its processes are killed.
 
-In that order: what a dying process would still say to its peers (a closed connection) is not heard, as when a machine
-loses its power. Whoever can reach the machine from outside takes the rest of it away after that.
+In that order, peers do not receive what a dying process still sends (the end of a connection), as when a machine loses
+its power. A process that can reach the machine from outside removes the rest of it after that.
 """
 
 from __future__ import annotations

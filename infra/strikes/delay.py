@@ -28,7 +28,7 @@ class Delay(StrikeOnHost):
     """Delays packets on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
-        """Raises `OSError` when somebody else has set how the interface queues, or nobody can tell."""
+        """Raises `OSError` if another program has changed the queueing of the interface, or if this cannot be read."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns = NOT_YET

@@ -36,7 +36,7 @@ class Proof:
 
 
 class Strike(Protocol):
-    """A fault of one host made ready; whoever makes it closes it, or fires it, which closes it."""
+    """A prepared fault of one host. The caller must close it or fire it; firing also closes it."""
 
     def refresh(self) -> bool:
         """Look again at what it will act on; whether the host is up, so that there is anything to strike."""

@@ -4,7 +4,7 @@ That is the doing of a throttler, a process of the machine: `python -m infra.str
 the first line of its input (other users may read arguments), waits for a second line, then stops and continues the
 processes of the mark by turns until it is killed; it needs no cgroup and no right but over those processes. Kills of
 the host spare it, those who kill the host end it, and so does the end of the cluster. A throttler that dies by itself
-may leave the host stopped: whoever undoes the fault thaws it.
+may leave the host stopped; it continues when the fault is undone.
 """
 
 from __future__ import annotations

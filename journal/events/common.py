@@ -10,7 +10,7 @@ from journal.event import Event
 
 @dataclass(frozen=True)
 class EntriesLost(Event, name="entries-lost"):
-    """The disk did not take so many entries of this journal; `error` says why."""
+    """`count` entries of this journal could not be written to the disk; `error` says why."""
 
     count: int
     error: str

@@ -146,7 +146,7 @@ class PartitionLoaded(Event, name="partition-loaded"):
 
 @dataclass(frozen=True)
 class PartitionReached(Event, name="partition-reached"):
-    """A restored partition is as far as it had been: what it has processed by then since it was restored.
+    """A restored partition has reached its earlier progress: what it has processed from its restore until now.
 
     A source reports the records that it has read, and no bytes.
     """
@@ -226,7 +226,7 @@ class Committed(Event, name="committed"):
 class Report(Event, name="progress"):
     """What the slots report twice a second.
 
-    tallies       by partition what it has counted (`testbed.core.partition.partition.Tally`)
+    tallies       the counts of each partition (`testbed.core.partition.partition.Tally`)
     positions     where the sources are
     slots         how many slots have partitions; the other figures are theirs
     sent_bytes    what slots have sent to each other
@@ -278,7 +278,7 @@ class Costs(Event, name="costs"):
 
 @dataclass(frozen=True)
 class Undeleted(Event, name="undeleted"):
-    """The object store refused to delete, or to list, what nobody needs any more."""
+    """The object store refused to delete, or to list, objects that are no longer needed."""
 
     error: str
 

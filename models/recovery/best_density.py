@@ -33,8 +33,9 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     the first two queries of the optimum are those of highest priority, not density, and the budget B is what they
     leave; d = 1, for which 1/2 < 1 - 1/e spoils its last step, is the knapsack, where pairs guarantee 2/3.
 
-    Not taken over from the print: CP_n is extended by pair after pair (line 17) instead of begun anew, the index n is
-    a query's as well, of equals the last one wins (line 25), and a query that costs nothing has no density.
+    These points of the printed algorithm are not taken over: pair after pair extends the same CP_n, which is not
+    initialized again (line 17); the index n is used for a query as well; of equal plans the last one wins (line 25);
+    and a query that costs nothing has no density.
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)

@@ -49,7 +49,7 @@ def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
 
 
 def _affordable(steps: int) -> int:
-    """How many plans can be extended, if each takes so many steps."""
+    """How many plans can be extended if each of them takes `steps` steps."""
     return max(MOST_STEPS // steps, 1)
 
 

@@ -45,7 +45,7 @@ def exact(problem: RecoveryProblem, time_limit_s: float = TIME_LIMIT_S) -> Recov
 
 
 def exact_with_bound(problem: RecoveryProblem, time_limit_s: float = TIME_LIMIT_S) -> Bounded:
-    """`exact`, with the proved upper bound: no plan that fits has a higher priority, in whatever order it is summed."""
+    """`exact`, with the proved upper bound: no plan that fits has a higher priority, in any order of summation."""
     require("time_limit_s", time_limit_s, time_limit_s > 0, "a finite time above 0")
     return _Search(problem, monotonic() + time_limit_s).run()
 

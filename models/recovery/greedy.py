@@ -173,7 +173,7 @@ class Candidates:
         return ~self.recovered.ravel().take(plans[:, None] * width + needed)
 
     def _update(self, plans: Indices, added: Indices) -> None:
-        """Compute anew the cost and the density of every query that shares a block just added."""
+        """Compute the cost and the density again of every query that shares a block just added."""
         of, sizes = self.of, self.of.sizes[added]
         plans = np.repeat(plans, sizes)
         place = np.arange(plans.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -1,4 +1,4 @@
-"""The operator-centric baseline: partitions one by one in topological order, whatever queries they complete.
+"""The operator-centric baseline: partitions one by one in topological order, without regard to queries.
 
 Source: `incremental`, sections 2.2.3 and 7.3 (OC).
 """

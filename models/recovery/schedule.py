@@ -54,7 +54,7 @@ class RecoverySchedule:
 
 
 def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], planner: Planner) -> RecoverySchedule:
-    """Plan anew at every arrival for what is still failed; a query counts as recovered when its plan starts.
+    """Make a new plan at every arrival for what is still failed; a query counts as recovered when its plan starts.
 
     The first step is at time 0 and has the problem's own capacity: what the nodes that are alive can take. Capacity
     that a plan leaves unused is carried over, as its node is still there. Figure 2 rather spends it at once on

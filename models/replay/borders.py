@@ -44,5 +44,5 @@ class Borders(Periods):
         return 1.0 - self._costs_s / self._interval_s * (self._read(end_s) - self._read(begin_s)) / length_s
 
     def _read(self, runs_s: Array) -> Array:
-        """How much is read in the first so many seconds of a spell, in the time at which records are due."""
+        """How much is read in the first `runs_s` seconds of a spell, in the time at which records are due."""
         return self._done(runs_s) / self._load

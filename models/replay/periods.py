@@ -60,7 +60,7 @@ class Periods:
         return self._useful
 
     def _done(self, runs_s: Array) -> Array:
-        """Work that is done in the first so many seconds of a spell: the backlog at full speed, then what comes."""
+        """Work that is done in the first `runs_s` seconds of a spell: the backlog at full speed, then new input."""
         return np.minimum(runs_s, self._backlog_s + self._load * runs_s)
 
 

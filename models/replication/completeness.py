@@ -1,9 +1,9 @@
 """The plan of the highest internal completeness: what `ppa` holds against plans of high output fidelity (figure 12).
 
-The paper has its structure-aware algorithm plan by internal completeness, and does not say how: that algorithm builds
-MC-trees, in which a join needs all of its inputs, and internal completeness knows no joins. So this looks at every plan
-of so many tasks. Since tentative output is what is compared, only plans count under which some output is left. Not
-among `PLANNERS`, since nobody should protect a query so.
+In the paper the structure-aware algorithm plans by internal completeness, but the paper does not say how: that
+algorithm builds MC-trees, in which a join needs all of its inputs, and internal completeness knows no joins. So this
+module tries every plan with the given number of tasks. Tentative output is compared, so only plans count under which
+some output is left. This planner is not among `PLANNERS`, because a query should not be protected in this way.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from models.topology import Topology
 
 ROUNDING = 1e-12  # relative; two ways of adding up one output fidelity differ by less
 GRACE_S = 0.5
-GIVEN_UP_AT_ONCE = 4  # of the replicas that are too many, one of so many, between looking again which are missed least
+GIVEN_UP_AT_ONCE = 4  # a step drops a quarter of the surplus replicas; then the loss by each one is computed again
 MOST_SCORED = 1_000_000  # tasks of plans that are scored between two looks at the clock: some 10 ms
 
 Plan = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ failed. It is a graph of sums and products with positive weights, so every node 
 Tasks with the same neighbours are interchangeable but for their rates: where all streams into and out of an operator
 are full, each downstream task sees only the rate that is alive of that operator. So of two such tasks, replicating the
 one with the higher rate is never worse. The number of replicated tasks then says which they are: those with the highest
-rates. Such an operator is one node, whatever its parallelism.
+rates. Such an operator is one node, with any parallelism.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def gated(task: int, of: Frontier, budget: int) -> Frontier:
 
 
 def worthwhile(frontier: Frontier) -> npt.NDArray[np.intp]:
-    """The spendings that buy more than one task less does, whatever is chosen on the axes; and 0."""
+    """The numbers of tasks that give more than one task fewer does, for at least one choice on the axes; and 0."""
     flat = frontier.values.reshape(-1, frontier.values.shape[-1])
     rises = (np.diff(flat, axis=-1) > 0).any(axis=0)
     return np.flatnonzero(np.concatenate([[True], rises]))

@@ -10,8 +10,8 @@ operators or 50 % of them joins. The paper leaves open, and this chooses:
   an equal share for every task. Zipf ranks go to the tasks at random: which keys are heavy does not hang on an index.
 - A structured topology is one-to-one, split or merge wherever the two parallelisms say so.
 
-The same seed gives the same shape, parallelisms and ranks whatever the kind, exponent and joins, so that those can be
-compared on the same topologies; and the joins of a smaller share are among those of a larger.
+The shape, parallelisms and ranks depend only on the seed, not on the kind, exponent and joins. So these can be compared
+on the same topologies. The joins of a smaller share are among those of a larger share.
 """
 
 from __future__ import annotations

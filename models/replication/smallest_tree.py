@@ -1,8 +1,8 @@
 """A smallest MC-tree, where the tasks that several of its branches lead to are counted once.
 
 Not in the `ppa` paper, whose MC-trees (definition 1) end in separate branches: to find a smallest one in any DAG of
-joins is NP-hard. So this walks the operators from the sinks up, with the sets of tasks that are still needed, and
-keeps only so many of these sets.
+joins is NP-hard. So this module goes through the operators from the sinks up, with the sets of tasks that are still
+needed, and keeps at most `MOST_KEPT` of these sets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Partial(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The tasks of which it is known that it takes them."""
+        """The number of tasks that the tree is known to need."""
         return len(self.needed) + len(self.taken)
 
 

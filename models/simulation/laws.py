@@ -21,7 +21,7 @@ Times = npt.NDArray[np.float64]
 
 SHAPES = (0.2, 100.0)  # below, most of a window of 2000 mean gaps is one gap
 WIDEST_SIGMA = 2.5  # the same for the lognormal law: its standard deviation is 23 mean gaps
-WARM_UP_SHOCKS = 40.0  # no shock in so many mean gaps: exp(-40)
+WARM_UP_SHOCKS = 40.0  # mean gaps; the probability of no shock in this time is exp(-40)
 MOST_OVERLAPPING = 100.0  # bursts at a time; memory and the warm-up grow with them
 
 

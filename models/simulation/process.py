@@ -43,10 +43,10 @@ class CheckpointProcess:
                   A run begins with its first failure, which should not come after time 0. Blocks are taken until
                   every run has failed after the window, or until there is no more: then the last period succeeds.
 
-        A period that an edge of the window cuts counts with its part within, charged the same part of one
-        checkpoint, and only if its checkpoint completes, be that after the window. So each instant is useful or not
-        whatever the window, and failures that are in their steady state at time 0 give the long-run utilization
-        without bias.
+        If an edge of the window cuts a period, the part within the window counts, less the same part of one
+        checkpoint. It counts only if the checkpoint of the period completes, even after the window. So whether an
+        instant is useful does not depend on the window, and failures that are in their steady state at time 0 give
+        the long-run utilization without bias.
         """
         interval = max(self.interval, NEGLIGIBLE * window)
         kept = np.zeros(1)

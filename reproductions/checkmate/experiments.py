@@ -66,7 +66,7 @@ def _search(query: NexmarkQuery, protocol: ProtocolName, workers: int) -> Experi
 def skewed(size: int) -> list[Experiment]:
     """Shuffled queries, skewed, at half and at 80 % of what the protocol sustains without skew.
 
-    COOR keeps no older line. With one, its output is out an interval later than that of UNC and CIC whatever the skew.
+    COOR keeps no older line. With one, its output would be an interval later than that of UNC and CIC, at any skew.
     """
     return _at_shares(size, "skew", LOAD_SHARES, coordinated={"spare_lines": 0})
 

@@ -37,7 +37,7 @@ READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 
 
 
 class SimulatedCell(NamedTuple):
-    """One cell: a query with a protocol on so many simulated workers."""
+    """One cell: a query with a protocol on a number of simulated workers."""
 
     query: NexmarkQuery
     protocol: ProtocolName
@@ -52,7 +52,7 @@ class SimulatedCell(NamedTuple):
         return self.saturated().throughput / READ_SHARE[self.query]
 
     def loaded(self) -> LoadedCluster:
-        """With 80 % of what it takes, as the paper loads each protocol, at one record per message."""
+        """At 80 % of the highest rate of this protocol, as in the paper, and one record per message."""
         return _loaded(self)
 
 

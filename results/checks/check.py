@@ -54,7 +54,7 @@ def model_describes(experiment: Experiment) -> bool:
 
 
 def is_replayed(experiment: Experiment) -> bool:
-    """Whether so many faults are expected that a run can be judged by a replay of them."""
+    """Whether enough faults are expected to judge a run by a replay of them."""
     faults = experiment.fault_spec
     enough = faults.failure_rate * faults.duration_s >= FEWEST_FAULTS
     return has_faults(experiment) and model_describes(experiment) and enough

@@ -45,9 +45,9 @@ class Advised:
 
 
 def advise(run: Run, budget: int | None = None) -> Advised:
-    """What a finished run advises, with so many copies (`recommend_copies`).
+    """What a finished run advises, with `budget` copies (`recommend_copies`).
 
-    Raises `BadInput` for a run that advises nothing, or nothing on copies though a number of them is asked for.
+    Raises `BadInput` if nothing can be advised from the run, or if `budget` is given and no copies can be advised.
     """
     try:
         copies = recommend_copies(run, budget)

@@ -51,7 +51,7 @@ class LedgerOutage:
 
 @dataclass(frozen=True)
 class Recovery:
-    """An outage that led to useful work, and the faults that struck in it; each begins the recovery anew."""
+    """An outage after which useful work followed, and the faults that struck in it; each restarts the recovery."""
 
     strikes: tuple[StruckFault, ...]
     outage: LedgerOutage

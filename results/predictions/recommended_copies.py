@@ -68,7 +68,7 @@ class CopiesAdvice:
 
 
 def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
-    """Which partitions to copy if so many may have a copy; by default as many as in the run, or half without any.
+    """Which partitions to copy if `budget` may have a copy; by default as many as in the run, or half if it had none.
 
     Raises `BadInput` for a run that is not one of an acyclic dataflow, one under whose protocol no
     partition can have a copy, and one in which no rates were measured.

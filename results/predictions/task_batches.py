@@ -90,7 +90,7 @@ def _known(measured: dict[int, pd.Series], stages: list[int]) -> pd.DataFrame:
 
 
 def _paces(process: MeasuredProcess) -> pd.DataFrame:
-    """How long a task takes while hosts are away, by fault and by stage, as a share of what it takes with all hosts.
+    """How long a task takes while hosts are away, by fault and by stage, relative to its time with all hosts.
 
     Relative to the records of its batch; without the first tasks of executors.
     """

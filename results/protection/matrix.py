@@ -24,7 +24,7 @@ from results.summary.index import IndexRow
 from results.tables.schema import SCHEMA_VERSION
 
 MOST_RUNS = 40  # of one protection: the newest, since the code under test changes
-NO_RATE = "a set rate leaves no rate to compare: whoever keeps up does as much as all others"
+NO_RATE = "a set rate leaves no rate to compare: all protections that keep up with it have the same"
 TOO_FEW = "fewer than two protections have three runs with a rate and three faults each"
 
 
@@ -117,7 +117,7 @@ class Matrix:
 
     @property
     def why_no_winner(self) -> str | None:
-        """Why nobody wins; None if somebody does."""
+        """Why no protection wins; None if one does."""
         if self.load is LoadMode.RATE:
             return NO_RATE
         return TOO_FEW if len(self.contestants) < 2 else None

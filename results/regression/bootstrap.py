@@ -28,9 +28,9 @@ import numpy as np
 DRAWS = 50_000  # at the least, and made together
 BEYOND = 10  # draws beyond the smallest probability that matters
 RARE = BEYOND / DRAWS  # probabilities from here on down take more draws
-SEED = 20_261_120  # the same values give the same verdict, whoever asks
+SEED = 20_261_120  # fixed, so that the same values always give the same verdict
 AT_ONCE = 100  # comparisons whose draws are in memory together
-TIE = 1 - 1e-6  # draws that equal what was seen count as reaching it, whatever the rounding
+TIE = 1 - 1e-6  # a draw that equals the observed value counts as reaching it, even if rounding makes it smaller
 
 Stratum = tuple[np.ndarray, np.ndarray]  # values of candidates, values of the baseline
 Sizes = tuple[tuple[int, int], ...]

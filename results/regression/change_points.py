@@ -81,7 +81,7 @@ def _scores(ranks: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _largest_by_chance(runs: int) -> np.ndarray:
-    """The largest score of so many runs in random order; ties, which have less spread, only make it safer."""
+    """The largest score of `runs` runs in random order, without ties. Ties have less spread and only make it safer."""
     generator = np.random.default_rng(SEED)
     ranks = np.arange(1, runs + 1, dtype=np.float32)
     rows = max(1, 1_000_000 // runs)

@@ -211,7 +211,7 @@ def _beyond(pair: Pair) -> int:
 
 
 def _as_many_beyond(pair: Pair, beyond: int) -> float:
-    """The probability that chance puts so many candidates or more above the baselines of their strata."""
+    """The probability that by chance `beyond` or more candidates are above the baselines of their strata."""
     numbers = np.ones(1)  # the probability of each number beyond, over the strata so far
     for candidates, baseline in pair.comparable:
         own, runs = len(candidates), len(candidates) + len(baseline)

@@ -31,9 +31,9 @@ def exchange(first: Path, second: Path) -> None:
 
 
 def in_three_steps(first: Path, second: Path) -> None:
-    """Whatever stops it, `second` is there: the one from before stays beside `first` until that has its place.
+    """Replace `second` by `first` so that no interruption loses `second`: the old one stays beside `first` until then.
 
-    If it is killed in between, whoever sweeps the scratch folder puts it back (`results.runs.scratch`).
+    If the process is killed in between, the next sweep of the scratch folder puts it back (`results.runs.scratch`).
     """
     aside = first.with_name(f".{second.name}{ASIDE}")
     second.rename(aside)

@@ -53,7 +53,7 @@ def read_document(path: Path, kind: type[DocumentT], owner: str) -> DocumentT:
 def read_json(path: Path, owner: str = "", most_bytes: int = MOST_BYTES) -> Any:
     """Read a JSON document; raises `FileNotFoundError` where nothing is, and `Damaged` for what cannot be used.
 
-    An error names the file `owner` has, or the whole path where nobody is named.
+    An error names the file of `owner`, or the whole path if no owner is given.
     """
     try:
         document = json.loads(read_whole(path, most_bytes).decode("utf-8"))

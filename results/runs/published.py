@@ -34,7 +34,7 @@ class _Format(Document):
 class Publication(_Format):
     """How a published result came about.
 
-    command      what makes it anew, with other values where it is measured
+    command      the command that makes it again; a measured result then has other values
     machine      the class of the machine (`results.runs.machine`)
     versions     of what had a part in it; `versions_of` says when they were looked up: with the "result", or at its
                  "publication" where the result did not record them
@@ -79,4 +79,4 @@ def _outdated(owner: str, why: str) -> Outdated:
     """Names no command from the file, which others may have written."""
     make = f"`aftershock reproduce {owner}`" if "/" in owner else "`aftershock benchmark` with its example"
     again = f" {owner}" if "/" in owner else ""
-    return Outdated(owner, ABOUT, why, f"{make}, then `aftershock results publish{again}`, make it anew")
+    return Outdated(owner, ABOUT, why, f"{make}, then `aftershock results publish{again}`, make it again")

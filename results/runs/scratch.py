@@ -1,7 +1,7 @@
 """Scratch folders beside the runs, and the removal of those that a killed process left.
 
-A folder belongs to whoever holds the lock of the same name. The lock is there first and goes last, and the kernel frees
-it with its process: a folder whose lock is free, or gone, is nobody's.
+A folder belongs to the process that holds the lock of the same name. The lock is made before the folder and removed
+after it, and the kernel frees it when its process dies. So a folder whose lock is free, or missing, has no owner.
 """
 
 from __future__ import annotations

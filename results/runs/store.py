@@ -189,7 +189,7 @@ class Run:
         return read_table(self.table_path(name), TABLES[name], WORDS.get(name, {}))
 
     def table_as_it_is(self, name: str) -> pd.DataFrame:
-        """Read one result table, whatever its columns and values: for those who judge them; raises as `table` does."""
+        """Read one result table with any columns and values, for the checks that judge them; raises as `table` does."""
         return read_table(self.table_path(name))
 
     def head(self, name: str, rows: int) -> tuple[pd.DataFrame, int]:
@@ -336,7 +336,7 @@ def _still_there(run_id: str) -> Iterator[None]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder beside the runs, on their file system, that goes away with all that is in it, whoever is killed."""
+    """A folder beside the runs, on their file system. It is removed with its content, even after a kill."""
     with scratch_in(home()) as folder:
         yield folder
 

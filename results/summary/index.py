@@ -39,7 +39,7 @@ NOTHING_MEASURED = Utilization(None, None, None, None, None)
 MOST_BYTES = 2**28
 READERS = 4
 PIECE = 8  # runs that are read between two looks at the clock
-KEPT_EACH_S = 5.0  # so that whoever is ended amid a thousand runs has not read them in vain
+KEPT_EACH_S = 5.0  # seconds; a process that is killed while it reads a thousand runs then loses little of its work
 SAVING_S = 60.0  # how long another process may take to write the index
 ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
 
@@ -283,7 +283,7 @@ def _save(entries: dict[str, Any]) -> None:
         store.home().mkdir(parents=True, exist_ok=True)  # a fresh checkout has published runs and no home
         with locked(store.home() / "runs-index.saving", "the writing of the index of runs", limit_s=SAVING_S):
             for torn in store.home().glob(f".{_path().name}.*"):
-                torn.unlink()  # only who holds the lock writes one: whoever began this has died
+                torn.unlink()  # only the holder of the lock writes such files, so the writer of this one has died
             stamps = _stamps()
             merged = _present(_load(), stamps) | _present(entries, stamps)
             store.write_json(_path(), {"version": VERSION, "runs": merged})

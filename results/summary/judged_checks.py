@@ -30,7 +30,7 @@ class JudgedCheck:
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> JudgedCheck:
-        """A row of the table `verdicts`, or a verdict on a reproduction. Whatever is no text is missing."""
+        """A row of the table `verdicts`, or a verdict on a reproduction. Values that are not texts count as missing."""
         told = (row.get(name) for name in ("table", "observed", "expected", "detail"))
         table, observed, expected, detail = (each if isinstance(each, str) else None for each in told)
         return cls(str(row["check"]), table, Verdict(str(row["verdict"])), observed, expected, detail)

@@ -1,8 +1,8 @@
 """Reads Parquet tables that may be damaged or hostile, within a memory limit.
 
-A table is one file, or a folder of parts as Spark writes it. What a file says of its own size is checked against the
-limits before it is read, and against what comes while it is. `read_table` and `read_head` also check it by its schema,
-if they are given one, so that nobody after them needs to.
+A table is one file, or a folder of parts as Spark writes it. The size that a file states for itself is checked against
+the limits before the file is read, and against the data while it is read. `read_table` and `read_head` also check the
+table by its schema, if they are given one, so that later code need not check it again.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _opened(path: Path, file: Path) -> Iterator[pq.ParquetFile]:
 
 @contextmanager
 def _read(path: Path, descriptor: int) -> Iterator[pq.ParquetFile]:
-    """What an open file holds, whatever has its name by now."""
+    """The content of an open file, even if its name now belongs to another file."""
     try:
         if os.fstat(descriptor).st_size > MOST_BYTES:
             raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
@@ -119,7 +119,7 @@ def _read(path: Path, descriptor: int) -> Iterator[pq.ParquetFile]:
 
 
 def _texts(path: Path, schema: pa.Schema) -> list[str]:
-    """The columns of texts; whatever else is not of a few bytes for each value is in no table of ours."""
+    """The columns of texts. In our tables, the values of all other columns have a few bytes each."""
     texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     for field in schema:
         if field.name not in texts and not (pa.types.is_primitive(field.type) or pa.types.is_null(field.type)):
@@ -141,7 +141,7 @@ def _batches(path: Path, opened: pq.ParquetFile, rows: int = BATCH_ROWS) -> Iter
     taken_rows = taken_bytes = 0
     in_threads = opened.metadata.num_rows > BATCH_ROWS  # which take longer to start than a small table to read
     for batch in opened.iter_batches(min(rows, BATCH_ROWS), use_threads=in_threads):
-        batch.validate(full=True)  # that texts are UTF-8, above all, which nobody has looked at so far
+        batch.validate(full=True)  # checks above all that texts are UTF-8, which was not checked before
         taken_rows += batch.num_rows
         taken_bytes += sum(_most_bytes(column) for column in batch.columns)
         if taken_rows > opened.metadata.num_rows or taken_bytes > MOST_BYTES:

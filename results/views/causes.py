@@ -48,7 +48,7 @@ def parts_from_model(run: Run) -> Cause | None:
         return None
     second, ends_s = float(rows["second"].iat[at]), float(measured[-1] - replayed[-1])
     less = "less" if ends_s < 0 else "more"
-    words = f"from second {second:.0f} on there is {less} useful time than replayed, in the end by {abs(ends_s):.1f} s"
+    words = f"from second {second:.0f} on there is {less} useful time than replayed, at the end by {abs(ends_s):.1f} s"
     return Cause(USEFUL, second, "; ".join(filter(None, [words, _worst_fault(run, ends_s)])))
 
 
@@ -116,7 +116,7 @@ def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[
             return None
         second, ends, usual = float(own.index[at]), float(own.iat[-1]), float(others.iloc[-1].median())
         words = (
-            f"from second {second:.0f} on it is outside of its baseline, in the end {ends:,.0f} instead of {usual:,.0f}"
+            f"from second {second:.0f} on it is outside of its baseline, at the end {ends:,.0f} instead of {usual:,.0f}"
         )
         return Cause(table, second, f"{words} ({table}.{column})")
 

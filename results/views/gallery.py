@@ -113,7 +113,7 @@ def reproduced(paper: str, figure: str) -> StoredReproduction:
 
 
 def published_reproduction(id: str) -> StoredReproduction | None:
-    """The table or figure as it was published, whatever was computed here; None if it was not."""
+    """The table or figure as it was published, even if another one was computed here; None if none was published."""
     paper, _, figure = id.partition("/")
     folder = published.folder() / "reproductions" / paper / figure
     return _read_published(paper, figure, folder) if _is_name(paper, figure) and published.is_there(folder) else None

@@ -191,7 +191,7 @@ def _kill(row: pd.Series) -> str:
 
 
 def _queries(run: Run) -> list[str]:
-    """When each lost query was back, those of the highest priority first; nothing where nobody told of queries."""
+    """When each lost query was back, those of the highest priority first; nothing if the run has no data on queries."""
     rows, found = table_or_empty(run, "query_recoveries"), availability(run)
     if found is None:
         return []

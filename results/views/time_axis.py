@@ -15,7 +15,7 @@ from results.summary.findings import PHASES, seconds_from, table_or_empty, the_r
 from results.tables.schema import LedgerClass
 
 MOMENTS = ("death", "notice", "ready", "restored", "normal")  # a phase of a recovery lies between two of them
-PHASES_DOWN = 2  # so many phases end only when the query works again
+PHASES_DOWN = 2  # the first two phases: the query works again only when they have ended
 EARLIEST_S, LATEST_S = -1e7, 1e7  # a run is shorter than four months
 
 

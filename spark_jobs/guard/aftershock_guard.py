@@ -1,7 +1,7 @@
 """Accepts only connections of the same user on the ports that PySpark opens for its own use.
 
-    listeners in Python   the JVM calls them over a port; py4j asks nobody for a token, and calls what it is told to
-    pyspark.daemon        an executor asks it for workers; it forks one for whoever connects
+    listeners in Python   the JVM calls them over a port; py4j requires no token here, and calls any named method
+    pyspark.daemon        an executor asks it for workers; it forks one for each connection, from any user
 
 A connection within one machine has a user at its other end, whom the kernel knows. Executors run this file as their
 `spark.python.daemon.module`. It needs no module of ours, and has a name that no module of a user's own job has. A
@@ -61,7 +61,7 @@ class GuardedSocket(socket.socket):
 def user_of_peer(connection: socket.socket) -> int | None:
     """The id of the user at the other end of a connection over IPv4 within this machine.
 
-    None if nobody is there any more: a socket that was closed counts as root's, so only one that is open tells.
+    None if the peer is gone: the kernel shows a closed socket as root's, so only an open one shows its owner.
     """
     try:
         ours, theirs = _written(connection.getsockname()), _written(connection.getpeername())

@@ -61,9 +61,9 @@ def batch_target_s(config: JobConfig) -> float:
 def approach(measure: Callable[[str, int], list[BatchTiming]], target_s: float) -> Calibration:
     """Warm the executors up until their rate settles, then approach the batch that takes `target_s`.
 
-    `measure`: runs batches of so many records on the input of a topic. A batch takes a fixed time besides its time per
-    record, so one that is enlarged in proportion stays too small. How much is fixed is guessed first, and then told by
-    the line through batches of two sizes.
+    `measure`: runs batches of a given number of records on the input of a topic. A batch takes a fixed time besides its
+    time per record, so a batch that is enlarged in proportion stays too small. The fixed time is guessed first, and
+    then computed from the line through batches of two sizes.
     """
     found = _typical(measure(WARM, WARM_RECORDS)[-2:])
     records = _filling(found, target_s, USUALLY_FIXED)

@@ -78,7 +78,7 @@ def start(
 
 
 def records_of(spark: SparkSession, broker: Broker, topic: str, batch_records: int | None = None) -> DataFrame:
-    """What a topic has from its beginning on, at most so many records in a micro-batch."""
+    """The records of a topic from its beginning on, at most `batch_records` in a micro-batch."""
     reader = spark.readStream.format("kafka").options(**broker.for_spark())
     reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
     if batch_records:

@@ -1,9 +1,10 @@
 """Runs a user's streaming program unchanged, and journals the progress of its query.
 
 Run by spark-submit as `own_job.py CONFIG.json JOURNAL.jsonl`. The program runs as `__main__` with its own arguments,
-from its own folder, without a module of ours in its way. Whatever session it asks `SparkSession.builder` for gets a
-listener, and its executors are watched. If the program starts several queries, the first one is followed. How the
-program recovers from a failure is up to the program: whenever it ends, its supervisor restarts it.
+from its own folder, and none of our modules hides one of its modules. Each session that it gets from
+`SparkSession.builder` has a listener, and its executors are watched. If the program starts several queries, the first
+one is followed. How the program recovers from a failure is up to the program: whenever it ends, its supervisor restarts
+it.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def main() -> None:
     try:
         run(job)
     except BadInput as error:
-        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
+        sys.exit(f"Error: {error}")  # the code that reads this log looks for a line that names an error
     journal.record(DriverStopped())
 
 

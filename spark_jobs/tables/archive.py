@@ -6,7 +6,7 @@ raw/sink.parquet    start_ms, end_ms, key, value      of every record in the out
 raw/tentative.parquet  batch and the columns of sink  of every record in the topic of tentative output, if there is one
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
-Without an oracle, nobody knows what the output of an own job means: raw/sink.parquet has its key and value as they are.
+Without an oracle, the meaning of an own job's output is unknown: raw/sink.parquet has its key and value as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, 
 
 
 def committed_offsets(raw: Path, engine: EngineName) -> Ends:
-    """How far the query has read each partition of each topic, by its last committed batch or in the end."""
+    """How far the query has read each partition of each topic, by its last committed batch or at its end."""
     journal = raw / "query.jsonl"
     if engine is EngineName.DATAFLOW:
         ends = [event.positions for event in events(journal, TESTBED) if isinstance(event, Finished)]

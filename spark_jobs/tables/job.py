@@ -50,7 +50,7 @@ def main() -> None:
             STAGES[stage](spark, result, *arguments)
             orders.finish(stage)
     except (AftershockError, TimeoutError) as error:
-        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
+        sys.exit(f"Error: {error}")  # the code that reads this log looks for a line that names an error
     finally:
         spark.stop()
 

@@ -30,7 +30,7 @@ class LedgerSegment:
 class UndisturbedPace:
     """How fast undisturbed batches process: `rate` [records/ns].
 
-    Real-time batches have a set length instead: whatever their records, they process for `length_ns`.
+    Real-time batches have a set length instead: they process for `length_ns`, with any number of records.
     """
 
     rate: float | None
@@ -83,7 +83,7 @@ def ledger(
     """Contiguous segments that cover the window [start_ns, end_ns).
 
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
-    death. The first batch after a restart runs on cold executors: what it takes beyond the usual pace is warm-up. In
+    death. The first batch after a restart runs on cold executors: its time beyond the usual pace is warm-up. In
     a batch that outlived the death of a host (recovery by task), the excess is lost: work done again, and work that
     the absent host did not do. It comes after the death, evenly over the rest of the batch.
     """

@@ -109,7 +109,7 @@ class Logs:
         return {}
 
     def _spark_tasks(self) -> list[Row]:
-        """One row for each task; in other modes than `task` the whole batch is done again, whoever did its tasks."""
+        """One row for each task; none in other modes than `task`, where the whole batch is repeated after a loss."""
         if self.files.experiment.engine.recovery_run is not RecoveryMode.TASK:
             return []
         reported = next(micro_batches(self.query), None)

@@ -1,7 +1,7 @@
 """Outages of the query: from the death of a host to its detection and the query's restart.
 
 A fault that strikes before the query runs again extends the outage and is counted in it. In mode `task` the query
-need not restart: an outage lasts until it is seen to work on, which also ends one that nobody noticed.
+need not restart: an outage lasts until the query is seen to work on. This also ends an outage that was not noticed.
 
 Only faults that lose work begin an outage by themselves. One of another kind (a pause, a broker that is gone) may or
 may not bring the query down: if the query fails while such a fault is in force, or soon after, the outage is that
@@ -34,7 +34,7 @@ class MomentKind(IntEnum):
     RELIEF = 3  # its end
     NOTICE = 4
     READY = 5
-    ALIVE = 6  # in mode task: the query works on, whatever it lost
+    ALIVE = 6  # in mode task: the query works on, in spite of its losses
 
 
 @dataclass(frozen=True)

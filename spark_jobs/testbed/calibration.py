@@ -26,7 +26,7 @@ from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 WARM_EVENTS, WARM_RATE = 30_000, 10_000.0
 FULL_S = 10.0  # as many events as the part before would take so long for
 LEAST_S = 3.0  # so long a part must be watched while it reads at its pace
-MORE, MOST_EVENTS = 10, 2_000_000  # so many times as many events after a part that was over too soon to be watched
+MORE, MOST_EVENTS = 10, 2_000_000  # the factor for the next part if a part ended too soon to be watched; the limit
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the dataflow
 FEWEST_STEPS = 2
 
@@ -44,8 +44,8 @@ class Step(NamedTuple):
 def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
     """Run the job on topics filled beforehand, briefly, then for some ten seconds.
 
-    A fast job reads the events of the brief part before it can be watched. That part then takes as long as it takes to
-    begin and to end, which says nothing of the job's pace: the next one gets more events, until one lasts.
+    A fast job reads the events of the brief part before it can be watched. The time of that part is then only that of
+    the start and the end, which says nothing about the job's pace. So the next part gets more events, until one lasts.
     Raises `ValueError` for a job that does not read from Kafka, and `EnvironmentFailure` if the broker refuses events.
     """
     if job.input.broker is None:
@@ -70,7 +70,7 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
 
 
 def _in_full_batches(job: Job, count: int) -> int:
-    """So many events, and where they come in batches as many more as fill the last ones."""
+    """`count` events; if events come in batches, rounded up so that the last batches are full."""
     if job.input.batch_records is None:
         return count
     length = job.input.batch_records * job.parallelism

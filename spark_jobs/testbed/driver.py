@@ -148,7 +148,7 @@ def main() -> None:
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
     before = {entry["event"] for entry in raw_entries(journal_path)}
-    if Failed.name in before:  # a supervisor starts it again whatever ended it
+    if Failed.name in before:  # the supervisor restarts the driver after any end, also after a failure of the run
         sys.exit(EnvironmentFailure.exit_code)
     journal = Journal(journal_path)
     unmeasured = [path for path in calibration if not path.exists()]

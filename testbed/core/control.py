@@ -81,10 +81,10 @@ class Dismiss:
 
 @dataclass(frozen=True)
 class Go:
-    """All that take part in this recovery are ready: begin, or go on on the channels that began anew.
+    """All that take part in this recovery are ready: begin, or continue on the channels that started again.
 
     reached   of a restored partition: the last batch that some receiver has whole from an earlier life of it
-    arrived   by output channel that begins anew, the last batch that its receiver has whole
+    arrived   by output channel that starts again, the last batch that its receiver has whole
     """
 
     epoch: int
@@ -94,7 +94,7 @@ class Go:
 
 @dataclass(frozen=True)
 class Rejoin:
-    """Neighbours are restored while this partition goes on: its channels with them begin anew in this epoch.
+    """Neighbours are restored while this partition goes on: its channels with them start again in this epoch.
 
     Say when it is done; nothing is sent on these channels before `Go`.
 
@@ -200,7 +200,7 @@ class TurnedTentative:
 
 @dataclass(frozen=True)
 class Published:
-    """A sink's output up to this checkpoint is published. It holds whatever the epoch."""
+    """A sink's output up to this checkpoint is published. This message counts in every epoch."""
 
     partition: int
     number: int

@@ -23,7 +23,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Grant:
-    """Let the sender of a channel send so many more messages."""
+    """Let the sender of a channel send `messages` more messages."""
 
     channel: int
     epoch: int
@@ -85,7 +85,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Discard:
-    """Delete what was spilled: nobody needs it any more. What the store refuses to delete is left."""
+    """Delete spilled objects that are no longer needed. Objects that the store refuses to delete are left."""
 
     keys: tuple[str, ...]
 
@@ -108,7 +108,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Delete:
-    """Objects that nobody needs any more."""
+    """Objects that are no longer needed."""
 
     keys: tuple[str, ...]
 

@@ -55,8 +55,9 @@ class Protocol(ABC):
     in_rounds        whether the coordinator starts rounds
     by_batch         whether partitions work batch by batch (`core.by_batch`): content decides what has which number
     keeps_log        whether operators whose state has parts keep an output log (`testbed.output_log`)
-    begins_anew      whether a partition of which no checkpoint can be read begins anew, with all that make its input,
-                     while the others go on from the line: `find_line` must not choose a checkpoint that is lost
+    begins_anew      whether a partition without a readable checkpoint starts from the beginning, with all partitions
+                     that make its input, while the others go on from the line: `find_line` must not choose a lost
+                     checkpoint
     """
 
     name: ClassVar[str]

@@ -17,7 +17,7 @@ from testbed.core.frames import Frame
 
 
 def cut(frame: Frame, messages: int) -> tuple[Frame, Frame]:
-    """So many messages of a range, and the others."""
+    """The first `messages` messages of a range, and the rest."""
     batch = cast(pa.RecordBatch, frame.batch)
     first = replace(frame, sequence=frame.sequence - frame.messages + messages, batch=batch.slice(0, messages))
     return first, replace(frame, batch=batch.slice(messages))

@@ -49,8 +49,8 @@ class RecoveryStrategy(ABC):
     name       in experiments
     partial    whether partitions that were not lost go on meanwhile. What they send must then be the same in every
                run, so the protocol has to work by batches, and they keep their output for those that come back
-    from_sources  whether all that is lost is made again from the input of the dataflow: then nobody takes
-               checkpoints, nor keeps output for others
+    from_sources  whether everything that is lost is made again from the input of the dataflow: then partitions take no
+               checkpoints and keep no output for others
     standby_room  how many partitions a worker with copies hosts before it takes no lost one that it has no copy of;
                None: as many as the largest slot has
     """
@@ -71,9 +71,9 @@ class RecoveryStrategy(ABC):
     def why_not_tentative(cls) -> str | None:
         """Why survivors can't go on without the input of lost partitions; None if they can."""
         if not cls.partial:
-            return f"off with recovery {cls.name}: nobody goes on meanwhile"
+            return f"off with recovery {cls.name}: no partition goes on meanwhile"
         if cls.from_sources:
-            return f"off with recovery {cls.name}: whoever missed input has no checkpoint to go back to"
+            return f"off with recovery {cls.name}: a partition that missed input has no checkpoint"
         return None
 
     @classmethod

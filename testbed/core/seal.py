@@ -1,8 +1,8 @@
 """Proves that a member of the run wrote some stored bytes, under the key at which they are found.
 
-Poly1305 (RFC 8439, section 2.5) with a key for each object, which is BLAKE2b's of the store's key, a number drawn for
-the object, and the object's own key. So nobody who lacks the store's key can change an object or put it in another's
-place, and a rotten one shows, too.
+Poly1305 (RFC 8439, section 2.5) with a key for each object: the BLAKE2b hash of the store's key, a number drawn for the
+object, and the object's own key. So a process without the store's key can neither change an object nor put it in the
+place of another one. A damaged object is noticed, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Seal:
 
 
 def is_sealed(store_key: bytes, key: str, content: memoryview, seal: bytes) -> bool:
-    """Whether this is the seal of this content at this key; takes as long whatever the seal is."""
+    """Whether this is the seal of this content at this key. The time does not depend on the seal."""
     own = Seal(store_key, key, seal[:DRAWN_BYTES])
     own.add(content)
     return hmac.compare_digest(own.end(), seal)

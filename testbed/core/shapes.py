@@ -125,7 +125,7 @@ def _real(value: Any) -> float:
 def _text(value: Any) -> str:
     if type(value) is not str or len(value) > LONGEST_TEXT:
         raise ValueError("not a short text")
-    value.encode()  # raises for half a character, which nobody could write down
+    value.encode()  # raises for half a character (a surrogate), which cannot be encoded
     return value
 
 

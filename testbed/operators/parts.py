@@ -110,7 +110,7 @@ class Known:
         self._last = max(self._last, *at)
 
     def forget_at(self, position: int) -> None:
-        """The operator is at this position: whatever comes from now on is new if all windows are behind it."""
+        """The operator is at this position. If no window has seen more than that, all records from now on are new."""
         if position >= self._last:
             self._until.clear()
 
@@ -147,7 +147,7 @@ class Recorder:
         self._rows.append((kind, at, window, b""))
 
     def emitted(self, at: int, rows: int) -> None:
-        """So many rows were emitted that closed no window."""
+        """`rows` rows were emitted that closed no window."""
         self._rows += [(EntryKind.RESULT, at, NO_WINDOW, b"")] * rows
 
     def begin(self) -> None:

@@ -81,7 +81,7 @@ class State(ABC):
 
     @abstractmethod
     def content(self) -> dict[Any, Any]:
-        """All of it, equal for equal states whatever their past; for comparisons."""
+        """The whole state, for comparisons: equal states have equal contents, with any history."""
 
     @abstractmethod
     def _everything(self) -> Changes: ...
@@ -91,7 +91,7 @@ class State(ABC):
 
     @abstractmethod
     def _end_span(self, after: int, changes: Changes | None) -> None:
-        """All but the first `after` spans become one, which has these changes; None if nobody will ask for them."""
+        """All but the first `after` spans become one, which has these changes; None if they will not be needed."""
 
 
 def encode_state(owner: str, content: object) -> bytes:

@@ -76,7 +76,7 @@ def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> E
     of the segment before it is restored. What the operator emitted since comes again, with the same numbers.
 
     Args:
-        delivered: of the operator's rows so many are known to have arrived.
+        delivered: how many of the operator's rows are known to have arrived.
         replayable_after: the records after this position can be replayed.
 
     Raises:
@@ -162,7 +162,7 @@ class _Scan:
         return len(self._windows) == open_windows and block.results_before <= self._delivered
 
     def _take(self, entries: pa.RecordBatch, before: int, open_windows: int) -> None:
-        """Look at entries, the last one first, with so many of the log before them."""
+        """Look at entries, the last one first; `before`: how many entries of the log precede them."""
         kinds, at, windows, parts = (column.to_pylist() for column in entries.columns)
         for number in range(len(kinds) - 1, -1, -1):
             window = windows[number]

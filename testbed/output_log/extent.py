@@ -98,7 +98,7 @@ class Extent:
         return self.length == len(self) and self.replay == 0
 
     def gaps(self, most: int) -> Iterator[tuple[bytes, int, int, int]]:
-        """For at most so many of the oldest windows, oldest first: how old the footprint is, in records, and how many
+        """For at most `most` of the oldest windows, oldest first: how old the footprint is, in records, and how many
         entries and records are between it and the next one."""
         now = b"", Footprint(self.entries, self.position)
         for (window, place), (_, following) in pairwise(islice(chain(self, [now]), most + 1)):

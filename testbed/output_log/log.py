@@ -76,7 +76,7 @@ class OutputLog:
 
     @property
     def replay_after(self) -> int:
-        """No recovery will replay the records up to this position, so nobody needs to keep them."""
+        """No recovery will replay the records up to this position, so they need not be kept."""
         return min((each.replay_after for each in self._fallbacks), default=0) if self._guarded else 0
 
     def trim(self, delivered: int) -> int:

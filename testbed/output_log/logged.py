@@ -28,7 +28,7 @@ class LoggedOperator(RecordedOperator):
 
         Args:
             reader: of this operator's log.
-            delivered: of the rows so many are known to have arrived; they are not emitted again.
+            delivered: how many of the rows are known to have arrived; these are not emitted again.
             replayable_after: the records after this position can be replayed.
 
         Raises:

@@ -41,8 +41,8 @@ class LoggedPartition(BatchedPartition):
     """Saves parts of its state between frames, as the policy wants and the budget allows.
 
     After a failure it reads again what its windows lack. It sends nothing until it has reached the checkpoint to which
-    it rolls back. Then it repeats what it sent after the checkpoint, since nobody else has it; receivers know the
-    numbers.
+    it rolls back. Then it repeats what it sent after the checkpoint, since no other partition has it; receivers
+    recognize repeated messages by their numbers.
     """
 
     _snapshots: LogSnapshots

@@ -14,8 +14,8 @@ from testbed.operators import Source
 class BatchAligned(Protocol):
     """Every partition takes a checkpoint at the border that ends each n-th batch, and gives it the border's number.
 
-    Checkpoints with one number lie at one border, so nothing is in flight between them: they are a line, whoever took
-    them, and in whichever life.
+    Checkpoints with one number lie at one border, so nothing is in flight between them. So they are always a line, even
+    if they were taken in different lives of the partitions.
 
     A partition whose input has ended passes no more borders. It takes one more checkpoint before it processes that end,
     which stands for all later ones: so the line goes on as long as any source does.

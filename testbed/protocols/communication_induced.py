@@ -97,7 +97,7 @@ class CommunicationInduced(Uncoordinated):
         self._piggyback = None
 
     def _learn(self, clock: int, ckpt: Counts, taken: Flags, greater: Flags) -> None:
-        """What the sender knew becomes known here; what goes with the next message is made anew only if it differs."""
+        """Take over what the sender knew. The piggyback of the next message is made again only if this changed it."""
         me, before = self.runtime.number, self._knowledge()
         greater[me], taken[me] = False, False
         if clock >= self._clock:

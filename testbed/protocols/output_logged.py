@@ -16,8 +16,9 @@ from testbed.protocols.batch_aligned import BatchAligned
 class OutputLogged(BatchAligned):
     """Checkpoints of operators whose state has parts hold what their windows did since the checkpoint before.
 
-    Such a checkpoint needs input from before it to be restored. Who makes that input rolls back as far, unless it still
-    has it. A partition whose checkpoints are lost begins anew, with the input from its beginning.
+    To restore such a checkpoint, a partition needs input from before the checkpoint. The partition that makes this
+    input rolls back as far, unless it still has the input. A partition whose checkpoints are lost starts from the
+    beginning of its input.
     """
 
     name = "output-log"

@@ -1,4 +1,4 @@
-"""The average prices of items (`cec`, section IV) as a dataflow: windows of so many purchases of an item."""
+"""The average prices of items (`cec`, section IV) as a dataflow: count windows over the purchases of an item."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ QUERIES: dict[NexmarkQuery, Callable[[NexmarkSpec, int, Delivery], Dataflow]] = 
 
 
 def place(position: int, partitions: int) -> str:
-    """Where the record of a position is in an input of so many partitions, as `PARTITION:OFFSET`."""
+    """Where the record of a position is in an input with `partitions` partitions, as `PARTITION:OFFSET`."""
     return f"{position % partitions}:{position // partitions}"
 
 

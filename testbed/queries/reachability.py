@@ -1,8 +1,8 @@
 """The cyclic query of `checkmate` (section VI): which nodes can be reached from source nodes, and by which paths.
 
-Records are changes: 1 for what is new and -1 for what is gone. A join of changes gives changes, whatever the order in
-which both sides arrive; so what the outputs add up to is exact, deletions that overtake their creation included. The
-paper's join drops what a deletion affects; here the deletion follows the paths that were made with it.
+Records are changes: 1 for a new link or source, -1 for a deleted one. A join of changes gives changes, in any order in
+which both sides arrive. So the sums of the outputs are exact, even if a deletion arrives before the creation. The
+paper's join drops state that a deletion affects; here the deletion follows the paths that were made with the link.
 """
 
 from __future__ import annotations

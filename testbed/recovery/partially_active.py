@@ -93,7 +93,7 @@ def _number(name: str, numbers: Mapping[str, int]) -> int:
 
 
 def standby_needed(layout: Layout, slots: int, copies: int) -> int:
-    """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
+    """How many workers `copies` copies need: each has room for as many as the largest slot has partitions."""
     return -(-copies // largest_slot(layout, slots))
 
 

@@ -23,8 +23,9 @@ PLANNING_S = 1.0
 class QueryCentric(RecoveryStrategy):
     """At each arrival of a worker, those lost partitions roll back that fit and that complete the best queries.
 
-    A worker takes at most `capacity` partitions, or those that take so many cores of it. What is restored stays, and
-    what does not fit waits for the next worker: if none comes, those queries give output that are worth most together.
+    A worker takes at most `capacity` partitions, or partitions that together need at most `cores` of its cores.
+    Restored partitions stay where they are, and partitions that do not fit wait for the next worker. If none comes, the
+    queries with the highest total priority have output.
 
     Survivors never roll back. The paper has them roll back once in a burst, because they keep output for others only
     from then on; with batches every partition keeps it at all times.
@@ -64,7 +65,7 @@ class QueryCentric(RecoveryStrategy):
         self._cores = cores
         self._notes: list[str] = []
         self._noted: set[str] = set()
-        self.measured: Costs = {}  # the cores that partitions take, by their numbers; whoever measures sets it
+        self.measured: Costs = {}  # the cores that partitions use, by their numbers; the owner sets measured values
         self.used: Costs = {}  # those by which it planned last
 
     def take_notes(self) -> list[str]:

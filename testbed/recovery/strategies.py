@@ -47,11 +47,11 @@ class Passive(RecoveryStrategy):
 
 
 class SourceReplay(RecoveryStrategy):
-    """The lost partitions begin anew, without state, and so does every partition upstream of them, as soon as every one
-    of the lost has a worker: Storm's way, with which `ppa` compares (section VI-A).
+    """When all lost partitions have a worker, they and all partitions upstream of them start again, without state.
 
-    The sources read their input again from its beginning. Numbers tell the others what they have already. The paper
-    replays what belongs to windows that are still open; an operator here doesn't say how far its state reaches back.
+    Storm does this, and `ppa` compares with it (section VI-A). The sources read their input again from its beginning.
+    The others recognize by the numbers what they already have. The paper replays only the input of windows that are
+    still open; an operator here doesn't say how far its state reaches back.
     """
 
     name = "source-replay"
@@ -61,7 +61,7 @@ class SourceReplay(RecoveryStrategy):
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
         if protocol.keeps_log:
-            return "protocol batch-aligned: what begins anew reads no output log"
+            return "protocol batch-aligned: a partition that starts from the beginning reads no output log"
         return super().check(protocol)
 
     def restored_now(self, world: World) -> frozenset[int]:

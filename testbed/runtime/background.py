@@ -31,13 +31,13 @@ class Results:
         self._ring()
 
     def close(self) -> None:
-        """Nobody waits for results any more."""
+        """Stop listening for results."""
         self._selector.unregister(self._heard)
         self._heard.close()
         self._bell.close()
 
     def _ring(self) -> None:
-        with suppress(OSError):  # nobody listens any more, or it has rung often enough
+        with suppress(OSError):  # the listener is closed, or enough wake-ups are waiting for it already
             self._bell.send(b"!")
 
     def _on_bell(self, mask: int) -> None:

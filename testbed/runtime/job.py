@@ -52,7 +52,7 @@ class JobInput:
     start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
                      source as fast as it can be
     broker, topic    Kafka: the broker, and its topic, which has as many partitions as the sources
-    batch_records    Kafka: so many events are an Arrow batch in one message; None: each event is a message, as JSON
+    batch_records    Kafka: events in one message, as an Arrow batch; None: each event is a message, as JSON
     """
 
     kind: InputKind
@@ -94,7 +94,7 @@ class Job(TypedJson):
     copied                  the partitions that have a copy, in place of ratio and planner; none: the planner chooses
     standby_room            lost partitions without a copy that a slot with copies takes, as of `RecoveryStrategy`
     trim_every_s            how often a sink's copy drops output that its primary has published [s]
-    adapt_every_s           how often the partitions with a copy are chosen anew, by measured rates; None: never
+    adapt_every_s           how often the partitions with a copy are chosen again, by measured rates; None: never
     standby_hosts           the addresses of hosts whose slots all stand by at the start
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
@@ -102,7 +102,7 @@ class Job(TypedJson):
     planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
     planner_limit_s         and
     cpu_limit               its limit_s and cores
-    spare_lines             so many older lines are kept, in case objects of newer ones can't be read
+    spare_lines             how many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -194,7 +194,7 @@ class Job(TypedJson):
     def _require_standby(self, layout: Layout, copies: int) -> None:
         needed = standby_needed(layout, self.slots, copies)
         if self.standby < needed:
-            allowed = f"{needed} or more: so many slots take {copies} copies"
+            allowed = f"{needed} or more: {copies} copies need this many slots"
             raise BadInput("standby", self.standby, allowed)
 
     @property

@@ -67,7 +67,7 @@ class Cluster:
     interval_s   between checkpoints
     credit       messages under way on a channel, as `Limits.frames_in_flight`
     hook_s       CPU seconds that a hook of the protocol takes for one message
-    group        so many messages go as one
+    group        how many messages go together as one
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Cluster:
         self._list(receiver)
 
     def _list(self, partition: SimulatedPartition) -> None:
-        """Let its worker come to this partition by and by, if it has something to do."""
+        """Put this partition into its worker's queue, if it has something to do."""
         if partition.is_listed or not partition.has_work:
             return
         worker = self._workers[partition.layout.index]

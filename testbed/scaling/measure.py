@@ -74,7 +74,7 @@ class _Run:
 
 
 def costs(spec: NexmarkSpec, blocks: int = BLOCKS) -> Costs:
-    """The costs of a query of the testbed, from so many blocks of events: a few seconds.
+    """The costs of a query of the testbed, measured with `blocks` blocks of events: a few seconds.
 
     Raises `BadInput` for a query that it doesn't have.
     """
@@ -197,7 +197,7 @@ class _Bench:
         spent.rows_since = 0
 
     def _write(self, key: str, content: Callable) -> tuple[int, float]:
-        """Bytes, and CPU seconds that this takes whoever writes them."""
+        """The number of bytes, and the CPU seconds of the write."""
         begun_s = time.process_time()
         size = self._store.put(key, content())
         return size, time.process_time() - begun_s

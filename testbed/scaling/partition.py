@@ -20,7 +20,7 @@ EPOCH = 1
 
 
 class MessageGroup(NamedTuple):
-    """`messages` of a channel that go as one, with so many records altogether."""
+    """`messages` of a channel that go together as one."""
 
     frame: Frame
     messages: float
@@ -57,7 +57,7 @@ class Setup:
     workers        each hosts one partition of every operator
     credit         groups of messages that may be under way on a channel
     hook_s         CPU seconds that a hook of the protocol takes for one message
-    group          so many messages go as one
+    group          how many messages go together as one
     batch_records  records that a source reads at once
     """
 

@@ -58,7 +58,7 @@ class LoadedCluster:
 
 
 class Deployment:
-    """A query with a protocol on so many simulated workers, at a bound on records per message.
+    """A query with a protocol on a number of simulated workers, with a limit of records per message.
 
     What a hook of the protocol takes is timed here as it is made, which takes some tenths of a second: `hook_s`, in CPU
     seconds, so that it is the same on a busy machine.
@@ -88,7 +88,7 @@ class Deployment:
         return SaturatedCluster((cluster.totals.read_records - before) / MEASURED_S, cluster.totals.message_overhead)
 
     def under(self, per_second: float) -> LoadedCluster:
-        """What comes of a failure at second 18 under a load of so many records a second of all sources together."""
+        """The result of a failure at second 18, under a load of `per_second` records/s of all sources together."""
         loaded = self._cluster(per_second, Load(self._records, per_second))
         loaded.run(FAILURE_S)
         seconds, restart = tuple(loaded.checkpoint_seconds), loaded.restart()
@@ -96,7 +96,7 @@ class Deployment:
         return LoadedCluster(loaded.totals.message_overhead, seconds, restart_s, restart.stored, restart.undone)
 
     def _cluster(self, per_second: float, load: Load) -> Cluster:
-        """A cluster that reads about so many records a second, with as many messages as one as that takes."""
+        """A cluster that reads about `per_second` records/s, with messages in groups that are large enough for that."""
         group = min(self._most_grouped, max(1, ceil(self._hooks_per_record * per_second / HOOKS_PER_SECOND)))
         arguments = (self._layout, self._protocol, self._costs, load, INTERVAL_S)
         return Cluster(*arguments, hook_s=self.hook_s, group=group)

@@ -28,7 +28,7 @@ class Checks:
     batches   of runs by batch
     copies    of runs with active copies
     logged    of partitions that keep an output log
-    untold    whether nobody has been told yet what the coordinator wants: then they know less than it does
+    untold    whether the coordinator's orders were not delivered yet: then partitions know less than the coordinator
     """
 
     def __init__(

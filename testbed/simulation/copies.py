@@ -120,7 +120,7 @@ def _content(partition: BatchedPartition) -> bytes:
 
 
 def _sorted(value: Any) -> Any:
-    """A value that is the same whatever the order of keys."""
+    """A value that does not depend on the order of keys."""
     if isinstance(value, dict):
         return sorted(((repr(key), _sorted(each)) for key, each in value.items()), key=lambda pair: pair[0])
     return [_sorted(each) for each in value] if isinstance(value, tuple | list) else value

@@ -143,8 +143,8 @@ class Invariants:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
     def restoring(self, names: frozenset[str]) -> None:
-        """A strategy that replays from the sources restores these: what nobody has of them begins anew, and all
-        upstream of that."""
+        """A strategy that replays from the sources restores these. Those that no worker has start again, and so do all
+        partitions upstream of them."""
         there = {number for worker in self._workers for number in worker.partitions}
         lost = {each.number for each in self._layout.partitions if each.name in names} - there
         self._feeding = self._layout.with_upstream(lost)

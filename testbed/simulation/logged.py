@@ -12,7 +12,7 @@ class WrongState(AftershockError):
 
 
 class LoggedChecks:
-    """The state at a border is one, whatever lives the partition has had; what lies before it has to be input again.
+    """The state at a border is the same in every life of the partition; needed records from before it are input again.
 
     replayed   at how many checkpoints input from before them is needed
     """

@@ -15,7 +15,7 @@ from testbed.core.partition.partition import Partition
 
 
 class Stuck(AftershockError):
-    """The dataflow has not finished after so many steps."""
+    """The dataflow has not finished within the limit of steps."""
 
 
 class Observer:

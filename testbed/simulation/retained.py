@@ -33,7 +33,7 @@ class RetainedMemory:
         in_memory = [each for each in partition.sending.retained.segments if each.frames]
         if self._most is None:
             if in_memory:
-                raise TooMuchRetained(f"{name} keeps output that nobody asks for")
+                raise TooMuchRetained(f"{name} keeps output that no recovery asks for")
             return
         counted = self._counted.get(life, {})
         now = {each: _held(each, counted.get(each, NOTHING)) for each in in_memory if not each.stored}

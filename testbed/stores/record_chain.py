@@ -1,7 +1,7 @@
 """A chain of records in a store: only one writer at a time can add the next one (decision 37).
 
-Each record has the next number, and a store creates an object only if there is none of its name. Whoever comes anew
-adds a record before anything else. The writer before it then finds that number taken, and knows that its time is over.
+Each record has the next number, and a store creates an object only if none has its name. A new writer first adds a
+record, before anything else. The previous writer then finds that number taken, and knows that it was replaced.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TakenOver(AftershockError):
 class RecordChain:
     """The records of a store, as one writer sees them.
 
-    The first record of each writer stays, so that whoever was there before always finds its next number taken. So does
-    what it found. Of its other records, only the newest stays.
+    The first record of each writer stays, so that the previous writer always finds its next number taken. The record
+    that the writer found stays, too. Of its other records, only the newest stays.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -52,7 +52,7 @@ class RecordChain:
             with suppress(TakenOver):  # its writer was just adding one
                 self.add(found)
                 # If there are newer ones, its writer has added several, and the number was free again. What was added
-                # here stays: whoever came in between may be shut out by it.
+                # here stays, because it may shut out a writer that came in between.
                 if self._newest() == self._number:
                     return found
 
@@ -89,7 +89,8 @@ class RecordChain:
         except UnreadableObject as error:
             if self._newest() > self._number:
                 return None
-            raise EnvironmentFailure(f"what the driver before knew is lost: {error}", "start anew") from error
+            lost = f"the record of the previous driver is lost: {error}"
+            raise EnvironmentFailure(lost, "start the run again") from error
 
     def _found(self, number: int) -> bytes:
         try:
@@ -102,7 +103,7 @@ class RecordChain:
         if not self._first:
             self._first = self._number
         elif before > self._first:
-            with suppress(EnvironmentFailure):  # it is in nobody's way
+            with suppress(EnvironmentFailure):  # a record that stays does no harm
                 self._store.delete(_key(before))
 
 

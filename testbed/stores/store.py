@@ -1,6 +1,7 @@
 """The store of checkpoints and logs: objects are written as a whole or not at all, and sealed.
 
-They hold pickles, so whoever made an object that is read runs code: nothing of one is used before its seal is right.
+They hold pickles, and reading a pickle runs the code of its author. So no part of an object is used before its seal is
+verified.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
 
 
 class UnreadableObject(AftershockError):
-    """An object is missing, or it is not what was written: whoever needs it falls back to an older one."""
+    """An object is missing, or it is not what was written: code that needs it falls back to an older one."""
 
     def __init__(self, key: str, cause: str) -> None:
         super().__init__(f"the object {key} can't be used: {cause}")

@@ -225,7 +225,7 @@ WIDE_PAGES = PAGES | {
     "report": "runs/wordcount-one/report.html",
     "error": "nothing/here",
 }
-# Unfolds what is folded, and names whatever has a sideways scroll bar: the document, or a box within it.
+# Unfolds what is folded, and names everything with a horizontal scroll bar: the document, or a box within it.
 SIDEWAYS = """() => {
     document.querySelectorAll("details").forEach((folded) => { folded.open = true; });
     const scrolls = (box) => box === document.documentElement || /auto|scroll/.test(getComputedStyle(box).overflowX);

@@ -1,4 +1,4 @@
-"""Whatever is in the files of a recorded comparison, it is told or said to be damaged, and costs no list anything."""
+"""With any content of its files, a recorded comparison is shown or said to be damaged, and no list of them fails."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def is_as_it_is_described(stored: Stored, _: Path) -> str:
 
 
 def costs_no_run(stored: Stored, path: Path) -> str:
-    """Both runs are listed, whatever the index is."""
+    """Both runs are listed, with any content of the index."""
     answer = "listed without it" if _is_no_document(path) else "listed"
     rows = index.rows()
     if {row.run_id for row in rows} != {stored.victim.run_id, stored.whole.run_id}:

@@ -53,7 +53,7 @@ def feed(session: Session) -> None:
 
 
 def is_listed(browser: TestClient) -> None:
-    """The list of runs, made anew, has the run that is whole."""
+    """The list of runs, made again, has the run that is intact."""
     (store.home() / "runs-index.json").unlink(missing_ok=True)
     listed = browser.get(LIST)
     if listed.status_code != 200 or "runs/whole" not in listed.text:

@@ -1,4 +1,4 @@
-"""Whatever is in the files of a run, it is shown or said to be damaged; all other runs are shown as ever."""
+"""With any content of its files, a run is shown or said to be damaged; all other runs are shown as usual."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)
 
 @contextmanager
 def provisioned(driver: Driver, spec: ClusterSpec, root: Path) -> Iterator[Handle]:
-    """A cluster below `root`, destroyed in the end however far its creation came."""
+    """A cluster below `root`. It is destroyed at the end, even if its creation failed halfway."""
     try:
         yield driver.provision(spec, new_run_id(), root)
     finally:

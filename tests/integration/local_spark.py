@@ -18,7 +18,7 @@ LOCAL = "127.0.0.1"
 
 @contextmanager
 def session_of(name: str, cores: int, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """A session on so many cores, with the Kafka connector and these settings besides; it ends with the block."""
+    """A session on `cores` cores, with the Kafka connector and these settings in addition; it ends with the block."""
     common = {
         "spark.driver.host": LOCAL,
         "spark.driver.bindAddress": LOCAL,

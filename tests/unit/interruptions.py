@@ -56,8 +56,8 @@ def at_every_change(
 
     `numbers` are those of the changes, the first being 1; by default all. Yields after each strike.
     A interruption may also be a function: it is called in another process, while `code` waits.
-    Whoever iterates sets up what the code needs. Fails if the code ends in another way than by the strike, an `OSError`
-    or an error for a user, or not within `LIMIT_S`.
+    The caller sets up in each turn what the code needs. Fails if the code ends in another way than by the strike, an
+    `OSError` or an error for a user, or not within `LIMIT_S`.
     """
     for number in numbers:
         ended = _run(code, folder, interruption, number)

@@ -1,6 +1,6 @@
 """What could let somebody in is written down here: code that listens, unpickles, or uses the shared temporary folder.
 
-Whoever adds such code adds its row, and to `docs/reference/threat-model.md` what protects it.
+If you add such code, add its row here, and to `docs/reference/threat-model.md` what protects it.
 """
 
 from __future__ import annotations

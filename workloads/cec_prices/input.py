@@ -1,7 +1,7 @@
 """The input of the average prices of `cec`, section IV: purchases of items, 100 bytes each.
 
-A partition of the input has all purchases of its items. Windows of so many records depend on the order of the records,
-which is therefore the same for every protocol and for the oracle.
+A partition of the input has all purchases of its items. Count windows depend on the order of the records, which is
+therefore the same for every protocol and for the oracle.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from workloads.schedule import Integers, Schedule
 TWEET, MARK, NS_PER_MS = "tweet", "#", 1_000_000
 TWEETS = pa.schema([(PLACE, pa.int64()), ("at_ns", pa.int64()), ("text", pa.string())])
 MORE = (0.42, 0.15 / 0.42)  # shares of tweets with a second hashtag, and of these with a third
-TOTALS = 1_000_000  # totals are modulo so many, so that totals of totals stay within 64 bits
+TOTALS = 1_000_000  # totals are modulo this number, so that totals of totals stay within 64 bits
 
 
 class TweetDraw(IntEnum):

@@ -32,7 +32,7 @@ EVENT = "event"
 EVENTS = pa.schema([(name, pa.int64()) for name in (PLACE, "at_ns", "user", "segment", "speed", "incident")])
 NONE = -1  # the speed of a report, and the incident of a location
 JAM_LASTS = 30  # incidents: a minute of the paper's load
-FREE_KMH, JAMMED_KMH, VARIES_KMH = 60, 5, 30  # speeds are so many km/h, and less than so many more
+FREE_KMH, JAMMED_KMH, VARIES_KMH = 60, 5, 30  # speeds are from `FREE_KMH` or `JAMMED_KMH` to less than 30 km/h more
 JAM_BELOW_KMH = 40  # the mean speed of a segment below which its traffic is jammed
 
 

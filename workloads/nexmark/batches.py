@@ -1,9 +1,9 @@
 """Events as Arrow batches, many of them in one Kafka message, which saves the cost per message.
 
-A message has the events of so many offsets in a row of its partition, counted in events as if each were a message of
-its own. It is one Arrow stream after the other, each with the events of one kind and the kind in its schema; `offset`
-tells where each event is in the partition, and `at_ns` when it was due. Message k begins with offset k times their
-number, so that a reader finds any offset.
+A message has the events of N consecutive offsets of its partition. Offsets count events, as if each event were a
+message of its own. A message is one Arrow stream after the other, each with the events of one kind, and with the kind
+in its schema; `offset` says where each event is in the partition, and `at_ns` when it was due. Message k begins with
+offset k N, so that a reader finds any offset.
 """
 
 from __future__ import annotations

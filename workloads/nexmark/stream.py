@@ -75,7 +75,7 @@ class Events:
 
 
 def events(stream: EventStream, start: int, stop: int) -> Events:
-    """The events at positions `start` to before `stop`, the same whatever range they are made in."""
+    """The events at positions `start` to before `stop`. An event is the same in every range that contains it."""
     return Events(*(events_of(stream, kind, start, stop) for kind in ("persons", "auctions", "bids")))
 
 

@@ -113,7 +113,7 @@ def _deleted(
 
 
 def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
-    """What the first so many events leave behind: for every source that is left, each path without a node twice.
+    """The result after the first `events` events: for every remaining source, each path without a repeated node.
 
     A row is root, the node at the end, the path.
     """

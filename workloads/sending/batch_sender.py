@@ -27,7 +27,7 @@ class BatchSender(TopicSender):
     def send_some(self, position: int, most: int) -> bool:
         """Send messages whose events are all before `position` and that were not sent yet.
 
-        At most so many events, or a message for each partition if that has more; returns whether there are more.
+        At most `most` events, or one message for each partition if that is more; returns whether there are more.
         """
         length = self._batches.length
         self.send_until(min(position, self.sent + max(most, length)))

@@ -14,7 +14,7 @@ Feed: TypeAlias = InputSender | BatchSender
 
 
 def feed_of(broker: Broker, workload: WorkloadSpec, stream: TopicStream, batch_records: int | None) -> Feed:
-    """The sender of a stream of this workload, with so many records of a partition in each message (None: one)."""
+    """The sender of a stream of this workload, with `batch_records` of a partition in each message (None: one)."""
     if batch_records is None:
         return InputSender(broker, stream.topic, stream.values, stream.schedule, stream.keys)
     spec = cast(NexmarkSpec, workload)  # experiments with batches of anything else are refused

@@ -1,4 +1,4 @@
-"""The open-loop generator: sends every record when it is due, whatever the broker or the query does.
+"""The open-loop generator: sends every record when it is due, independent of the broker and the query.
 
 Record number p goes to partition p mod P at offset p div P and is due at start + p / rate; its Kafka timestamp
 is that due time, so that an outage shows in the latency of every record that had to wait.
@@ -47,7 +47,7 @@ class Generator:
     def send(self) -> bool:
         """Send what is due by now, or at most `MOST_AT_ONCE` records of each feed; returns whether more is due.
 
-        Whoever asked for another schedule asked for it ahead: so often is it looked for that no feed outruns its end.
+        Another schedule is requested in advance. This looks for it often enough that no feed passes its end.
         """
         if self._following is None and _stamp(self._path.stat()) != self._stamp:
             self._stamp, config = self._read()

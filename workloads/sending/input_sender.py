@@ -24,7 +24,7 @@ class InputSender(TopicSender):
         self.source, self.schedule, self._keys = stream.values, stream.schedule, stream.keys
 
     def send_some(self, position: int, most: int) -> bool:
-        """Send records before `position` that were not sent yet, at most so many; returns whether there are more."""
+        """Send records before `position` that were not sent yet, at most `most`; returns whether there are more."""
         self.send_until(min(position, self.sent + most))
         return self.sent < position
 

@@ -16,7 +16,7 @@ LOAD_FILE = "generator.json"  # of the gateway's orders
 class LoadConfig(TypedJson):
     """Which input goes to which broker, and when.
 
-    batch_records   so many records of a partition are one message, as an Arrow batch: only with NexMark; None: one is
+    batch_records   records of a partition in one message, as an Arrow batch: only with NexMark; None: one, as JSON
     """
 
     broker: Broker

@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class TopicSender:
-    """Sends messages of so many `records` each to a topic, and counts the records.
+    """Sends messages with `records` records each to a topic, and counts the records.
 
     sent, delivered, failed   of the records, how many were sent, and of these how many the broker has taken and refused
     """

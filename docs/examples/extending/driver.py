@@ -25,7 +25,7 @@ class PinnedDriver(LocalDriver):
             raise BadInput("cluster.workers", spec.workers, allowed)
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
-        """As `LocalDriver.spawn`; whatever a service starts inherits its cores."""
+        """As `LocalDriver.spawn`; the child processes of a service inherit its cores."""
         return super().spawn(handle, host, service, [*_on_own_cores(handle, host), *command])
 
 

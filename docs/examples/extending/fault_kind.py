@@ -31,7 +31,7 @@ class FilesUp:
             _allow(pid, nothing=True)
 
     def fire(self) -> Proof:
-        """Limit whoever was born meanwhile, too; the proof is the kernel's account of the limits."""
+        """Limit the processes that were started meanwhile, too. The proof is the limits that the kernel reports."""
         if self._fired_ns is None:
             self.shoot()
         while new := [pid for pid in self._processes.scan() if _limit(pid) not in (0, None)]:

@@ -44,7 +44,7 @@ class PageViewsSpec(Windowed):
 
 
 def records(spec: PageViewsSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
-    """Values by position: the same ones for the same positions, whatever is asked for at once."""
+    """Values by position. The same positions always have the same values, in calls for any range."""
     return lambda start, stop: [_view(spec, position) for position in range(start, stop)]
 
 

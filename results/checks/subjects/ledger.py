@@ -45,7 +45,7 @@ def clock(evidence: Evidence) -> pd.DataFrame:
     """Return one row: by how much the wall clock was moved while the window was measured [s]."""
     moved_s = evidence.the_run()["clock_step_s"]
     if pd.isna(moved_s):
-        raise NotEnough("nobody looked at the gateway's clock before, in and after the window")
+        raise NotEnough("the gateway's clock was not sampled before, in and after the window")
     return pd.DataFrame({"clock_step_s": [float(moved_s)]})
 
 

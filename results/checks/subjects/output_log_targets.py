@@ -60,7 +60,7 @@ def reports(evidence: Evidence) -> pd.DataFrame:
     interval_s, period_s = evidence.experiment.engine.check_pace_run_s
     periods = np.floor(rows["of_at_ns"] / 1e9 / period_s)
     rows["spent"] = rows["of_check_s"] / (periods * interval_s).where(periods > 0)
-    # Counts begin anew when a partition is restored, and while it replays it takes no new records in.
+    # Counts start from 0 again when a partition is restored. While it replays, it takes no new records in.
     rows["goes_on"] = (rows[[f"of_{name}" for name in COUNTED]] >= 0).all(axis=1) & (rows["of_records"] > 0)
     before = rows.groupby("partition", sort=False)["goes_on"].shift(fill_value=False).astype(bool)
     found = rows[rows["goes_on"] & before & (rows["spent"] <= SPENT)]
@@ -78,7 +78,7 @@ def extents(evidence: Evidence) -> pd.DataFrame:
     found = found[(found["open_windows"] <= target) & (found["open_windows"] - found["of_open_windows"] <= target)]
     if found.empty:
         raise NotEnough(f"more windows were open than the target has entries, {target:,}")
-    # A window that closes makes an entry, if none of the results does it: so many at most.
+    # A window that closes adds an entry of its own only if no result closes it, so this is an upper limit.
     closed = found["of_opens"] - found["of_open_windows"]
     grown = found["of_opens"] + found["of_checks"] + found["of_results"] + closed.clip(lower=0)
     return _beside(found, "extent", target + grown)
@@ -105,7 +105,7 @@ def modelled(evidence: Evidence) -> pd.DataFrame:
     """
     workload = evidence.experiment.workload
     if not isinstance(workload, CecPricesSpec):
-        raise NotEnough("the workload has no windows of so many records")
+        raise NotEnough("the workload has no count windows")
     rows = evidence.rows("output_logs", "no partition has reported its log").sort_values("at_ns")
     last = rows.groupby("partition").last()
     if len(last) != evidence.experiment.engine.partitions:
@@ -125,7 +125,7 @@ def _likely(count: float) -> tuple[float, float]:
 
 
 def _extent(items: float, size: int, probability: float) -> float:
-    from models.log_extent import extent  # whoever lists checks need not wait for SciPy
+    from models.log_extent import extent  # imported here: a command that only lists checks need not import SciPy
 
     return extent(items, size, probability)
 
@@ -140,7 +140,7 @@ def _within_target(
     grown: str,
     besides: str = "",
 ) -> Check:
-    """The check of a target: `most` is its symbol, and `would` says what a recovery would do with at most so many."""
+    """The check of a target: `most` is its symbol, and `would` says what a recovery would do within the target."""
     return Check(
         name=f"output_logs.{column}",
         table="output_logs",

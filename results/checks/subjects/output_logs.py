@@ -27,7 +27,7 @@ def windows(evidence: Evidence) -> pd.DataFrame:
     difference."""
     workload = evidence.experiment.workload
     if not isinstance(workload, CecPricesSpec):
-        raise NotEnough("the workload has no windows of so many records")
+        raise NotEnough("the workload has no count windows")
     rows = evidence.rows("output_logs", "no partition has reported its log")
     partitions = rows["partition"].nunique()
     whole = rows.groupby("at_ns").filter(lambda of_one: len(of_one) == partitions)

@@ -12,7 +12,7 @@ from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
 
 MOST_APART = 0.05  # accuracy and output fidelity
-TELLING = 400  # results, none twice: the standard deviation of a share of so many is at most half of `MOST_APART`
+TELLING = 400  # distinct results: the standard deviation of a share of 400 is at most half of `MOST_APART`
 OF_TENTATIVE_RUNS = "`engine.tentative`, with an oracle"
 LACK = "no tentative output: no fault left input missing for long enough"
 
@@ -98,7 +98,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [present("corrected_ns")],
         observed=lambda frame: f"{frame['corrected_ns'].notna().sum():,} of {len(frame):,} windows corrected",
         expected=lambda evidence: "all",
-        asks="the exact results of every window with tentative output are out in the end",
+        asks="every window with tentative output has all of its exact results by the end of the run",
         asked_of=OF_TENTATIVE_RUNS,
         applies=judged_by_oracle,
     ),

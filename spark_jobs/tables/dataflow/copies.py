@@ -97,7 +97,7 @@ def _all_spent(
 
 
 def _spent(seconds: float, before: PartitionCost | None, after: PartitionCost | None) -> Spent | None:
-    """None for a partition that the worker has not had since the report before: its counts began anew."""
+    """None for a partition that the worker did not have at the previous report: its counts started from 0."""
     if before is None or after is None or before.worker != after.worker:
         return None
     names = "processing_s", "checkpoint_s", "records", "input_bytes"

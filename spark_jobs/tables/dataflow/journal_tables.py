@@ -57,7 +57,7 @@ class Piece:
         return self.read_from + passed * (self.read_to - self.read_from)
 
     def when(self, read: float) -> int:
-        """When so many events were read; its start or end if that was before or after."""
+        """When `read` events were read; its start or end if that was before or after."""
         if read <= self.read_from or self.read_to <= self.read_from:
             return self.start_ns if read <= self.read_from else self.end_ns
         share = min(1.0, (read - self.read_from) / (self.read_to - self.read_from))
@@ -215,7 +215,7 @@ def _without_gaps(work: list[Piece], start_ns: int, end_ns: int) -> list[Piece]:
 
 
 def _line(journal: Iterable[Event], outage: Outage) -> float:
-    """How many events the line keeps that an outage ended at; all, if nobody came so far."""
+    """How many events are kept by the line to which an outage rolled back; all, if no recovery began."""
     end_ns = outage.ready_ns or float("inf")
     told = (event for event in journal if isinstance(event, Recovering))
     lines = [event for event in told if outage.death_ns <= event.at_ns <= end_ns]

@@ -18,13 +18,13 @@ DISTURBED = (WorkerLost, Recovering, PartitionsAbsent, Report)
 
 
 def partition_rates(journal: Sequence[Event], window: tuple[int, int], sinks: Collection[str]) -> list[Row]:
-    """One row for each partition: its output per second of the window [ns], as far as nobody was lost or caught up.
+    """One row for each partition: its output per second of the window [ns], without time of losses and catching up.
 
-    A sink emits what it reads. The time from one report to the next counts if the coordinator was running at
-    both, in one epoch, and no partition counted anew. There is no row if no time counts.
+    For a sink, the records that it reads count. The time from one report to the next counts if the coordinator was
+    running at both, in one epoch, and no partition started its counts from 0. There is no row if no time counts.
 
-    After an outage, partitions do in addition what it left undone. That is taken to last as long as the outage did,
-    which ends when every restored partition is as far as it had been.
+    After an outage, partitions also process the backlog. This is assumed to last as long as the outage, which ends
+    when every restored partition has reached its earlier progress.
     """
     put_out, seconds = Counter[str](), 0.0
     for before, after in pairwise(_undisturbed(journal, window)):

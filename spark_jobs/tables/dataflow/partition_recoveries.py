@@ -27,7 +27,7 @@ RATE_NS = (2 * NS, 10 * NS)  # the rate of a partition is taken over at least an
 class PartitionRecovery:
     """One partition in one recovery of the run; a time that the run did not see is None.
 
-    epoch      of the recovery; None if nobody has restored the partition
+    epoch      of the recovery; None if the partition was not restored
     left_ns    when it ended where it was: with its slot, or as it was told to roll back
     taken_ns   when the checkpoint was taken that it rolled back to
     rate       records that it had processed per second before
@@ -142,11 +142,11 @@ def _count(report: Report, partition: str) -> int | None:
 
 
 def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list[PartitionRecovery]:
-    """Every partition of every recovery but the start, in the order in which the recoveries began; then those that
-    nobody has restored.
+    """Every partition of every recovery except the start, in the order in which the recoveries began; then partitions
+    that were not restored.
 
-    A partition that is lost again while nobody has restored it belongs to the first loss. One that rolls back although
-    it was not lost belongs to the last.
+    A partition that is lost again before it was restored belongs to the first loss. One that rolls back although it
+    was not lost belongs to the last.
     """
     known = _Known(journal, lost)
     found: list[PartitionRecovery] = []

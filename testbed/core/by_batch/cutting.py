@@ -80,7 +80,7 @@ class Cut:
 
     batch      the batch that ends here
     rows       its records; None if it has none
-    position   where whoever goes on behind the border reads on
+    position   where a source that continues behind the border reads on
     skipped    how many of the records from there on lie before the border
     """
 
@@ -115,7 +115,7 @@ class Cutter:
         return cuts
 
     def _cut(self, rows: pa.RecordBatch, start: int, passed_over: int) -> list[Cut]:
-        """The records of one read, from which so many before them were passed over."""
+        """The cuts of the records of one read; `passed_over` records before them in this read were skipped."""
         batches = rows.column(self._column).to_numpy() // self._length_ns
         bounds = [0, *(np.flatnonzero(batches[1:] != batches[:-1]) + 1).tolist(), rows.num_rows]
         cuts: list[Cut] = []

@@ -55,7 +55,7 @@ class BatchIntake(Intake):
         self.batch = self.finished = batch
 
     def rejoin(self, epoch: int, channels: Iterable[int]) -> None:
-        """The senders of these channels begin anew in this epoch, with full credit; what is queued remains."""
+        """The senders of these channels start again in this epoch, with full credit; queued frames remain."""
         for channel in channels:
             self._links[channel].epoch = epoch
             of = self._borders[channel]

@@ -43,11 +43,11 @@ from testbed.core.partition.snapshots import Core
 from testbed.core.protocol import Protocol
 from testbed.operators import Delivery, Sink
 
-MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable line: nobody else holds it back
+MOST_AHEAD = 3  # checkpoints by which a source's copy may be ahead of the stable line: nothing else limits it
 
 
 class BatchedPartition(Partition):
-    """Goes on while neighbours are restored: its channels with them begin anew in the epoch of that recovery.
+    """Goes on while neighbours are restored: its channels with them start again in the epoch of that recovery.
 
     The checkpoint of a sink is stored once the output before it is published, since that output would not be made
     again.
@@ -117,7 +117,7 @@ class BatchedPartition(Partition):
     def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
         super().restore(message, objects, rebuilt)
         if message.muted:
-            self._go()  # nobody waits for what it sends
+            self._go()  # no receiver waits for its output
 
     def on_order(self, message: ToPartition) -> None:
         if isinstance(message, Rejoin):
@@ -195,7 +195,7 @@ class BatchedPartition(Partition):
         self.sending.on_fetched(key, decode_log(data, self._schemas))
 
     def on_unreadable(self, key: str) -> None:
-        """Retained output is lost: whoever needs it can only get it if this partition rolls back, too."""
+        """Retained output is lost: a receiver that needs it can only get it if this partition rolls back, too."""
         if key in self.sending.retained.keys:
             self._effects.append(Tell(Unreadable(self.number, self.epoch, key)))
 

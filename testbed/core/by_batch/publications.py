@@ -54,7 +54,7 @@ class Publications:
         self.publish(Publish(0, ()))
 
     def forget_pending(self) -> None:
-        """What waits to be known to be published is given out anew."""
+        """Forget the output whose publication is not confirmed: it is published again."""
         self._unpublished.clear()
 
     def keep_back_last(self) -> None:

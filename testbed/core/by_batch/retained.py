@@ -12,8 +12,8 @@ from testbed.core.by_batch.segments import RetainedSegment
 from testbed.core.effects import Discard, Fetch, PartitionEffect, Spill
 from testbed.core.frames import Frame, FrameKind, log_parts
 
-HELD_UP_AT = 2  # a partition takes no input while it keeps so many times what it may keep in memory
-SEGMENTS = 4  # so many segments of every channel would fill the memory
+HELD_UP_AT = 2  # a partition takes no input while it keeps more than this multiple of its memory limit
+SEGMENTS = 4  # segments per channel: this many of every channel fill the memory
 
 
 class Retained:
@@ -142,7 +142,7 @@ class Retained:
                 return segment.borders[at - 1][1]
         return 0
 
-    # Reading: each reader reads one channel, one place after the other, until it leaves. What it has yet to read stays.
+    # Reading: each reader reads one channel, one place after the other, until it leaves. Frames that it needs stay.
 
     def begin(self, reader: Hashable, channel: int, place: int) -> None:
         """Somebody will read on from this place."""

@@ -21,10 +21,10 @@ from testbed.core.partition.sending import Sending
 class BatchSending(Sending):
     """Borders end batches on all channels. Everything is retained until no recovery can ask for it.
 
-    A channel whose receiver has failed waits for nothing: what would be sent is only retained. Once the receiver is
-    restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
-    partition up, so that the other receivers go on; what is sent after it does. A receiver that waits for a lost
-    partition has a backlog, too, and that holds nobody up while the coordinator says so.
+    A channel whose receiver has failed waits for nothing: its output is only retained. Once the receiver is restored,
+    the channel starts again with what was sent since the receiver's checkpoint. The partition does not wait for this
+    backlog, so that the other receivers go on; it waits for credit for newer output. A receiver that waits for a lost
+    partition has a backlog, too. The partition does not wait for it, either, as long as the coordinator says so.
 
     retained    what is kept
     copies      the links to copies of receivers; what is tentative is not for them
@@ -131,7 +131,7 @@ class BatchSending(Sending):
         self._down -= found
 
     def go_on(self, epoch: int, arrived: Mapping[int, int] | None = None) -> None:
-        """Send on the channels that began anew in this epoch; their receivers have these batches already."""
+        """Send on the channels that started again in this epoch; their receivers already have the batches `arrived`."""
         for channel in self.awaiting_go:
             link = self._links[channel]
             if link.epoch == epoch:
@@ -167,7 +167,7 @@ class BatchSending(Sending):
 
     @property
     def awaiting_go(self) -> frozenset[int]:
-        """The channels that have begun anew and send nothing yet."""
+        """The channels that have started again and send nothing yet."""
         return frozenset(channel for channel, each in self._backlogs.items() if each.held)
 
     @property

@@ -118,7 +118,7 @@ class Coordinator:
 
     @property
     def absent(self) -> frozenset[int]:
-        """The partitions without whose output the others go on; nobody before the first start."""
+        """The partitions without whose output the others go on; none before the first start."""
         if self._absent_partitions is None or not self.epoch:
             return frozenset()
         return self._absent_partitions.absent(self._down)
@@ -134,7 +134,7 @@ class Coordinator:
         self._make_copies()
 
     def on_lost(self, worker: str) -> None:
-        """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
+        """A worker is gone or cannot be reached. Both are treated alike: its messages are ignored from now on."""
         lost = set(self.placement.lose(worker))
         self._copying.drop(self.copies.at(worker))
         promoted = self._copying.promotable(lost - self._down)
@@ -270,8 +270,8 @@ class Coordinator:
         )
 
     def _recover(self, restored: frozenset[int], promoted: frozenset[int] = frozenset()) -> None:
-        """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
-        nobody else notices."""
+        """Bring these partitions back to the line, or let their copies take their place. Their neighbours rejoin them;
+        other partitions are not affected."""
         back = restored | promoted
         self._recoveries.leave(back)
         self._copying.drop(restored)
@@ -296,7 +296,10 @@ class Coordinator:
         self._copying.attach({}, back)
 
     def _go_where_ready(self) -> None:
-        """Let those go on whose recovery waits for nobody any more. Who was just told to roll back has left it."""
+        """Let the partitions of each recovery go on once all of them are ready.
+
+        A partition that was just told to roll back again no longer belongs to its earlier recovery.
+        """
         layouts = self._layout.partitions
         for epoch, recovery in self._recoveries.over():
             told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}
@@ -318,7 +321,7 @@ class Coordinator:
             self._copying.make()
 
     def _announce_stable(self) -> None:
-        """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
+        """Sinks publish what a stable line covers; partitions that retain output for others drop output before it."""
         told = self._up() if self._protocol.by_batch else self._sinks
         self._outbox.order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
         self._copying.announce_stable()

@@ -34,11 +34,12 @@ class History:
     these is the stable line. No recovery ever rolls back beyond it, so what it covers may be published, and what only
     earlier lines need may be deleted.
 
-    By borders, what a partition stored before it rolled back is as good as what it stores again under the same number:
-    up to the last number of the line it remains until then.
+    With batches, a checkpoint that a partition stored before it rolled back equals the one that it stores again under
+    the same number. So it is kept until then, up to the last number of the line.
 
-    If the store has spoilt what the stable line needs as well, the partition can still begin anew under protocols with
-    `begins_anew`: its checkpoint 0 needs no object, and neither do those of the partitions that make its input.
+    If the store has also damaged objects that the stable line needs, the partition can still start from the beginning
+    under protocols with `begins_anew`: its checkpoint 0 needs no object, and neither do those of the partitions that
+    make its input.
     """
 
     def __init__(
@@ -123,9 +124,9 @@ class History:
         return sorted(before - self.keys()) + (self._trim() if len(self._lines) > self._spare + 1 else [])
 
     def drop_unreadable(self, partition: int, key: str) -> None:
-        """The checkpoints that need this object are lost; whose log it is, all after it too.
+        """The checkpoints that need this object are lost; if it is the log of a checkpoint, all later ones are, too.
 
-        Raises `EnvironmentFailure` if the stable line is among them, and the partition can't begin anew.
+        Raises `EnvironmentFailure` if the stable line is among them, and the partition can't start from the beginning.
         """
         lost = {each.number for each in self.taken[partition] if key in each.state_keys}
         logs = [each.number for each in self._logs[partition] if each.log_key == key]
@@ -139,7 +140,7 @@ class History:
         if min(lost) <= self.stable[partition].number:
             raise EnvironmentFailure(
                 f"no line of checkpoints is left for {self._layout.partitions[partition].name}: {key} can't be read",
-                "start anew, or keep more spare lines",
+                "start the run again, or keep more spare lines",
             )
         self.taken[partition] = [each for each in self.taken[partition] if each.number not in lost]
         self._lines = [line for line in self._lines if line[partition].number not in lost]

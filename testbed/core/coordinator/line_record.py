@@ -52,7 +52,7 @@ def decode_record(data: bytes) -> LineRecord:
     try:
         return decode_as({LineRecord.__name__: LineRecord}, data)
     except UnknownMessage as error:
-        raise EnvironmentFailure("what the driver before knew can't be read", "start anew") from error
+        raise EnvironmentFailure("the record of the previous driver can't be read", "start the run again") from error
 
 
 def partitions_and_channels(layout: Layout) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:

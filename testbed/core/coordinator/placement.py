@@ -75,7 +75,7 @@ class Placement:
         return [name for name in self.hosts.values() if self.partitions_of(name)]
 
     def worker_of(self, partition: int) -> str | None:
-        """Who hosts a partition; None while nobody does."""
+        """The worker that hosts a partition; None while no worker does."""
         return self.hosts.get(self.moved.get(partition, self._slot_of[partition]))
 
     def partitions_of(self, worker: str) -> frozenset[int]:
@@ -99,7 +99,7 @@ class Placement:
         return lost
 
     def move(self, partition: int, worker: str) -> None:
-        """Let this worker host a partition, which nobody does now or which leaves where it is."""
+        """Let this worker host a partition, which has no worker now or leaves its present one."""
         seat = self.seat(worker)
         self.moved.pop(partition, None)
         if seat != self._slot_of[partition]:

@@ -16,7 +16,7 @@ class Underway:
     taking_part   who is restored or promoted, and who rejoins them
     awaited       those that have yet to say that they are ready
     reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
-    arrived       by channel that begins anew, the last batch that its receiver has whole
+    arrived       by channel that starts again, the last batch that its receiver has whole
     """
 
     taking_part: set[int]
@@ -74,7 +74,7 @@ class RecoveriesUnderway:
             self.of[message.epoch].on_ready(message, self._layout)
 
     def over(self) -> Iterator[tuple[int, Underway]]:
-        """The recoveries that wait for nobody any more, with their epochs. Each is over once it is given."""
+        """The recoveries in which all partitions are ready, with their epochs. Each is over once it was yielded."""
         for epoch in list(self.of):
             if not self.of[epoch].awaited:
                 yield epoch, self.of.pop(epoch)

@@ -30,5 +30,5 @@ class CheckpointRounds:
             self._unreported.discard(partition)
 
     def abandon(self) -> None:
-        """A recovery begins: nobody waits for the reports any more."""
+        """A recovery begins: the coordinator does not wait for the reports any more."""
         self._unreported = set()

@@ -11,9 +11,9 @@ from testbed.core.dataflow.layout import Layout
 class WaitingPartitions:
     """A sink goes on while nothing on which it depends is lost.
 
-    Whoever sends to such a sink, maybe through others, must not wait for a receiver that leads to none: that receiver
-    waits for a lost partition, or for a receiver of its own that does. A sender that leads to no such sink waits as
-    usual.
+    A partition that sends to such a sink, directly or through others, must not wait for a receiver that leads to no
+    such sink: that receiver waits for a lost partition, or for a receiver of its own that does. A sender that leads to
+    no such sink waits as usual.
     """
 
     def __init__(self, layout: Layout) -> None:

@@ -49,7 +49,7 @@ class PartitionLayout:
         return f"{self.operator}.{self.index}"
 
     def slot(self, slots: int) -> int:
-        """The slot that hosts it, of so many: the same partition of every operator is in one slot."""
+        """Which of `slots` slots hosts it: partitions with the same index of all operators are in one slot."""
         return self.index % slots
 
     @cached_property

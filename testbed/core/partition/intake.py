@@ -32,7 +32,7 @@ class Intake:
         watermarks: Watermarks | None = None,
         in_range: int = 1,
     ) -> None:
-        """`in_range`: so many messages at most are taken at one go, as far as event time by `watermarks` allows."""
+        """`in_range`: the most messages that are taken together, as far as event time by `watermarks` allows."""
         self._name, self._tally, self._effects = layout.name, tally, effects
         self._links = {channel.id: InputLink(channel) for channel in layout.inputs}
         self._watermarks, self._in_range = watermarks, in_range
@@ -66,7 +66,7 @@ class Intake:
         self._queue(link, frame)
 
     def ready(self) -> list[int]:
-        """The channels with a frame that may be taken; those of a cycle go first, lest the cycle fill up."""
+        """The channels with a frame that may be taken; those of a cycle go first, so that it does not fill up."""
         ready = [link.channel for link in self._links.values() if link.queue and not link.blocked]
         returning = [channel.id for channel in ready if channel.on_cycle]
         return returning or [channel.id for channel in ready]
@@ -92,7 +92,7 @@ class Intake:
         link.received = link.queue.popleft().sequence
 
     def return_credit(self, channel: int, messages: int = 1) -> None:
-        """The sender may send so many more messages on this channel."""
+        """The sender may send `messages` more messages on this channel."""
         self._effects.append(Grant(channel, self._links[channel].epoch, messages))
 
     def block(self, channel: int) -> None:

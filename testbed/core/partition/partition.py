@@ -1,7 +1,7 @@
 """An operator partition as a state machine: frames, input, timers and messages go in, effects come out.
 
-The caller delivers what arrives in order for each channel, calls `step` for the channels that are ready in whatever
-order it likes, and carries out the effects. Nothing here blocks.
+The caller delivers the frames of each channel in order, calls `step` for the channels that are ready, in any order, and
+carries out the effects. Nothing here blocks.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class PartitionLimits:
 
     frames_in_flight      the credit of a channel: frames sent and not yet processed
     records_per_message   more rows than that are sent as several frames
-    messages_in_range     first come, one record a message: so many messages at most travel in a frame and are processed
-                          together. Each has a number and takes credit, of which there is as much as so many times
-                          `frames_in_flight`
-    changes_per_full      a checkpoint builds on at most so many objects before it; 0: each has the whole state
-    retained_bytes        by batches: so much output is kept in memory for others that may roll back, and more in the
-                          store; None: none is kept, since nobody rolls back alone
+    messages_in_range     in order of arrival, with one record a message: the most messages that travel in one frame and
+                          are processed together. Each has a number and takes credit. The credit of a channel is then
+                          this number times `frames_in_flight`
+    changes_per_full      the most earlier objects that a checkpoint builds on; 0: each has the whole state
+    retained_bytes        with batches: how much output is kept in memory for others that may roll back; more goes to
+                          the store. None: none is kept, since no partition rolls back alone
     """
 
     frames_in_flight: int = 32
@@ -68,9 +68,9 @@ class Partition:
     """One operator partition under one protocol. It does nothing until it is told to restore and to go.
 
     Frames come through `Intake`, are processed by `Processing`, and what that emits leaves through `Sending`. A source
-    reads through `SourceInput` instead. `Snapshots` has the checkpoints and logs. Whatever arrives counts in one
-    `epoch`, that of the last `Restore`; what is of another is dropped. Others may look at these parts, but only the
-    partition changes them.
+    reads through `SourceInput` instead. `Snapshots` has the checkpoints and logs. Only frames and messages of one
+    `epoch` count, that of the last `Restore`; those of other epochs are dropped. Others may look at these parts, but
+    only the partition changes them.
 
     running   whether it has been told to go since its last restore
     """

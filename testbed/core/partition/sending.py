@@ -26,8 +26,8 @@ class Sending:
 
     frames_in_flight      the credit of a channel: frames sent and not yet processed
     records_per_message   more rows than that are sent as several frames
-    in_range              messages with one record: so many at most travel in a frame. Each takes credit, of which there
-                          is as much as so many times `frames_in_flight`
+    in_range              with one record a message: the most messages that travel in one frame. Each takes credit. The
+                          credit of a channel is then this number times `frames_in_flight`
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Sending:
                     yield channel, rows if rows.num_rows <= most else rows.slice(start, most)
 
     def announce(self) -> None:
-        """Tell how far event time is on the channels that do not know yet; on a cycle nobody listens to it."""
+        """Send the event time on the channels that do not have it yet; on a cycle it is not used."""
         for link in self._leading_on:
             if link.announced_ns < self._watermarks.current_ns:
                 self._send(link, None)

@@ -142,7 +142,7 @@ class Snapshots:
         self._log.frames.append(frame)
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
-        """A checkpoint of what is now. `core` is written later: nobody may change it."""
+        """A checkpoint of the present state. `core` is written later, so it must not be changed after this call."""
         self.last = number
         kept = self._kept(states)
         changed = [(name, state.changes(kept)) for name, state in states.items()]

@@ -16,7 +16,7 @@ from testbed.operators import END_OF_TIME_NS, Source
 
 
 class SourceInput:
-    """Where a source reads on, and what it has to read again. That of any other partition has nothing to do.
+    """Where a source reads on, and what it must read again. In partitions of other operators it does nothing.
 
     position   where the source reads on
     ended      whether it has read everything

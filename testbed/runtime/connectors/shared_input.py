@@ -33,7 +33,7 @@ class SharedReading:
         self._waiting_since_s: float | None = None
 
     def reaches(self, offset: int) -> bool:
-        """Whether this offset is kept, or so near that whoever wants it can wait for it."""
+        """Whether this offset is kept, or so near that a source that needs it can wait for it."""
         return self.start <= offset <= self.stop + MEETING
 
     def take(self, taker: object, offset: int) -> Poll | None:
@@ -52,7 +52,7 @@ class SharedReading:
         return next(each for each in self._kept if each.stop > offset)
 
     def leave(self, taker: object) -> bool:
-        """Somebody takes no more; returns whether nobody does. Then it is read no further."""
+        """This taker takes no more; returns whether no taker is left. Then the partition is read no further."""
         self._takers.pop(taker, None)
         if not self._takers:
             self._reader.close()

@@ -36,10 +36,10 @@ class Outlet(ABC):
 
     @abstractmethod
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """At once, whatever happens afterwards; one batch at least."""
+        """Write at least one batch, at once. A later failure does not undo it."""
 
     def abandon(self) -> None:
-        """Publish nothing more, whatever is still asked: somebody else will. Another thread may be publishing."""
+        """Publish nothing more, even if it is asked to: a successor will. Another thread may be publishing."""
         return
 
     def close(self) -> None:

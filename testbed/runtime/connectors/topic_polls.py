@@ -59,7 +59,7 @@ class Place:
     def unusable(self, offset: int, what: str) -> EnvironmentFailure:
         """Why the input can't be used from this offset on."""
         where = f"the topic {self.topic}, partition {self.partition}, offset {offset}"
-        return EnvironmentFailure(f"{where}: {what}", "start anew with input that only the generator has written")
+        return EnvironmentFailure(f"{where}: {what}", "start again with input that only the generator has written")
 
 
 class Poll(ABC):

@@ -22,7 +22,7 @@ def failed_to_read(error: KafkaError, topic: str, partition: int, offset: int) -
     """Why a partition can't be read from this offset on."""
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         lost = f"the topic {topic} no longer has what partition {partition} had from offset {offset} on"
-        return EnvironmentFailure(lost, "start anew, and let the topic keep its messages for longer")
+        return EnvironmentFailure(lost, "start again, and let the topic keep its messages for longer")
     return EnvironmentFailure(f"the topic {topic}: {error}", "look at the broker")
 
 

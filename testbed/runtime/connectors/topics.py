@@ -79,7 +79,7 @@ class KafkaResults(Outlet):
                 why = f"a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
                 cause = f"the topic {self._topic}: {why}"
                 self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
-            elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
+            elif failure.code() in FENCED:  # opening it again would fence the slot that has the sink now
                 self._ended = Superseded(f"{self._name}: {failure}")
             elif failure.code() in HOPELESS or deadline.passed:
                 self._ended = self._failure(failure)
@@ -91,7 +91,7 @@ class KafkaResults(Outlet):
         self._ended = Superseded(f"{self._name}: its slot goes on without it")
 
     def _attempt(self, outputs: Numbered) -> KafkaError | None:
-        """What failed; then the producer is gone, and what became of its transaction is found out by opening anew."""
+        """The error, if it failed. Then the producer is closed; the next `_open` shows how its transaction ended."""
         try:
             producer = self._producer or self._open()
             if left := {number: batches for number, batches in outputs.items() if number > self._out}:

@@ -15,8 +15,8 @@ from testbed.runtime.network.wire import Address
 
 GREETING_LIMIT_S = 3.0
 MOST_PENDING = 32  # of more than these, the one that came first goes
-MOST_ACCEPTED = 16  # at once: whoever listens has other work, too
-PAUSE_S = 0.1  # without descriptors nobody can be let in, and a listener that is looked at would never let others rest
+MOST_ACCEPTED = 16  # at once: the listening thread has other work, too
+PAUSE_S = 0.1  # without free descriptors no connection can be accepted; a polled listener would keep the loop busy
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 BACKLOG = 128
 
@@ -40,7 +40,7 @@ class Greeting:
         return data[: len(self._whom)] == self._whom[: len(data)]
 
     def numbers(self, token: bytes, data: bytes) -> Fields | None:
-        """The numbers of a greeting with this token, None if it has another; takes as long whatever it has."""
+        """The numbers of a greeting with this token, None if it has another. The time does not depend on its token."""
         whom, given, *numbers = self._layout.unpack(data)
         is_known = hmac.compare_digest(given, token)
         return tuple(numbers) if is_known and whom == self._whom else None
@@ -147,7 +147,7 @@ class Admission:
             self._on_guest(connection, numbers)
 
     def _drop(self, pending: _PendingConnection) -> None:
-        """A greeting may have come that nobody has looked at: a connection that waited gives it at once."""
+        """First read again: the greeting of a connection that was waiting may have arrived in the meantime."""
         self.read(pending)
         if pending in self._pending:
             self.leave(pending).close()

@@ -75,7 +75,7 @@ class Mesh:
         self._admission.close()
 
     def send(self, slot: int, data: bytes) -> None:
-        """A frame for a partition of another slot; leaves with the next `flush`, or never if nobody has that slot."""
+        """A frame for a partition of another slot; leaves with the next `flush`, or never if it has no worker."""
         address = self._peers.addresses[slot]
         if address is None:
             return

@@ -106,8 +106,8 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Reached:
-    """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
-    came so far [s]. A source reports the positions that it has read, which are records of a topic, and no bytes."""
+    """A restored partition has reached its earlier progress: what it has processed since it was restored, and how long
+    ago it reached it [s]. A source reports the positions that it has read (records of a topic), and no bytes."""
 
     partition: int
     epoch: int

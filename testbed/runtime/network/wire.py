@@ -75,7 +75,7 @@ class Link:
             self.flush()
 
     def close(self) -> None:
-        """End the connection without telling whoever waits for its end."""
+        """End the connection without calling the code that waits for its end."""
         if not self.closed:
             self.closed = True
             self._selector.unregister(self._socket)
@@ -109,7 +109,7 @@ class Link:
 
 
 def begin_connecting(address: Address, source: str) -> socket.socket:
-    """A connection that may not be there yet: whoever writes to it finds out."""
+    """A connection that may not be established yet: the first write to it shows whether it is."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.setblocking(False)
     connection.bind((source, 0))

@@ -43,7 +43,7 @@ class PlanningThread:
         self._background.submit(job, then)
 
     def close(self) -> None:
-        """Nobody waits for a plan any more."""
+        """Stop waiting for a plan."""
         self._background.close()
         self._results.close()
 
@@ -81,7 +81,7 @@ class FollowingLoad:
         self._next_s, self._is_planning = 0.0, False
 
     def on_clock(self, now_s: float, statuses: Iterable[SlotStatus]) -> None:
-        """Plan anew if it is time [s, monotonic]; `statuses`: the last ones of the slots that have partitions."""
+        """Make a new plan if it is time [s, monotonic]; `statuses`: the last ones of the slots that have partitions."""
         if now_s < self._next_s:
             return
         self._next_s = now_s + self._every_s
@@ -123,7 +123,7 @@ class FollowingLoad:
 def following_load(
     job: Job, layout: Layout, coordinator: Coordinator, selector: selectors.BaseSelector, journal: Journal
 ) -> FollowingLoad | None:
-    """What plans anew in a run of this job; None if the job's first plan holds to its end."""
+    """The object that makes new plans in a run of this job; None if the job's first plan holds to its end."""
     strategy = job.brought_back_by()
     if job.adapt_every_s is None or not isinstance(strategy, PartiallyActive):
         return None

@@ -18,7 +18,7 @@ OBJECT = re.compile(r"(?:state|log|sent)-\d+-(?P<epoch>\d+)$")  # as partitions 
 class GarbageCollector:
     """Does what it was asked in that order; what the store refuses is tried again with what it is asked next.
 
-    The journal gets `undeleted` at each refusal. What nobody of this runtime has named is left alone.
+    The journal gets `undeleted` at each refusal. Objects that this runtime has not named are left alone.
     """
 
     def __init__(self, store: ObjectStore, journal: Journal) -> None:

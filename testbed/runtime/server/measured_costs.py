@@ -33,7 +33,7 @@ class MeasuredCosts:
         self._samples: dict[str, deque[_Sample]] = {}
 
     def note(self, worker: str, status: SlotStatus, now_s: float) -> None:
-        """A slot has reported. What it hosts anew counts from its first report on."""
+        """A slot has reported. Partitions that are new on it count from their first report on."""
         records = {number: tally["records_in"] or tally["records_out"] for number, tally in status.tallies.items()}
         samples = self._samples.setdefault(worker, deque())
         if samples and samples[-1].records.keys() != records.keys():

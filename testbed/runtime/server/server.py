@@ -57,7 +57,7 @@ from testbed.runtime.server.waiting_queries import WaitingQueries
 from testbed.runtime.stillness import Stillness
 
 PROGRESS_S, TURN_S = 0.5, 0.02
-FIRST_EPOCH = 1  # nobody has been anywhere before
+FIRST_EPOCH = 1  # before it, no partition has made progress
 DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
@@ -86,7 +86,7 @@ class Server:
     and partition-tentative      until it is restored
     plan-changed                 others shall have a copy than before, because rates have changed
     queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
-    ready                        whoever takes part in a recovery is ready, and goes on
+    ready                        all partitions that take part in a recovery are ready, and go on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  why a slot ends, if by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
@@ -95,7 +95,7 @@ class Server:
                                  ever were if they recover on their own; of slots together the bytes sent, CPU time,
                                  idle time, and time for checkpoints
     costs                        once a second: what partitions and their copies have taken, by the worker they are at
-    undeleted                    what the store said that would not delete, or list, what nobody needs
+    undeleted                    the error of a store that refused to delete, or list, objects that are not needed
     draining                     it was asked to end, so the sources do
     finished                     the output is complete: where that has the sources
     """

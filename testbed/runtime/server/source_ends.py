@@ -11,11 +11,13 @@ from testbed.runtime.server.guest import Guest
 
 
 class SourceEnds:
-    """First all sources stop, once everything that ever was out has been made again. Those of one partition of the
-    input then end where the furthest of them is, also if they are restored in the meantime. The copies of sources have
-    their say, too, since a promoted one goes on from where it is.
+    """Decides where the sources end.
 
-    Nobody is told where sources end before that is written where a second driver finds it: output may rest on it.
+    First all sources stop, once all output of before has been made again. The sources of one partition of the input
+    then end where the furthest of them is, also if they are restored in the meantime. The copies of sources count, too,
+    since a promoted copy goes on from its own position.
+
+    Before slots are told where sources end, this is written where a second driver finds it: output may depend on it.
 
     asked   whether the run was asked to end
     ends    where the sources end, by the index of their partition; empty until that is decided

@@ -21,7 +21,7 @@ class WaitingQueries:
         self._told: tuple[str, ...] = ()
 
     def look(self) -> None:
-        """See whether others wait than before; before the first start nobody does."""
+        """Check whether the set of waiting queries has changed; before the first start no query waits."""
         if self._strategy is None or not self._coordinator.epoch:
             return
         for why in self._strategy.take_notes():

@@ -76,7 +76,8 @@ class CatchingUp:
             self._ways[partition.number].size_bytes += data_bytes(partition.intake.head(channel))
 
     def look(self, now_s: float) -> None:
-        """See who has arrived [s, monotonic]. Whoever has yet to go has not, even with nothing to process again."""
+        """Check which partitions have caught up [s, monotonic]. A partition that does not run yet has not, even if it
+        has nothing to process again."""
         for number, way in list(self._ways.items()):
             if way.partition.running and way.is_over:
                 del self._ways[number]

@@ -43,9 +43,9 @@ STEPS_A_TURN = 16
 
 
 class Hosting:
-    """Everything of a slot that has to do with partitions; `tell` takes what they have to say to the coordinator.
+    """The part of a slot that handles partitions; `tell` takes their messages to the coordinator.
 
-    It gives partitions their turns, and leads what they ask for to the part of the slot that does it.
+    It gives partitions their turns, and passes their effects to the part of the slot that carries them out.
     """
 
     def __init__(

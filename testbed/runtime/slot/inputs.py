@@ -52,7 +52,7 @@ class Inputs:
         self._ends = ends
 
     def begin(self) -> None:
-        """A recovery begins: unless the ends are known, whoever had stopped reads on until all have caught up."""
+        """A recovery begins: unless the ends are known, sources that had stopped read on until all have caught up."""
         self._ends = self._ends or None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.output_log.policies import Costs
 
 USUAL = Costs(entry_s=1e-6, record_s=2e-6, check_s=8e-6, records_per_s=10_000)  # in docs/lab/output-log.md; a guess
-ENOUGH = 1000  # so many of something are measured before their mean counts
+ENOUGH = 1000  # a mean counts from this number of measurements on
 
 
 class LogCosts(Costs):
@@ -17,12 +17,12 @@ class LogCosts(Costs):
         self._first: tuple[int, float, float] | None = None
 
     def add_read(self, entries: int, seconds: float) -> None:
-        """A recovery has read so many entries."""
+        """A recovery has read `entries` entries."""
         if entries >= ENOUGH and seconds > 0:
             self.entry_s = seconds / entries
 
     def add_checks(self, checks: int, seconds: float) -> None:
-        """So many parts were saved, none of them if there was only a look at what is due."""
+        """`checks` parts were saved; 0 if it was only checked whether any is due."""
         if checks:
             self._checks, self._checks_s = self._checks + checks, self._checks_s + seconds
         if self._checks >= ENOUGH and self._checks_s > 0:

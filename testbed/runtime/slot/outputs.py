@@ -148,7 +148,7 @@ class SinkOutput:
         self._outlet = outlet_of(self._job, self._layout)
 
     def close(self) -> None:
-        """The session is over: what is under way concerns nobody any more."""
+        """The session is over: publications in flight do not matter any more."""
         self._leave()
         self._closed = True
 
@@ -214,7 +214,7 @@ class SinkOutput:
             self._on_published(found)
 
     def _leave(self) -> None:
-        """What it has yet to publish comes again, from the logs: it must not shut out whoever publishes that."""
+        """Abandon unpublished output: a successor publishes it from the logs, and must not be fenced by this sink."""
         self._outlet.abandon()
         self._background.submit(self._outlet.close, lambda _: None)
 

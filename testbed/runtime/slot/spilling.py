@@ -15,7 +15,7 @@ from testbed.stores.store import ObjectStore, UnreadableObject
 
 
 class Spilling:
-    """A life of a partition that is over writes nothing more: nobody would delete it before the next one is over."""
+    """When a life of a partition is over, it writes nothing more: this would only be deleted after the next life."""
 
     def __init__(self, store: ObjectStore, background: Background, storing: Storing, at: At) -> None:
         self._store, self._background, self._storing, self._at = store, background, storing, at

@@ -16,7 +16,7 @@ from testbed.runtime.network.messages import Kept
 from testbed.runtime.slot.hosted import At
 from testbed.stores.store import ObjectStore
 
-STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
+STORE_INTERVALS = 2  # intervals within which a checkpoint should be stored
 BUSY_S, PAUSE_S = 1e-3, 1e-4
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of whoever works on a run, amid provisioning and amid later steps: `aftershock clean` leaves nothing of it.
+"""kill -9 of the process that works on a run, in provisioning and in later steps: `aftershock clean` removes it all.
 
 All runs of these tests have one id and one home, one after the other: so each also tells that the next one works.
 """
@@ -85,7 +85,7 @@ def clean_up(home: Path) -> None:
     assert processes_of(home) == []
     assert list((home / "live").iterdir()) == []
     assert [path.name for path in home.glob(".*")] == []
-    with startup.one_at_a_time():  # nobody holds it: provisioning goes on
+    with startup.one_at_a_time():  # no process holds the lock, so others can provision
         pass
     for run in store.all_finished():
         assert run.status().state == "failed"

@@ -1,4 +1,4 @@
-"""Whatever kills `aftershock results recompute` at a change of files, or fills the disk: it is the old or the new one.
+"""If `aftershock results recompute` is killed at any change of files or the disk is full, it is the old or new run.
 
 The command is whole but for Spark: in the place of its batch job another program writes the tables.
 """
@@ -34,7 +34,7 @@ BEFORE_THE_CHECKS = 26  # changes; from there on a strike takes seconds
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     for heavy in ("results.checks.judge", "results.views.report", "results.predictions.tables"):
-        import_module(heavy)  # once, before whatever is struck
+        import_module(heavy)  # once, before the processes that are struck
     folder = tmp_path / "home"
     monkeypatch.setenv("AFTERSHOCK_HOME", str(folder))
     made = {rate: make_run(tmp_path / str(rate), rate) for rate in (OLD, NEW)}

@@ -1,4 +1,4 @@
-"""An engine of somebody else, as small as can be: writes each bid so many times, for a whole second at once.
+"""A minimal foreign engine: writes each bid a given number of times, for a whole second at once.
 
 `copying_engine.py BROKER CREDENTIALS INPUT OUTPUT PARTITIONS TIMES`. Knows nothing of this project.
 """

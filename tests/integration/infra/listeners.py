@@ -50,7 +50,7 @@ class Listener:
 
 
 def listeners_of(token: str) -> list[Listener]:
-    """Every socket on which the live processes of a cluster listen, whatever network each is in."""
+    """Every socket on which the live processes of a cluster listen, in any network."""
     found = {}
     for pid in members(token):
         try:

@@ -89,8 +89,8 @@ NO_PAGES = {
 }
 WORDS = PAGES | NO_PAGES
 FORBIDDEN = b"HTTP/1.1 403"
-# A server of pages says 400 also to a request that it has read and found wanting, so that is no refusal. Jetty names
-# this page, which nobody asked for, where it understood so little that there was no request.
+# A web server answers 400 also to a request that it has read and that has an error, so 400 alone is no refusal. Jetty
+# names this page, which was not requested, if it could not even parse a request.
 NOT_UNDERSTOOD, NO_REQUEST = b"HTTP/1.1 400", b"/badMessage"
 REFUSALS = (
     b"!zspy4j.Py4JException: Unknown command received",  # a JVM that has not been shown its token
@@ -137,7 +137,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def assert_nothing_answers(token: str, at_least: int) -> None:
-    """No socket of a cluster tells another user anything; `at_least` so many have ports, or the test saw none."""
+    """No socket of a cluster tells another user anything. `at_least` of them have ports, or the test saw too few."""
     found = _found(token, at_least)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = {each: said for each, said in zip(found, pool.map(answers, found), strict=True) if said}

@@ -332,7 +332,7 @@ def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_o
             assert f"left alone {handle.label}" in clean()
         assert len(containers.containers_of(handle.label)) == 3
         containers.get(handle, "worker-1").kill()  # one that does not run, and has no process to be found by
-        lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
+        lease.lease_path(live_directory).touch()  # the file stays like this when its holder is killed
         said = clean()
         assert f"removed {handle.label}" in said
         assert "4 containers and networks" in said

@@ -256,7 +256,7 @@ def test_only_the_control_container_can_ask_the_daemon(cluster: Handle) -> None:
 
 
 def test_no_process_of_a_host_has_the_daemons_socket_mounted(driver: DockerDriver, cluster: Handle) -> None:
-    """As the machine sees them, whatever container they are in."""
+    """As the machine sees them, in all containers."""
     driver.running(cluster, "worker-1")  # then it has an agent, too
     for host in HOSTS:
         pids = members(f"{cluster.token}/machine/{host}") + members(f"{cluster.token}/{host}")

@@ -62,7 +62,7 @@ def python_processes(cluster: Handle) -> list[int]:
 
 @pytest.fixture
 def busy_cluster(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Iterator[Handle]:
-    """The cluster while a Spark application runs a Python task on the worker; healed in the end."""
+    """The cluster while a Spark application runs a Python task on the worker; healed at the end."""
     program = tmp_path / "python_tasks.py"
     program.write_text(PYTHON_TASKS, encoding="utf-8")
     address = cluster.gateway.address
@@ -170,7 +170,7 @@ def test_a_worker_that_is_paused_and_slow_goes_on_and_ends_when_it_is_asked_to(
     assert slow.holds, slow
     assert slow.done["processes slowed"] >= 4, "worker, executor, pyspark's daemon and its worker"
     assert driver.heal(busy_cluster, "worker-1", FaultKind.SLOW).holds
-    assert before <= set(members(mark)), "nobody died of it"
+    assert before <= set(members(mark)), "a process died of it"
     assert times_joined(busy_cluster) == joined, "the master did not lose it"
     ended = driver.prepare(busy_cluster, "worker-1", FaultKind.TERMINATE).fire()
     assert (ended.holds, ended.done["processes killed"]) == (True, 0), ended

@@ -235,7 +235,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(h
                 f"left alone {handle.label}: 1 processes, 3 namespaces, 1 mounts ({root}): its run is alive" in clean()
             )
         assert sleeper.poll() is None
-        lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
+        lease.lease_path(live_directory).touch()  # the file stays like this when its holder is killed
         said = clean()
         assert f"removed {handle.label}: 1 processes, 3 namespaces, 1 mounts ({root})" in said
         assert "run run-1 was published as failed" in said

@@ -127,7 +127,7 @@ def test_a_host_without_power_has_vanished_without_a_word(
     assert strike.refresh()
     due_ns = time.time_ns() + 2_000_000_000
     strike.shoot(due_ns)
-    assert time.time_ns() < due_ns, "whoever orders it can order more before it is due"
+    assert time.time_ns() < due_ns, "the caller can order more strikes before this one is due"
     proof = strike.fire()
     assert proof.fired_ns >= due_ns
     assert proof.left == {"survivors": 0, "addresses": 0, "answers": 0}

@@ -208,7 +208,7 @@ def test_the_aws_module_makes_a_closed_cluster_and_leaves_nothing(
     check_placement(instances)
     check_safety(cloud, instances, keys)
     assert unchanged(module)
-    shutil.rmtree(tmp_path / "keys")  # whoever has lost the keys must still get rid of the machines
+    shutil.rmtree(tmp_path / "keys")  # a user who has lost the keys must still be able to remove the machines
     module.done("destroy", "-auto-approve", "-input=false")
     assert module.done("state", "list") == ""
     assert cloud.remains() == cloud.before

@@ -87,7 +87,7 @@ def wanted_messages(job: Job, positions: dict[str, int]) -> Counter[bytes]:
 def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str, int]:
     """Kill a worker's host once there are checkpoints, let it come back, and end the job when there are more.
 
-    Returns where the sources were in the end.
+    Returns where the sources were at the end.
     """
     wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
     assert_nothing_answers(cluster.token, at_least=12)  # coordinator and slots listen, too

@@ -1,4 +1,4 @@
-"""What a job of the testbed must have emitted, computed from its events at once, and what it has."""
+"""The results that a job of the testbed must have emitted, computed from its events at once, and its actual results."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def expected():
 
 
 def lived(root, arrived, kill_after):
-    """Run one process until so many rows have come from it (0: to its end), then kill it.
+    """Run one process until it has emitted this number of rows (0: to its end), then kill it.
 
     Returns what it said of its restore: records to replay, entries read, damaged segments.
     """

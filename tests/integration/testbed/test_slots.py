@@ -33,7 +33,7 @@ CASES = {
 
 
 def strike(job: Job, root: Path, kills: int, seed: int, variables: dict[str, str] | None = None) -> Episode:
-    """A run with so many kills; all of its results are there once, and no slot ended by itself."""
+    """A run with a number of kills; all of its results are there once, and no slot ended by itself."""
     rig = Slots(job, root, variables)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(kills)
@@ -92,7 +92,7 @@ def test_a_checkpoint_that_rotted_is_given_up_for_the_one_before(tmp_path: Path)
     try:
         watch.wait_for(lambda: len(rounds()) >= 3, LIMIT_S, rig.revive)
         rig.kill(rig.victims())
-        watch.wait_for(lambda: watch.losses == job.slots, LIMIT_S)  # so that nobody stores anything more
+        watch.wait_for(lambda: watch.losses == job.slots, LIMIT_S)  # so that no slot stores anything more
         newest = rounds()[-1]
         (rotten,) = (Path(job.store) / "count.0").glob(f"state-{newest}-*")
         rotten.write_bytes(rotten.read_bytes()[::-1])

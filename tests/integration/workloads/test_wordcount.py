@@ -121,7 +121,7 @@ class Bench:
         return sum(archive.committed_offsets(self.raw, EngineName.STRUCTURED_STREAMING).get(INPUT, {}).values())
 
     def run_until(self, records: int) -> None:
-        """Run the query until it has committed so many records, then stop it as a restart would."""
+        """Run the query until it has committed this number of records, then stop it as a restart would."""
         running = self.start()
         wait_for(lambda: self.committed() >= records or not running.isActive, limit_s=90)
         if failure := running.exception():

@@ -9,7 +9,7 @@ from aftershock.cli.program import main
 
 @pytest.fixture(autouse=True)
 def home_of_every_test(home):
-    """Every command of the program reads its home: no test may see that of whoever runs it."""
+    """Every command of the program reads its home: no test may see the home of the user who runs the tests."""
 
 
 @pytest.fixture

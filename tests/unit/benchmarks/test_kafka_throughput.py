@@ -1,4 +1,4 @@
-"""Throughput that is counted at the output: what so many results tell of the records that were read, and when."""
+"""Throughput that is counted at the output: how many records were read when a number of results was out."""
 
 from pathlib import Path
 

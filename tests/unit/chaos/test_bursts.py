@@ -1,4 +1,4 @@
-"""Bursts: so many hosts of so many domains, one by one, and the best case of the same burst."""
+"""Bursts: a number of hosts of a number of domains, one by one, and the best case of the same burst."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def test_the_default_of_recovery_is_that_of_the_engine():
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ("engine.tentative=true", "whoever missed input has no checkpoint to go back to"),
+        ("engine.tentative=true", "a partition that missed input has no checkpoint"),
         ("engine.store=s3://bucket/runs", "nothing is stored"),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_column_that_is_there_twice(tmp_path):
 
 def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(BadInput, match="nobody writes to this pipe"):
+    with pytest.raises(BadInput, match="no process writes to this pipe"):
         read_json(tmp_path / "pipe", "topology")
     reading, writing = os.pipe()
     os.write(writing, b'{"a": 1}')

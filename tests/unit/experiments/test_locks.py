@@ -25,7 +25,7 @@ with locked(Path(sys.argv[1]), "the test", stays="stays" in sys.argv):
     select.select([sys.stdin], [], [], float(sys.argv[2]))
 """
 SHORT_S = 0.2
-PATIENCE_S = 30  # a holder then lets go by itself, so that whoever waits without a limit fails and does not hang
+PATIENCE_S = 30  # a holder then releases the lock, so that a waiter without a limit fails and does not hang
 
 
 @pytest.mark.parametrize("kind", STRANGE)

@@ -1,4 +1,4 @@
-"""Documents that cannot be read are named in one line, whatever is wrong with them."""
+"""Documents that cannot be read are named in one line, for any error in them."""
 
 import pytest
 

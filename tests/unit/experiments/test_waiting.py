@@ -1,4 +1,4 @@
-"""Waiting: how often is looked, when it ends, and what is returned or raised in the end."""
+"""Waiting: how often the condition is checked, when waiting ends, and what is returned or raised then."""
 
 from __future__ import annotations
 

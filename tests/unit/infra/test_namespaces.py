@@ -23,7 +23,7 @@ def test_what_everybody_can_see_does_not_tell_the_token():
     assert tokens.TOKEN.fullmatch(label)
     assert (tokens.subnet_of(label), label != TOKEN) == (511, True)
     assert tokens.label_of(f"{TOKEN}/worker-1/nap") == label
-    assert tokens.label_of(f"{label}/worker-1/nap") != label, "whoever marks a process with the label joins nothing"
+    assert tokens.label_of(f"{label}/worker-1/nap") != label, "a process marked with the label belongs to no cluster"
     assert tokens.label_of(f"{TOKEN[:-1]}/worker-1/nap") is None
 
 

@@ -69,7 +69,7 @@ def test_a_process_without_any_environment_is_a_member_of_nothing(token):
 
 def test_a_zombie_is_dead(token):
     process = start(f"{token}/worker-1", "true")
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended and is not reaped yet
     assert not members(token)
 
 

@@ -1,4 +1,4 @@
-"""The lock of providers, which `terraform init` writes beside a module, is for whoever uses the module to commit."""
+"""`terraform init` writes a lock of providers beside a module. Users of the module commit it, this project does not."""
 
 import subprocess
 from pathlib import Path

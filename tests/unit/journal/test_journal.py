@@ -1,4 +1,4 @@
-"""Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
+"""Journals: whole lines in the order of writing, with any number of writers and any end of a writer."""
 
 import io
 import json

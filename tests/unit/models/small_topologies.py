@@ -37,7 +37,7 @@ def build(operators: dict[str, int | list[float] | dict[str, Any]], *streams: st
 def topologies(
     draw: Callable[..., Any], operators: int = 5, parallelism: int = 3, tasks: int = 10, fan_out: int = 2
 ) -> Topology:
-    """Any shape of at most so many operators and tasks; with fan_out 1, only trees to the sinks."""
+    """Any shape within these limits of operators and tasks; with fan_out 1, only trees to the sinks."""
     widths = draw(st.lists(st.integers(1, parallelism), min_size=1, max_size=operators))
     while sum(widths) > tasks:
         widths.pop()

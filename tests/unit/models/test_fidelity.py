@@ -185,7 +185,7 @@ def test_the_worst_case_fails_what_is_not_replicated():
 
 
 def test_scores_of_many_failure_sets_are_those_of_each_alone(monkeypatch):
-    """However many are scored at once, and in whatever shape they come."""
+    """With any number of failure sets that are scored at once, and in any shape."""
     topology = build({"A": [1.0, 2.0, 3.0], "B": 2}, "A merge B")
     failed = np.random.default_rng(3).random((4, 3, 5)) < 0.4
     alone = [[score(topology, row).output_fidelity for row in rows] for rows in failed]

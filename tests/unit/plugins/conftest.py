@@ -29,7 +29,7 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def pages(airflow_home: Path) -> FastAPI:
-    """The server of the pages, which keeps nothing of what it has shown: to make one takes longer than most tests."""
+    """The server of the pages, which has no state; it is shared, since making one takes longer than most tests."""
     return pages_behind_airflow()
 
 

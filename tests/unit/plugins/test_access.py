@@ -1,4 +1,4 @@
-"""Every route refuses whoever is not logged in or not allowed, and every response carries the security headers."""
+"""Every route refuses users who are not logged in or not allowed; every response has the security headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A body is refused unread: over a real server, of whoever is not let in, and of whoever is if it is too large."""
+"""Over a real server, a request's body is refused unread if the user is not admitted, or if the body is too large."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def to_a_folder_that_is_a_link(run: Run, secret: Path) -> None:
 
 
 def to_a_pipe(run: Run, secret: Path) -> None:
-    """One that nobody writes to: who opens it by its name waits for ever."""
+    """A FIFO without a writer: a process that opens it by its name waits for ever."""
     (run.root / "plots" / "timeline.svg").unlink()
     os.mkfifo(run.root / "plots" / "timeline.svg")
 

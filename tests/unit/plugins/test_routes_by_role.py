@@ -22,7 +22,7 @@ READ = (401, 403, 200, 200, 200, 200)
 MOVED = (401, 403, 303, 303, 303, 303)
 NOT_FOUND = (401, 403, 404, 404, 404, 404)
 CHANGE = (401, 403, 403, 200, 200, 200)
-NO_FORM = (401, 403, 403, 403, 403, 403)  # whoever sends a form that is not of the page is refused
+NO_FORM = (401, 403, 403, 403, 403, 403)  # a form that is not from the page is refused for every role
 NOT_ALLOWED = (405,) * len(ROLES)
 
 # What each route answers to each role, by method; every other method is NOT_ALLOWED.

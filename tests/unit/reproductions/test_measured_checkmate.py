@@ -103,7 +103,7 @@ def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
 
 @pytest.mark.parametrize("id", SIMULATED)
 def test_simulated_rows_are_judged_by_themselves(id):
-    """Where none is simulated nothing is told, whatever was measured."""
+    """Without simulated rows the check says nothing, with any measured rows."""
     measured = Computed(id, SIMULATED[id].assign(simulated=False))
     asked = [check for check in CATALOGUE[id].checks if check.name.startswith("simulated.")]
     assert {judge(check, measured)["verdict"] for check in asked} == {"unknown"}
@@ -221,7 +221,7 @@ def test_a_dataflow_that_comes_back_and_then_stands_has_not_returned_to_normal(l
 
 
 def test_under_skew_coordinated_output_is_not_held_back_for_an_older_line():
-    """Or its latency would be an interval above that of the others whatever the skew."""
+    """Otherwise its latency would be an interval above that of the others, at any skew."""
     for experiment in missing_runs("checkmate/fig-12", 1):
         put_run(experiment, SHAPES["checkmate/fig-12"](experiment))
     asked = [each for each in missing_runs("checkmate/fig-12", 1) if each.engine.protocol_run == "coordinated"]

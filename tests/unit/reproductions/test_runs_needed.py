@@ -40,7 +40,7 @@ def test_four_times_the_runs_halve_the_interval() -> None:
 
 
 def test_the_number_is_right_for_runs_that_scatter_so() -> None:
-    """The true ratio is 1.04 with a scatter of .135: four pairs hardly ever decide, so many half of the time."""
+    """The true ratio is 1.04 with a scatter of .135: four pairs hardly ever decide, this number half of the time."""
     noise = np.random.default_rng(8)
 
     def decided(pairs: int) -> float:

@@ -160,7 +160,7 @@ def fails(run: Simulated, experiment: Experiment) -> bool | None:
     write_predictions(run, experiment)
     from results.checks.judge import judge, open_context  # seconds, which the tests of its runs need not wait for
 
-    context = open_context(Path(tempfile.gettempdir()) / "data_docs")  # which nobody builds
+    context = open_context(Path(tempfile.gettempdir()) / "data_docs")  # the Data Docs are never built
     found = {check.name: judge(context, check, Evidence(run, experiment))[0]["verdict"] for check in JUDGES}
     if found[PREDICTED] == Verdict.UNKNOWN:
         return None

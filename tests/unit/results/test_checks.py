@@ -177,7 +177,7 @@ LACKS = [
     ("ledger.adds_up", "ledger", lambda frame: frame.iloc[:0], "no segments"),
     ("ledger.adds_up", "runs", lambda frame: frame.assign(window_end_ns=frame["window_start_ns"]), "window is empty"),
     ("ledger.adds_up", "ledger", lambda frame: frame.assign(seconds="long"), "ledger.seconds is"),
-    ("clock.steady", "runs", every("clock_step_s", None), "nobody looked at the gateway's clock"),
+    ("clock.steady", "runs", every("clock_step_s", None), "the gateway's clock was not sampled"),
     ("hosts.values", "hosts", lambda frame: frame.iloc[:0], "no rows"),
     ("replayed_recoveries.values", "replayed_recoveries", lambda frame: frame.iloc[:0], "nothing was replayed"),
     ("useful_time.values", "useful_time", lambda frame: frame.iloc[:0], "nothing was replayed"),

@@ -51,7 +51,7 @@ def test_a_copy_that_was_made_anew_begins_anew():
 
 
 def again(report, number):
-    """The report of an earlier second, as if counts had begun anew."""
+    """The report of an earlier second, as if counts had started from 0."""
     return Costs(report.primaries, report.copies, at_ns=number * S)
 
 

@@ -20,7 +20,7 @@ FIGURES = sorted(
     f"{path.parent.parent.name}/{path.parent.name}" for path in HERE.glob(f"reproductions/*/*/{published.ABOUT}")
 )
 FILES = sorted(path for path in HERE.rglob("*") if path.is_file() or path.is_symlink())
-REMAKE = "`aftershock results recompute RUN_ID`, then `aftershock results publish RUN_ID`, make it anew"
+REMAKE = "`aftershock results recompute RUN_ID`, then `aftershock results publish RUN_ID`, make it again"
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,7 @@ def test_a_query_is_lost_then_planned_then_available(tmp_path, frame, expected):
 
 
 def slides(until_s):
-    """Slides of a query until so many seconds after the start of the window."""
+    """Slides of a query until this number of seconds after the start of the window."""
     facts = {"query": "q0", "latency_s": 0.5, "relative_latency": 1.0}
     moments = [synthetic.ns(at) for at in sorted({1, min(60, until_s), until_s})]
     return pd.DataFrame([facts | {"due_ns": at, "arrived_ns": at} for at in moments])

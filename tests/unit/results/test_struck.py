@@ -1,4 +1,4 @@
-"""Whatever kills a command at whatever change of the store, or fills the disk there: no run is half there.
+"""If a command is killed at any change of the store, or the disk is full there, no run is there in part.
 
 The next call does what was asked for, and leaves nothing of the one before.
 """
@@ -83,7 +83,7 @@ def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch,
         monkeypatch.setattr(store, "exchange", exchange.in_three_steps)
     two_runs(home)
     for _ in at_every_change(replace, home, interruption):
-        with store.scratch():  # whatever needs one next
+        with store.scratch():  # the next command that needs one
             pass
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-1": NEW, "run-2": OTHER})
         assert leftover_files(home) == set()

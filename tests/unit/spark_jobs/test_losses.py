@@ -72,7 +72,7 @@ def outages_of(injector):
 def test_the_death_of_a_slot_that_stands_by_is_no_outage():
     expected = [Outage(0, 1, at(20), at(20.5), at(21)), Outage(2, 1, at(40), at(40.5), at(45))]
     assert outages_of(that_took_something(INJECTED, JOURNAL, LOST)) == expected
-    assert outages_of(INJECTED) != expected, "the fault on it would count as one that nobody noticed"
+    assert outages_of(INJECTED) != expected, "the fault on it would count as one that was not noticed"
 
 
 @pytest.mark.parametrize(("second", "kept"), [(42, True), (30, False), (46, False)])

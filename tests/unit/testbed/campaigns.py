@@ -7,7 +7,7 @@ from hypothesis import settings
 
 
 def examples(at_night):
-    """How many examples a property test has: so many in `make test-night`, a quarter of them in the other tiers."""
+    """How many examples a property test has: this number in `make test-night`, a quarter of it in the other tiers."""
     return at_night * settings.default.max_examples // 100
 
 
@@ -31,5 +31,5 @@ def paired(first, second, left_out=()):
 
 
 def first_and_rest(of, first):
-    """The first so many of a sequence, and the rest, as parameters of a test: `make test-all` runs the rest."""
+    """The first items of a sequence, and the rest, as parameters of a test: `make test-all` runs the rest."""
     return [pytest.param(of[:first], id="first"), pytest.param(of[first:], id="rest", marks=pytest.mark.extended)]

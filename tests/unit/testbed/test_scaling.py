@@ -221,7 +221,7 @@ def test_costs_are_those_of_the_parts():
 
 
 def test_only_its_own_connection_is_measured(monkeypatch):
-    """Whoever else has come first to the port goes."""
+    """A connection of another program that came to the port first is dropped."""
     connect, strangers = socket.create_connection, []
 
     def after_a_stranger(address):

@@ -54,7 +54,7 @@ class Bench:
         os.replace(scratch, self.path)
 
     def at(self, seconds, turns=1):
-        """Whether more is to be sent after so many turns of the program's loop."""
+        """Whether more is to be sent after a number of turns of the program's loop."""
         self._patch.setattr(generator.time, "time_ns", lambda: START_NS + round(seconds * 1e9))
         return [self.generator.send() for _ in range(turns)][-1]
 

@@ -18,7 +18,7 @@ SCHEDULE = Schedule(1_795_173_799_675_000_000, 5000.0, 3)
 
 
 def test_every_workload_and_every_query_is_there():
-    ours = set(WorkloadName) - {WorkloadName.OWN_JOB}  # of which nobody knows the query
+    ours = set(WorkloadName) - {WorkloadName.OWN_JOB}  # the query of an own job is not known
     assert set(INPUTS) == set(ORACLES) == ours
     on_the_testbed_only = {
         WorkloadName.REACHABILITY,

@@ -49,7 +49,7 @@ class Injection:
 class Episode:
     """A run from its beginning to its end, with all injections, and what of its output was wrong.
 
-    own_deaths   how many slots ended though nobody struck them
+    own_deaths   how many slots ended without a strike
     """
 
     injections: list[Injection]
@@ -75,7 +75,7 @@ class Campaign:
         self._killed = 0
 
     def run(self, kills: int) -> Episode:
-        """So many kills at least, then the end of the run, amid which there is one more if it does not come sooner."""
+        """At least this number of kills, then the end of the run, with one more kill in it unless it comes sooner."""
         while self._killed < kills:
             self._inject(self._random.choice(self._moments))
         self._rest(checkpoints=0)
@@ -155,7 +155,7 @@ class Campaign:
     # The run in between.
 
     def _rest(self, checkpoints: int) -> None:
-        """Until all go on, and so many checkpoints are stored."""
+        """Until all go on, and the given number of checkpoints is stored."""
 
         def is_well() -> bool:
             return self._watch.stage is Stage.RUNNING and self._watch.stored >= checkpoints

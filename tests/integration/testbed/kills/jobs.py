@@ -25,7 +25,7 @@ OFTEN = Saving(extent=500, replay=2000, pace=CheckPacing(interval_s=0.005, perio
 
 
 def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int) -> Job:
-    """A run for so many kills; each slot has one partition of each operator, or its share of a tree."""
+    """A run for a number of kills; each slot has one partition of each operator, or its share of a tree."""
     cyclic = query == CYCLIC
     start_ns = time.time_ns() - round(CYCLIC_OVERDUE_S * 1e9 if cyclic else 0)
     workload = _workload(query, seed, kills)
@@ -60,8 +60,8 @@ def _workload(query: str, seed: int, kills: int) -> TestbedWorkload:
 def moments_of(job: Job) -> list[Moment]:
     """Those that the job has and that can be seen.
 
-    Only where a partition waits for markers on several channels does one align, and only in a directory does one see
-    who writes; where all is made again from the sources, nobody does.
+    A partition aligns only if it waits for markers on several channels. Writers can be seen only if the store is a
+    directory; with replay from the sources nothing is written.
     """
     aligns = job.protocol_class.in_rounds and any(len(each.inputs) > 1 for each in job.layout().partitions)
     stores = Path(job.store).is_absolute() and not job.strategy.from_sources

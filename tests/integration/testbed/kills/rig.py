@@ -15,7 +15,7 @@ class Rig(ABC):
 
     can_pause        whether a victim can be held up, too
     sees_alignment   whether it is seen which partitions align; else any time amid a round counts
-    own_deaths       how many slots ended though nobody struck them
+    own_deaths       how many slots ended without a strike
     """
 
     can_pause, sees_alignment = False, True

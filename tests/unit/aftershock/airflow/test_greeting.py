@@ -1,4 +1,4 @@
-"""What `serve` tells whoever started it: at a terminal with the password, into a file without it."""
+"""What `serve` prints at its start: at a terminal with the password, into a file without it."""
 
 import io
 

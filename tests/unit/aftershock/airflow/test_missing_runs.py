@@ -1,4 +1,4 @@
-"""The examples of which no run is published are run one after the other, whatever becomes of some of them."""
+"""The examples without a published run are run one after the other, even if some of them fail."""
 
 from __future__ import annotations
 

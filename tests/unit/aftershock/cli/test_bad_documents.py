@@ -1,4 +1,4 @@
-"""Whatever a document holds that cannot be used: exit code 2, and one line that is safe to print."""
+"""Any content of a document that cannot be used gives exit code 2, and one line that is safe to print."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Whatever kills a run at whatever change of its files as it begins or ends, or fills the disk: it is a run or none.
+"""If a run is killed at any change of its files at its begin or end, or the disk is full, it is a whole run or none.
 
 `teardown`, which `aftershock clean` calls as well, then ends it, and nothing of it stays.
 """

@@ -120,7 +120,7 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run):
         clean.clean("run-2")
     with (
         lease.lease(run[1].parent),
-        pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run that nobody works on"),
+        pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run on which no process works"),
     ):
         clean.clean("run-1")
 
@@ -167,7 +167,7 @@ def test_what_a_finished_run_left_in_s3_is_deleted_once_it_is_named(no_traces, e
     mine = objects_of("run-1", endpoint, "count.0/state-1-1", "count.0/log-1-1")
     other = objects_of("run-11", endpoint, "count.0/state-1-1")
     assert program.main(["clean"]) == 0
-    assert len(mine.keys()) == 2, "nobody has named it"
+    assert len(mine.keys()) == 2, "this run was not named"
     assert program.main(["clean", "run-1"]) == 0
     assert program.main(["clean", "run-1"]) == 0
     said = ["nothing to remove", f"deleted 2 objects of run run-1 at {PLACE}/run-1", "nothing to remove"]

@@ -1,4 +1,4 @@
-"""The preparation of strikes: on hosts that are well, and given up if nobody takes it."""
+"""The preparation of strikes: on hosts that are up, and closed if it is not used."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_only_workers_of_the_cluster_are_aimed_at(tmp_path: Path, broker: NoBrok
 
 
 def test_the_end_of_a_run_brings_back_what_it_struck_and_leaves_nothing(tmp_path: Path, broker: NoBroker) -> None:
-    """As after a run whose injector died: nobody has healed."""
+    """As after a run whose injector died: the host is not healed."""
     driver, handle = ExternalDriver(), provisioned(tmp_path)
     (Path(handle.checkpoints) / "offsets").mkdir()
     driver.prepare(handle, "worker-1", FaultKind.KILL).fire()

@@ -85,7 +85,7 @@ def test_a_pod_is_gone_once_another_one_has_its_name(pod: Example) -> None:
     assert (pod.state / "deleted").exists()
     assert not pod.proves("gone", "spark-worker-0"), "the same pod is still there"
     (pod.state / "uid").unlink()  # the stand-in fails, as a server that cannot be reached
-    assert not pod.proves("gone", "spark-worker-0"), "nobody knows"
+    assert not pod.proves("gone", "spark-worker-0"), "it is not known"
     pod.write(uid="", ready=" ")
     assert pod.proves("gone", "spark-worker-0")
     assert not pod.proves("ready", "spark-worker-0")

@@ -1,4 +1,4 @@
-"""Answers that are JSON and none that an agent gives: each is one clear error, whatever its shape."""
+"""Answers that are JSON but that no agent gives: each one, of any shape, is one clear error."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_refusal_is_told_in_the_words_of_the_host() -> None:
 
 
 class Parrot:
-    """A session whose far end says the same, whatever it is asked."""
+    """A session whose other end gives the same answer to every request."""
 
     alive = True
 

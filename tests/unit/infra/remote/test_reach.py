@@ -92,7 +92,7 @@ def test_a_flood_of_datagrams_is_read_to_an_end(monkeypatch):
 
 
 def test_what_the_system_refuses_to_send_is_not_sent():
-    assert send(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which nobody asked for"
+    assert send(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which is not part of a test"
 
 
 def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_path):

@@ -146,7 +146,7 @@ def test_proves_nothing_that_it_has_no_time_for():
 
 
 def stopping_after(ticks):
-    """A clock that stands at 0 until it has been looked at so many times, and then at 1."""
+    """A clock that shows 0 for a given number of calls, and then 1."""
     looks = count()
     return lambda: float(next(looks) >= ticks)
 

@@ -208,7 +208,7 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
 
 
 def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0) -> Run:
-    """A run of the same experiment, whose restarts took so many times as long."""
+    """A run of the same experiment, whose restarts took longer by this factor."""
 
     def stretched(ledger: pd.DataFrame) -> pd.DataFrame:
         return ledger.assign(seconds=ledger["seconds"].mask(ledger["class"] == "restart", longer * ledger["seconds"]))

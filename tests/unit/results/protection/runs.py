@@ -90,7 +90,7 @@ def _ledger(segments: list[tuple[str, float, int | None]]) -> pd.DataFrame:
 
 
 def _faults(count: int) -> pd.DataFrame:
-    """So many that took effect, and one that did not."""
+    """This number of faults that took effect, and one that did not."""
     struck = {"kind": "kill", "targets": "worker-1", "cause": "a clock", "planned_ns": START_NS}
     rows = [struck | {"fault": number, "actual_ns": START_NS, "outcome": "injected"} for number in range(count)]
     rows += [struck | {"fault": count, "actual_ns": None, "outcome": "absorbed"}] if count else []

@@ -99,7 +99,7 @@ def alarms(seed: int, histories: int, experiments: int = 1) -> dict[Change, int]
 
 
 def found_after(seed: int, histories: int, night: int, experiments: int = 1) -> float:
-    """The share of slowdowns of one of the experiments that are found after so many nights with them."""
+    """The share of slowdowns of one of the experiments that are found after this number of nights with them."""
     generator = np.random.default_rng(seed)
     before = CANDIDATES + BASELINE
     families = [

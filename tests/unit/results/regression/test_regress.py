@@ -140,7 +140,7 @@ def test_a_change_of_seeds_is_no_change_of_the_level():
 @pytest.mark.extended
 @pytest.mark.parametrize("count", range(1, 8))
 def test_runs_under_a_new_seed_are_unknown_until_it_has_come_back(count):
-    """However bad they are: whether that is the seed's doing nobody can say, but they are looked at."""
+    """However bad they are: it cannot be said whether the seed is the reason, but they are judged."""
     write_nights(steady(30))
     assert regress().document().verdict == "same"
     new = write_nights(steady(count, 2000, seed=2), first=30, seed=2)

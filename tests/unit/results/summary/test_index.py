@@ -1,4 +1,4 @@
-"""The index lists what the store holds, whatever became of its file, and reads a run once."""
+"""The index lists what the store holds, even if its own file is damaged or missing, and reads a run once."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_reading_tables_leaves_no_file_open(tmp_path: Path):
 
 
 def test_a_text_that_is_no_unicode_is_refused(tmp_path: Path):
-    """Whoever shows it would fail, far from where it was read."""
+    """Otherwise the code that shows it would fail, far from the code that read it."""
     path = _path(tmp_path)
     texts = pa.array([b"useful", b"l\xffst"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"start_ns": [1, 2], "class": texts}), path)

@@ -1,4 +1,4 @@
-"""Where batches of a source end: at the same records whatever was read in one go."""
+"""Where batches of a source end: at the same records, with reads of any size."""
 
 import pyarrow as pa
 import pytest

@@ -54,7 +54,7 @@ def simulated(strategy, seed, faults=(), protocol=BatchAligned):
 
 
 class StuckLine(BatchAligned):
-    """As it was: who passes no more borders has no more checkpoints, and nobody has a newer line."""
+    """As it was: a partition that passes no more borders has no more checkpoints, so there is no newer line."""
 
     @staticmethod
     def find_line(taken, channels):

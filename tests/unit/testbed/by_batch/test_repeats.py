@@ -1,4 +1,4 @@
-"""When a restored partition is back where it was: whoever ends a run must wait for that."""
+"""When a restored partition has reached its earlier progress: the end of a run must wait for that."""
 
 import pyarrow as pa
 

@@ -24,7 +24,7 @@ BOUND, ROWS = 100_000, 50
 LITTLE = PartitionLimits(retained_bytes=3000)
 SHUFFLED = [flow for flow in FLOWS if flow != "chain"]  # else a slot has all that a lost partition sends to
 SPILLING = [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")]
-AWAY = 0.005  # whoever is away comes late, so that much is sent meanwhile
+AWAY = 0.005  # a lost worker comes back late, so that much is sent meanwhile
 
 
 def frame(channel, sequence):
@@ -232,5 +232,5 @@ def test_an_error_in_spilling_is_noticed(plant, monkeypatch):
 
 
 def test_output_that_is_kept_for_nobody_is_noticed(monkeypatch):
-    plant = BatchSending, "_post", retained_by_all, "nobody asks for"
+    plant = BatchSending, "_post", retained_by_all, "no recovery asks for"
     assert_noticed(monkeypatch, plant, lambda seed: notice(seed, "global"), [1])

@@ -18,7 +18,7 @@ def stored(partition, number, epoch):
 
 
 def with_a_line_of_ones():
-    """Nobody has a checkpoint before it; the line before is the one at the beginning."""
+    """No partition has an earlier checkpoint; the previous line is the one at the beginning."""
     history = History(LAYOUT, last_common, spare_lines=1, by_borders=True)
     for partition in EVERYONE:
         history.add(stored(partition, 1, 1))

@@ -71,7 +71,7 @@ def test_a_worker_beyond_the_slots_takes_no_more_than_the_largest_slot_has():
 
 @pytest.mark.parametrize(("room", "then"), [(0, [None, None, "c"]), (2, ["c", None, "c"]), (3, ["c", "c", "c"])])
 def test_a_worker_beyond_the_slots_takes_what_it_is_given_room_for(room, then):
-    """Partition 2 is promoted there, whatever the room."""
+    """Partition 2 is promoted there, even without room."""
     placement = Placement(chain(0, 1, 0).partitions, slots=2, standby_room=room)
     for name in "abc":
         placement.join(Worker(name))

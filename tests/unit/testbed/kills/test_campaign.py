@@ -103,7 +103,7 @@ def test_a_loss_during_the_recovery_of_others_has_a_recovery_of_its_own():
     [
         (lost("spare"), READY),  # who had nothing
         (lost("spare"), *BACK),  # as when somebody says late that it is tentative
-        (lost("a", "x"), READY, lost("b", "y"), READY),  # placed anew, and nothing went back
+        (lost("a", "x"), READY, lost("b", "y"), READY),  # placed again, and nothing went back
     ],
 )
 def test_a_loss_after_which_nothing_goes_back_for_it_is_no_recovery(then):
@@ -149,7 +149,7 @@ class Quick(Rig):
         pass
 
     def kill(self, victims):
-        assert not self._gone, "nobody is there any more"
+        assert not self._gone, "no slot is there any more"
         self._write(lost("a"), joined("a"))
         self._go()
         return []

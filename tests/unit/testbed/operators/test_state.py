@@ -1,4 +1,4 @@
-"""State: what was taken at any moment makes the state of that moment again, whatever happens meanwhile and after."""
+"""State: a snapshot of any moment restores the state of that moment, with any changes during and after it."""
 
 import threading
 

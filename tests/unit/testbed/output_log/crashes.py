@@ -117,7 +117,7 @@ class Run:
         self._pending = self._events
 
     def _live(self, pending: Iterator[Event], steps: int | None) -> bool:
-        """Go on to the end, or for so many steps; returns whether it crashes there."""
+        """Go on to the end, or for the given number of steps; returns whether it crashes there."""
         taken = 0
         while taken != steps:
             taken += 1

@@ -1,4 +1,4 @@
-"""The policy by cost and benefit costs no more in all than the best fixed Q, which nobody knows before the run."""
+"""The policy by cost and benefit costs no more in all than the best fixed Q, which is not known before the run."""
 
 from dataclasses import replace
 

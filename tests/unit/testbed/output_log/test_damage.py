@@ -107,7 +107,7 @@ def test_it_says_which_records_are_missing():
 
 
 def test_what_was_restored_behind_a_damaged_segment_is_not_read_again():
-    """The next life numbers its segments like those that nobody can reach any more."""
+    """The next life gives its segments the same numbers as those that cannot be reached any more."""
     run = given(MemoryStore())
     before = LogReader(run.store, NAME, run._rows)
     life, number = before.newest

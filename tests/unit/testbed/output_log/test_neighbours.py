@@ -20,7 +20,7 @@ from tests.unit.testbed.output_log.test_flows_in_parts import laid_out, wanted
 
 SEEDS = 12
 SHARE = 40
-SLOTS, LOST = 5, (2, 3)  # so many of the workers at once
+SLOTS, LOST = 5, (2, 3)  # how many workers there are, and how many of them are lost at once
 FIRST = 550  # steps before
 
 
@@ -71,7 +71,7 @@ def test_many_of_them_do_not_either(monkeypatch, part):
 
 
 def sent_again(partition, batch):
-    """A neighbour gets once more what it has, and stores checkpoints once more."""
+    """A neighbour gets again what it already has, and stores checkpoints again."""
     BatchedPartition._end_batch(partition, batch)
 
 

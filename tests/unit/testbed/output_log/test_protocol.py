@@ -1,4 +1,4 @@
-"""The protocol `output-log` on the testbed: exact whatever crashes, and what it can't protect is refused."""
+"""The protocol `output-log` on the testbed: output is exact after any crash, and what it can't protect is refused."""
 
 import pytest
 

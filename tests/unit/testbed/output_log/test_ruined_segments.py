@@ -1,4 +1,4 @@
-"""Under the protocol, segments that every line needs are damaged: the partition begins anew, and nothing is lost."""
+"""Under the protocol, segments that every line needs are damaged: the partition starts again, and nothing is lost."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ROUNDS, SEEDS, MOST_STEPS = 40, range(3, 7), 4000
 
 
 def ruined(name, seed, strategy):
-    """The last crashes come while the partition that has begun anew may not have caught up."""
+    """The last crashes come while the partition that started again may not have caught up."""
     crashes = [Fault(CrashMoment.ANY, FIRST[name] + 15 * (seed % 8), ruins=True), Fault(CrashMoment.ANY, 60)]
     crashes.append(Fault(CrashMoment.ANY, 40 + seed % 30, late=True))
     policy = "opens" if seed % 2 else "targets"
@@ -26,7 +26,7 @@ def ruined(name, seed, strategy):
 
 @pytest.fixture
 def lines(monkeypatch):
-    """Whenever a partition begins anew, the numbers of the checkpoints of the line from then on."""
+    """Whenever a partition starts again, the numbers of the checkpoints of the line from then on."""
     found, real = [], History._begin_anew
 
     def begin_anew(history, partition, lost):
@@ -43,7 +43,7 @@ def campaign(seeds, name="slow"):
 
 
 def spared(lines):
-    """How often only the partition and who makes its input began anew, and the others went on from the line."""
+    """How often only the partition and those that make its input started again; the others went on from the line."""
     return sum(0 in line and any(line) for line in lines)
 
 
@@ -68,7 +68,7 @@ def noticed(name, seed):
 
 
 def own_input_forgotten(layout, numbers):
-    """Whoever makes the input of the partition goes on from the line."""
+    """The partitions that make the input of the partition go on from the line."""
     return frozenset(numbers)
 
 

@@ -40,10 +40,10 @@ WORKLOADS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 
 
 def total_cost(items: np.ndarray, policy: Policy) -> float:
-    """Of a run in which there is always time for checks: that of all checks, and of the recoveries to be expected [s].
+    """Of a run in which there is always time for checks: the time of all checks and of the expected recoveries [s].
 
-    Between two steps a recovery takes the time for the log and the input that it reads. So many failures are expected
-    as come in the time in which the step's records come.
+    A recovery between two steps takes the time for the log and the input that it reads. The expected number of failures
+    follows from the failure rate and the time in which the step's records come.
     """
     operator = CountWindows("item", "price", SIZE, ("at_ns",))
     operator.schema(PRICES)

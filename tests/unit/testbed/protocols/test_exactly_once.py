@@ -1,4 +1,4 @@
-"""Nothing lost and nothing twice, whatever crashes when: thousands of schedules against a run without faults."""
+"""With crashes at any time nothing is lost or doubled: thousands of schedules against a run without faults."""
 
 from dataclasses import replace
 

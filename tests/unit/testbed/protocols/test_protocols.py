@@ -106,7 +106,7 @@ def test_the_last_common_round_is_that_of_all():
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(6), 2))
 def test_a_piggyback_that_comes_again_teaches_and_forces_nothing(seeds):
-    """Whoever reads it every time ends with the same checkpoints."""
+    """A protocol that reads it every time ends with the same checkpoints."""
 
     class Forgetful(PROTOCOLS["communication-induced"]):
         def on_message(self, frame):

@@ -17,7 +17,7 @@ SPECS = {"fast": FEW, "slow": SLOW, "filtered": MANY, "rare": RARE}
 
 
 def inputs(spec, events, rate, read, sources=1, start_ns=0):
-    """Position p goes to partition p mod P, as in Kafka; each partition reads so many at once."""
+    """Position p goes to partition p mod P, as in Kafka; each partition reads a fixed number at once."""
     made = prices(spec, Schedule(start_ns, rate, sources), 0, events)
     rows = [made.take(list(range(each, events, sources))) for each in range(sources)]
     return {"prices": [[each.slice(at, read) for at in range(0, each.num_rows, read)] for each in rows]}

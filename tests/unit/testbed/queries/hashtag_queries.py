@@ -15,7 +15,7 @@ TWO = HashtagsSpec(topology="two-windows", window_s=3.0, hashtags=20, stream_see
 
 
 def inputs(spec, events, rate, read, sources=1, start_ns=0):
-    """Position p goes to partition p mod P, as in Kafka; each partition reads so many at once."""
+    """Position p goes to partition p mod P, as in Kafka; each partition reads a fixed number at once."""
     made = tweets(spec, Schedule(start_ns, rate), 0, events)
     rows = [made.take(list(range(each, events, sources))) for each in range(sources)]
     return {"tweets": [[each.slice(at, read) for at in range(0, each.num_rows, read)] for each in rows]}

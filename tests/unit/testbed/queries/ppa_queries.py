@@ -29,13 +29,13 @@ ROADS = IncidentsSpec(
 
 
 def made(spec, count, rate, start_ns=0):
-    """The first so many events."""
+    """The first events, as many as given."""
     make = requests if isinstance(spec, Top100Spec) else events
     return make(spec, Schedule(start_ns, rate, spec.sources), 0, count)
 
 
 def inputs(spec, count, rate, read, start_ns=0):
-    """Position p goes to partition p mod P, as in Kafka; each partition reads so many at once."""
+    """Position p goes to partition p mod P, as in Kafka; each partition reads a fixed number at once."""
     found = made(spec, count, rate, start_ns)
     rows = [found.take(pa.array(range(task, count, spec.sources))) for task in range(spec.sources)]
     name = "requests" if isinstance(spec, Top100Spec) else "events"

@@ -14,7 +14,7 @@ from tests.unit.testbed.queries.ppa_queries import made
 
 
 def put_out(layout, spec, count, rate):
-    """Records of each partition, by name, for the first `count` events of the query; of a sink, what it takes in."""
+    """Records that each partition emits, by name, for the first `count` events of the query; a sink: that it reads."""
     events, arrived, found = made(spec, count, rate), {channel.id: [] for channel in layout.channels}, {}
     for partition in layout.partitions:  # senders come before their receivers
         if isinstance(partition.element, Source):

@@ -1,4 +1,4 @@
-"""The queries over hashtags: their shape, their windows and totals, and exact results whatever happens."""
+"""The queries over hashtags: their shape, their windows and totals, and exact results under any faults."""
 
 import json
 from dataclasses import replace

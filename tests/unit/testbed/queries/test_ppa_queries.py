@@ -1,4 +1,4 @@
-"""The queries of `ppa`: their shape, and exact results whatever happens."""
+"""The queries of `ppa`: their shape, and exact results under any faults."""
 
 import json
 from dataclasses import replace
@@ -93,7 +93,7 @@ def test_windows_that_end_at_once_have_their_own_slides_only():
 
 
 def jams(speeds, incidents):
-    """What comes of speeds (time, segment, total, measured) and incidents (time, incident, segment, reports)."""
+    """The results from speeds (time, segment, total, measured) and incidents (time, incident, segment, reports)."""
     found = Jams(sliding("at_ns", 4 * S, 2 * S), ("speeds", "incidents"))
     found.open()
     for port, (schema, given) in enumerate(((SPEED_COLUMNS, speeds), (INCIDENT_COLUMNS, incidents))):

@@ -1,4 +1,4 @@
-"""The window tree: its shape, its windows, and exact results whatever happens."""
+"""The window tree: its shape, its windows, and exact results under any faults."""
 
 import json
 from dataclasses import replace

@@ -15,7 +15,7 @@ PAPER = WindowTreeSpec(window_s=3.0, slide_s=1.0, stream_seed=3)
 
 
 def inputs(spec, events, rate, read, start_ns=0):
-    """Position p goes to partition p mod P, as in Kafka; each partition reads so many at once."""
+    """Position p goes to partition p mod P, as in Kafka; each partition reads a fixed number at once."""
     made = tuples(spec, Schedule(start_ns, rate), 0, events)
     rows = [made.take(list(range(task, events, spec.sources))) for task in range(spec.sources)]
     return {"tuples": [[each.slice(at, read) for at in range(0, each.num_rows, read)] for each in rows]}

@@ -1,6 +1,6 @@
 """Each partition of a simulated run twice: as it works with ranges, and one message after the other.
 
-Whatever happens to a partition happens to both, a range as its messages. What they want and what they are is compared
+Every event of a partition is given to both; one of them gets a range as single messages. Effects and state are compared
 after every event: numbers, credit, piggybacks, checkpoints and their logs, what is told and put out, and the state.
 Equal outputs mean that the coordinator hears the same, so its recovery lines are those of a run one by one.
 """

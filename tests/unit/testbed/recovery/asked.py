@@ -39,7 +39,7 @@ def key_of(layout, partition, number, epoch):
 
 
 class AskedCoordinator:
-    """States of the coordinator go by numbers, from 0: where nobody has joined."""
+    """States of the coordinator have numbers. In state 0, no worker has joined."""
 
     def __init__(self, coordinator: Coordinator, layout: Layout) -> None:
         self.layout = layout

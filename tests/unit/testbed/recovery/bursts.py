@@ -108,7 +108,7 @@ def topology_of(layout, priorities=None):
 
 
 def arrivals_after(layout, recovery, workers, lost, standby=0):
-    """The coordinator when so many of its workers are gone, and then by arrival the queries that are available."""
+    """The coordinator after a number of its workers were lost, and then the available queries after each arrival."""
     coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], workers, recovery=recovery)
     for number in range(workers + standby):
         coordinator.on_joined(f"w{number}")

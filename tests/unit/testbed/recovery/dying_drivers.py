@@ -18,7 +18,7 @@ from tests.unit.testbed.small_flows import laid_out
 MOMENTS = (DriverMoment.ANY, DriverMoment.ANY, DriverMoment.WRITING, DriverMoment.RESTORING)
 PRICES = "filtered"
 # A moment, and the number of its steps within which the driver dies.
-AT_ONCE = (DriverMoment.ANY, 1)  # the first step: nobody has heard of this driver yet
+AT_ONCE = (DriverMoment.ANY, 1)  # the first step: no slot knows this driver yet
 AMID_ABSENCE = (DriverMoment.TENTATIVE, 40), (DriverMoment.CORRECTING, 40), (DriverMoment.PROMOTING, 12)
 NEXT = (AT_ONCE, AT_ONCE, (DriverMoment.WRITING, 3), (DriverMoment.RESTORING, 8), *AMID_ABSENCE)
 LONG_ABSENCE = 0.004  # share of steps at which a worker that is away may come

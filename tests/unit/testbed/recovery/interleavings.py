@@ -30,7 +30,7 @@ class State(NamedTuple):
     """Everything at one moment.
 
     coordinator   the number of its state
-    lost          the workers that crashed, which nobody has noticed
+    lost          the workers that crashed, and whose crash was not noticed yet
     joined, away  how many have ever joined, and how many have yet to come
     faults        how many may still happen
     spoilable     how many objects may still be spoilt; `spoilt` those that are
@@ -64,7 +64,7 @@ class Interleavings:
         self._senders = [{c.sender for c in p.inputs} for p in self.layout.partitions]
 
     def first(self, workers: int, faults: int, spoilable: int) -> State:
-        """Nobody has joined."""
+        """No worker has joined."""
         count = len(self.layout.partitions)
         everyone = frozenset(range(count))
         nothing = frozenset()
@@ -222,7 +222,7 @@ class Interleavings:
                 return self._ordered(state._replace(told=told), name, number, order)
 
     def _told(self, state, number, order):
-        """Who takes part in which recovery now. Raises `Wrong` for an order that nobody may get."""
+        """Which partition takes part in which recovery now. Raises `Wrong` for an order that must not be given."""
         match order:
             case Back(epoch, to):
                 if to < self.asked.known[state.coordinator].stable:

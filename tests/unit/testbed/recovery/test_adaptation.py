@@ -22,7 +22,7 @@ def adaptation(**options):
 
 
 def first_plan(weights):
-    """What is planned under this load for want of any plan."""
+    """What is planned under this load if there is no plan yet."""
     return Adaptation(LAYOUT, "structure-aware", BUDGET, frozenset(), 0.0).next(rates(weights)).partitions
 
 
@@ -135,7 +135,7 @@ def test_copies_whose_senders_do_not_hear_of_their_end_are_noticed(monkeypatch):
 
 
 def forgotten_copies(seed):
-    """The copies that workers have in the end and the coordinator knows nothing of."""
+    """The copies that workers have at the end but that the coordinator does not know."""
     run = adapted("tiny", seed, faults=[], slots=2, standby=2)
     run.run()
     kept = {number for worker in run.workers for number, p in worker.partitions.items() if is_muted(p)}

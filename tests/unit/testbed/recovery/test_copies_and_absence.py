@@ -32,7 +32,7 @@ def run(flow, seed, room=None, **options):
     """A run that is over; its exact output is whole.
 
     Unless it is said otherwise, two slots are lost, or one and the standby worker, the second soon after the first.
-    `room`: for so many partitions that have no copy a standby worker has room; by default for as many as a slot has.
+    `room`: how many partitions without a copy a standby worker takes; by default as many as a slot has.
     """
     burst = [Fault(CrashMoment.ANY, 250 + 30 * (seed % 12), late=True), Fault(CrashMoment.ANY, 20, late=True)]
     given = {"ratio": 0.75, "slots": 2, "standby": 1, "faults": burst, "tentative": True, "returns": LONG_ABSENCE}

@@ -12,7 +12,7 @@ from tests.unit.testbed.campaigns import quick
 from tests.unit.testbed.planting import assert_noticed, notice_of
 from tests.unit.testbed.recovery.copied_runs import copied
 
-SEEDS, EARLY = 24, 6  # so many of them with one fault that comes early
+SEEDS, EARLY = 24, 6  # `EARLY` of the seeds have one fault that comes early
 
 
 def promoted_without_resend(sending, epoch, real=BatchSending.promote):

@@ -1,4 +1,4 @@
-"""Drivers die at any moment, and others go on from what they have written: nothing is lost, doubled or wrong."""
+"""Drivers die at any moment, and others go on from their records: nothing is lost, doubled or wrong."""
 
 import pytest
 

@@ -19,7 +19,7 @@ NOTICING = (0, 9, 12, 24)  # each error is noticed under one of these, so that t
 SEEDS = (*NOTICING, *(seed for seed in range(40) if seed not in NOTICING))
 
 
-WHATEVER = ""  # an error may show as anything
+WHATEVER = ""  # any message: an error can be noticed in several ways
 
 
 def deletions_do_not_wait(ahead, real=WriteAhead.next_record):

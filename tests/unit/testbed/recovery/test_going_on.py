@@ -22,10 +22,11 @@ MOST_STEPS = 8000
 
 
 class Waiting(Simulation):
-    """Hosts stay away until nothing else can happen. Then all sources that are up have ended, and whoever is neither
-    absent nor down has ended the last batch of all inputs that are not absent.
+    """Hosts stay away until nothing else can happen. Then all sources that are up have ended, and every partition that
+    is neither absent nor down has ended the last batch of all inputs that are not absent.
 
-    But for who comes back when a sender has gone on: what that has sent before is tentative, so nobody sends it again.
+    Partitions that come back after a sender has gone on are an exception: what this sender has sent before is
+    tentative, so it is not sent again.
 
     met   how often who was found how
     """

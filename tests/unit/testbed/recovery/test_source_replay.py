@@ -1,4 +1,4 @@
-"""What is lost is made again from the sources on: who begins anew, and that nothing is stored or kept for it."""
+"""Lost output is made again from the sources on: which partitions start again, and that nothing is stored for it."""
 
 import pytest
 

@@ -11,7 +11,7 @@ LOWEST = 3  # those below are always open
 
 
 def is_cut_off(connection: socket.socket) -> bool:
-    """Whether the other end has ended the connection; what it has said until then is passed over."""
+    """Whether the other end has ended the connection; data that it sent before is ignored."""
     connection.setblocking(False)
     try:
         while connection.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""Bytes that nobody of a run would send."""
+"""Bytes that no process of a run would send."""
 
 from __future__ import annotations
 

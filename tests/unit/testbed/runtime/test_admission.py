@@ -89,7 +89,7 @@ def test_one_bit_beside_the_greeting_is_no_greeting(door, at):
 
 
 def test_the_time_to_compare_a_token_tells_nothing_of_it(door, monkeypatch):
-    """All of it is compared at once, by what takes as long whatever differs."""
+    """The whole token is compared at once, by a function whose time does not depend on the difference."""
     compared, compare = [], admission.hmac.compare_digest
     monkeypatch.setattr(admission.hmac, "compare_digest", lambda *both: compared.append(both) or compare(*both))
     given = changed(8)
@@ -133,7 +133,7 @@ def test_who_has_greeted_but_was_not_read_yet_is_let_in_when_there_are_too_many(
     for _ in range(MOST_PENDING):
         door.knock()
     for _ in range(MOST_PENDING):
-        door.admission.on_event(selectors.EVENT_READ)  # nobody looks at what those who are in have said
+        door.admission.on_event(selectors.EVENT_READ)  # data of accepted connections is not read yet
     assert door.numbers() == [(7,)]
 
 
@@ -144,7 +144,7 @@ def test_without_descriptors_it_rests_and_lets_the_true_one_in_later(door):
     with no_descriptors():
         door.run(lambda: not door.admission.pending)
         assert is_cut_off(idle), "what a pending connection held is free again"
-        assert door.selector.select(0) == [], "the listener wakes nobody for what it cannot take"
+        assert door.selector.select(0) == [], "the listener does not wake the loop for connections that it cannot take"
     door.admission.on_clock(time.monotonic())
     assert door.selector.select(0) == []
     door.admission.on_clock(time.monotonic() + PAUSE_S)

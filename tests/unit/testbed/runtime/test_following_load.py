@@ -236,7 +236,7 @@ STEPS = 150  # from one plan to the next
 
 
 class Following(Simulation):
-    """A run whose plans follow the rates that its partitions have, so many steps by so many steps."""
+    """A run whose plans follow the rates of its partitions, at equal numbers of steps."""
 
     def follow(self, journal):
         budget = len(self.coordinator.copies.wanted)

@@ -1,4 +1,4 @@
-"""What nobody needs any more is deleted, by a store that refuses now and then."""
+"""Objects that are no longer needed are deleted, from a store that refuses now and then."""
 
 import pytest
 

@@ -78,7 +78,7 @@ def test_a_copy_that_is_dismissed_is_gone(slot):
 def test_fewer_standby_slots_than_the_copies_need_are_refused():
     """Six partitions, of which the larger slot has four."""
     assert replace(JOB, **ACTIVE, standby=2).standby == 2
-    with pytest.raises(BadInput, match=r"standby.* 2 or more: so many slots take 6 copies"):
+    with pytest.raises(BadInput, match=r"standby.* 2 or more: 6 copies need this many slots"):
         replace(JOB, **ACTIVE, standby=1)
 
 

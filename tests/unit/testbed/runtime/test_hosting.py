@@ -193,7 +193,7 @@ def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
 
 
 class Planted:
-    """Unpickled, it makes a file: it stands for whatever somebody wants a slot to do."""
+    """When it is unpickled, it makes a file. It stands for any code of an attacker."""
 
     def __init__(self, path):
         self._path = path

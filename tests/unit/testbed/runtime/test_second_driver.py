@@ -123,7 +123,7 @@ def test_how_far_partitions_were_outlives_the_driver_where_they_recover_on_their
 
 def test_a_second_driver_without_the_key_is_refused(started):
     started()
-    with pytest.raises(EnvironmentFailure, match="what the driver before knew is lost"):
+    with pytest.raises(EnvironmentFailure, match="the record of the previous driver is lost"):
         started(store_key=bytes(KEY_BYTES))
 
 

@@ -60,7 +60,7 @@ def test_a_topic_is_read_again_to_the_same_ends_in_one_go():
         assert position == stop
         assert found[start] == [at for at in range(start, stop) if at % 2]
     assert Topic.opened == 1
-    assert offsets(feed.read(2, 4)) == [3], "whoever goes back begins anew"
+    assert offsets(feed.read(2, 4)) == [3], "a source that goes back starts again"
     assert (Topic.opened, Topic.closed) == (2, 1)
 
 
@@ -87,7 +87,7 @@ def test_what_place_and_time_tell_is_the_messages():
 
 
 def run(feed, position, reads):
-    """Where a source is after so many reads; one that gives nothing is the last."""
+    """Where a source is after each read; the first read without records is the last one."""
     for _ in range(reads):
         read = feed.read(position)
         if read is None:

@@ -1,4 +1,4 @@
-"""Why a topic can't be read: input that is gone is named, since a state that begins anew needs it."""
+"""Why a topic can't be read: missing input is named, since a partition that starts again needs it."""
 
 from confluent_kafka import KafkaError
 

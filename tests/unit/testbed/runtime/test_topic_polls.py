@@ -1,4 +1,4 @@
-"""What was read of the input is decoded by column, and whatever can't be is named with its place."""
+"""Input is decoded by column, and input that can't be decoded is named with its place."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def test_events_of_a_topic_are_those_that_were_made():
         kinds[kind] = poll.events(kind, fields, 0, 1000)
         assert kinds[kind].equals(columns(getattr(made, kind), fields))
     parts = [poll.events("bids", BIDS, at, at + 100) for at in range(0, 1000, 100)]
-    assert pa.Table.from_batches(parts) == pa.Table.from_batches([kinds["bids"]]), "in whatever parts it is taken"
+    assert pa.Table.from_batches(parts) == pa.Table.from_batches([kinds["bids"]]), "in parts of any size"
     assert poll.events("persons", events_schema("id"), 1, 50) is None
 
 

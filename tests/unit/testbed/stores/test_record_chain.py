@@ -160,7 +160,7 @@ def test_a_record_that_was_written_though_the_store_refused_is_not_taken_for_ano
 
 
 def copy_of(store):
-    """A copy, which whoever takes over may change."""
+    """A copy, which the next writer may change."""
     copied = MemoryStore(KEY)
     copied.objects = dict(store.objects)
     return copied
@@ -193,5 +193,5 @@ def test_a_newest_record_that_is_spoilt_is_told():
     first.add(b"one")
     newest = max(store.objects)
     store.objects[newest] = store.objects[newest][:-1]
-    with pytest.raises(EnvironmentFailure, match="what the driver before knew is lost"):
+    with pytest.raises(EnvironmentFailure, match="the record of the previous driver is lost"):
         RecordChain(store).take_over()

@@ -254,7 +254,7 @@ def test_a_bucket_that_is_not_there_is_told_before_a_run(endpoint, quick):
 
 def test_an_s3_that_is_out_of_reach_refuses_writes_and_is_no_missing_object(endpoint, quick):
     with socket.socket() as taken:
-        taken.bind((HERE, 0))  # nobody listens
+        taken.bind((HERE, 0))  # no process listens
         store = S3Store(f"s3://{BUCKET}/runs", "http://{}:{}".format(*taken.getsockname()), patience_s=0.0)
         for attempt in (lambda: store.put("a/b", [b"content"]), lambda: store.get("a/b"), store.keys):
             with pytest.raises(
