@@ -110,7 +110,8 @@ def test_the_last_hosts_stand_by_as_far_as_all_of_their_slots_do(handle):
 def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run():
     copied = [*COPIES, "cluster.workers=4", "cluster.worker_cores=1"]
     engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=2"])).check()
-    with pytest.raises(BadInput, match=r"^engine.standby: 1 is not usable; allowed: 3 or more: 32 copies need this many slots$"):
+    why = "^engine.standby: 1 is not usable; allowed: 3 or more: 32 copies need this many slots$"
+    with pytest.raises(BadInput, match=why):
         engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=1"])).check()
 
 
