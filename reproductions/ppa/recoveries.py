@@ -36,7 +36,7 @@ from reproductions.ppa.experiments import (
 )
 from reproductions.reproduction import Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
-from results.tables.schema import RecoveredHow
+from results.summary.lost_partitions import by_fault
 from results.views.style import BLUE, ORANGE, WIDTH_IN
 
 SETTING = ["window_s", "rate"]
@@ -44,6 +44,7 @@ KILL = [*SETTING, "interval_s", "kill", "replicate"]
 FLAT = 0.2  # how much more than the shortest the longest active recovery may take
 TENTH = 0.1
 NEARLY = 1.1
+NOTHING_LOST = dict.fromkeys(("latency_s", "promoted_s", "age_s"), float("nan")) | {"lost": 0, "promoted": 0}
 COLORS = dict(zip(RATES, (BLUE, ORANGE), strict=True))
 
 
@@ -75,29 +76,26 @@ def latencies(cell: Cell) -> Iterator[Row]:
     `active_s`; the age of the oldest checkpoint that was restored, `age_s` [s]; how many partitions were lost and how
     many copies were promoted.
 
-    The latency is not known if nothing was lost, or if a lost partition was not seen to arrive. It may arrive in a
-    later recovery of the same kill: if the loss of a second host is noticed while it is restored, it may be rolled back
-    once more.
+    The latency is not known if nothing was lost, or if a lost partition was not seen to arrive.
     """
     found = cell.table("partition_recoveries")
     if found.empty:
         return
+    faults = by_fault(found)
     for number in range(len(KILLS_AT_S)):
-        of_kill = found[found["fault"] == number].sort_values("epoch")
-        struck = of_kill["how"].isin([RecoveredHow.RESTORED, RecoveredHow.PROMOTED, RecoveredHow.LOST])
-        lost = of_kill[struck].drop_duplicates("partition").set_index("partition")
-        last_ns = of_kill.drop_duplicates("partition", keep="last").set_index("partition")["reached_ns"]
-        took_s = (last_ns[lost.index] - lost["notice_ns"]).astype(float) / 1e9
-        of_copies = took_s[lost["how"] == RecoveredHow.PROMOTED]
-        arrived = len(lost) > 0 and bool(took_s.notna().all())
+        row = faults.loc[number] if number in faults.index else pd.Series(NOTHING_LOST)
         yield {
             "kill": number + 1,
-            "latency_s": float(took_s.max()) if arrived else None,
-            "active_s": float(of_copies.max()) if arrived and len(of_copies) else None,
-            "age_s": float(lost["checkpoint_age_s"].astype(float).max()),
-            "lost": len(lost),
-            "promoted": len(of_copies),
+            "latency_s": _known(row["latency_s"]),
+            "active_s": _known(row["promoted_s"]),
+            "age_s": float(row["age_s"]),
+            "lost": int(row["lost"]),
+            "promoted": int(row["promoted"]),
         }
+
+
+def _known(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)
 
 
 def by_kill(table: pd.DataFrame, part: Part, column: str = "latency_s") -> pd.Series:

@@ -1,4 +1,4 @@
-"""All that a run advises for the next one: its checkpoint interval, and which partitions to copy."""
+"""All that a run advises for the next one: its checkpoint interval, which partitions to copy, and what to expect."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from experiments.errors import BadInput
 from results.predictions.recommendation import Recommendation, recommend
 from results.predictions.recommended_copies import CopiesAdvice, recommend_copies
+from results.predictions.recommended_latency import LatencyAdvice, recommend_latency
 from results.runs.store import Run
 
 OF_THE_INTERVAL = (
@@ -18,21 +19,28 @@ OF_THE_INTERVAL = (
 
 @dataclass(frozen=True)
 class Advised:
-    """`interval` is None of a run that says nothing of it, `copies` of one whose partitions cannot be copied."""
+    """`interval` is None of a run that says nothing of it, `copies` of one whose partitions cannot be copied.
+
+    `latency` is what to expect of recoveries where `interval`, which has it, is None. It is None, too, if no partition
+    came back alone.
+    """
 
     run_id: str
     interval: Recommendation | None
     copies: CopiesAdvice | None
+    latency: LatencyAdvice | None
 
     @property
     def models(self) -> dict[str, str]:
         """The model behind each part."""
-        parts = (self.interval, self.copies)
+        parts = (self.interval, self.latency, self.copies)
         return {name: text for part in parts if part is not None for name, text in part.models.items()}
 
     def to_json(self) -> dict[str, Any]:
         """The document of `aftershock recommend --json`; null stands for what is not bounded or not known."""
-        found: dict[str, Any] = dict.fromkeys(OF_THE_INTERVAL) if self.interval is None else self.interval.to_json()
+        found: dict[str, Any] = dict.fromkeys((*OF_THE_INTERVAL, "promotion_latency"))
+        found |= {} if self.latency is None else self.latency.to_json()
+        found |= {} if self.interval is None else self.interval.to_json()
         copies = self.copies
         return found | {
             "copies": [] if copies is None else list(copies.partitions),
@@ -56,9 +64,16 @@ def advise(run: Run, budget: int | None = None) -> Advised:
             raise
         copies = None
     try:
-        interval = recommend(run)
+        return Advised(run.run_id, recommend(run), copies, None)
     except BadInput:
-        if copies is None:
+        latency = _latency(run)
+        if copies is None and latency is None:
             raise
-        interval = None
-    return Advised(run.run_id, interval, copies)
+        return Advised(run.run_id, None, copies, latency)
+
+
+def _latency(run: Run) -> LatencyAdvice | None:
+    try:
+        return recommend_latency(run)
+    except BadInput:
+        return None

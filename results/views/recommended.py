@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from statistics import fmean
 from typing import NamedTuple
 
 from experiments.errors import BadInput
@@ -12,6 +13,7 @@ from results.damage import Damaged
 from results.predictions.advised import Advised, advise
 from results.predictions.recommendation import Recommendation
 from results.predictions.recommended_copies import CopiesAdvice
+from results.predictions.recommended_latency import LatencyAdvice
 from results.runs.store import Run
 
 WIDTH = 92
@@ -29,8 +31,11 @@ class Row(NamedTuple):
 
 def rows(found: Advised) -> list[Row]:
     """The quantities of a recommendation, with their units."""
-    of_interval = [] if found.interval is None else _of_interval(found.interval)
-    return of_interval + ([] if found.copies is None else _of_copies(found.copies))
+    return [
+        *([] if found.interval is None else _of_interval(found.interval)),
+        *([] if found.latency is None else _of_latency(found.latency)),
+        *([] if found.copies is None else _of_copies(found.copies)),
+    ]
 
 
 def option(found: Advised) -> str | None:
@@ -99,6 +104,22 @@ def _of_interval(found: Recommendation) -> list[Row]:
         Row("utilization", significant(best.expected), significant(best.optimal_expected), _one_run(found)),
         Row("recovery latency", _seconds(found.latency_now_s), _seconds(latency.value), singles),
     ]
+
+
+def _of_latency(found: LatencyAdvice) -> list[Row]:
+    """Of promoted copies as much is expected as in the run: their latency hangs on nothing that could be changed."""
+    rows = []
+    if found.restored_s:
+        was, latency = _seconds(fmean(found.restored_s)), found.expected
+        if latency is None:
+            rows.append(Row("latency, restored", was, "-", "not known: fewer than three restores"))
+        else:
+            singles = f"{significant(latency.low)} to {_seconds(latency.high)} of single faults"
+            rows.append(Row("latency, restored", was, _seconds(latency.value), singles))
+    if found.promoted_s:
+        mean, least, most = (_seconds(of(found.promoted_s)) for of in (fmean, min, max))
+        rows.append(Row("latency, promoted", mean, mean, f"{least} to {most} in the run"))
+    return rows
 
 
 def _of_copies(found: CopiesAdvice) -> list[Row]:
