@@ -55,7 +55,7 @@ def test_nothing_is_stored_and_nothing_is_kept_for_others():
 
 
 def test_tentative_output_is_refused():
-    with pytest.raises(BadInput, match="no checkpoint to go back to"):
+    with pytest.raises(BadInput, match="a partition that missed input has no checkpoint"):
         Coordinator(chain(0, 1, 2), PROTOCOLS["batch-aligned"], 3, recovery=SourceReplay(), tentative=True)
 
 
