@@ -16,13 +16,13 @@ from experiments.errors import BadInput
 from experiments.recovery_modes import PARTIAL, RecoveryMode
 from models.interval_estimator import Estimate
 from models.passive_restore import FEWEST
+from results.predictions.recommendation import DRAWS, PERCENTILES, SEED
 from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import table_or_empty, the_run
 from results.summary.lost_partitions import by_fault
 
-DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
 MODELS = {
     "recovery_latency": "ppa, section II: loading as measured, then the input since the checkpoint at the replay rate"
     " that was measured; the checkpoint is as old as any time up to the interval",
