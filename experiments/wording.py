@@ -67,6 +67,11 @@ def significant(value: float) -> str:
     return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 fault, 2 faults, 1,000 faults."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def percent(share: float) -> str:
     """A share as a percentage, to three significant digits."""
     return f"{significant(100 * share)} %"

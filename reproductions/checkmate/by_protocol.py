@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.engines import ProtocolName
+from experiments.wording import counted
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell
@@ -68,7 +69,7 @@ def draw_by_workers(table: pd.DataFrame, value: str, error: str | None = None) -
     for panel, (is_simulated, workers) in zip(axes, kinds.itertuples(index=False), strict=True):
         rows = table[(table["simulated"] == is_simulated) & (table["workers"] == workers)]
         draw_by_query(panel, rows, value, error)
-        panel.set_title(f"{workers} worker{'s' * (workers > 1)}{', simulated' * is_simulated}", fontsize=9)
+        panel.set_title(f"{counted(workers, 'worker')}{', simulated' * is_simulated}", fontsize=9)
     return figure
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
+from experiments.wording import counted
 from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, complete, draw_by_query, facts
 from reproductions.checkmate.experiments import PROTOCOLS, SHORT, WORKERS, killed, one_record
 from reproductions.checkmate.simulated import ON_WORKERS, SimulatedCell, simulated
@@ -117,8 +118,8 @@ def _plot(table: pd.DataFrame) -> Figure:
     for axes, (records, workers) in zip(figure.subplots(1, len(kinds), sharey=True), kinds, strict=True):
         draw_by_query(axes, table[(table["records_per_message"] == records) & (table["workers"] == workers)],
                       "message_overhead")  # fmt: skip
-        of = f"{workers} worker{'s' * (workers > 1)}{', simulated' * (workers in ON_WORKERS)}"
-        axes.set_title(f"{records} record{'s' * (records > 1)} a message,\n{of}", fontsize=8)
+        of = f"{counted(workers, 'worker')}{', simulated' * (workers in ON_WORKERS)}"
+        axes.set_title(f"{counted(records, 'record')} a message,\n{of}", fontsize=8)
     figure.axes[0].set_ylabel("bytes / bytes without checkpoints")
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.wording import counted
 from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.incremental.experiments import (
     KILLS,
@@ -97,7 +98,7 @@ def _plot_latencies(table: pd.DataFrame) -> Figure:
     known = table.dropna(subset=["latency_s"]) if "latency_s" in table else table.head(0)
     for color, (kills, rows) in zip(COLORS, known.groupby("kills"), strict=False):
         means = rows.groupby(rows["due_s"].round())["latency_s"].mean()
-        axes.plot(means.index, means, color=color, label=f"{kills} kill{'s' * (int(str(kills)) > 1)}")
+        axes.plot(means.index, means, color=color, label=counted(int(str(kills)), "kill"))
     axes.set(xlabel="input due [s of the window]", ylabel="end-to-end latency [s]", ylim=(0, None))
     axes.legend()
     return figure

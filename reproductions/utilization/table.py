@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.wording import counted
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
@@ -132,7 +133,7 @@ def _plot(table: pd.DataFrame) -> Figure:
             panel.plot(at, rows["measured"].astype(float), marker="o", label=f"{interval}, measured", **look)
             panel.plot(at, rows["replayed"].astype(float), marker="_", ms=18, label=f"{interval}, replayed", **look)
         panel.set_xticks(range(len(MEANS_S)), [f"{mean_s:g} s" for mean_s in MEANS_S])
-        panel.set(title=f"{depth} stateful operator{'s' * (depth > 1)}", xlabel="mean time between failures")
+        panel.set(title=counted(depth, "stateful operator"), xlabel="mean time between failures")
         panel.set(xlim=(-0.5, len(MEANS_S) - 0.5), ylim=(0, 1))
     figure.axes[0].set_ylabel("utilization")
     legend_above(figure)

@@ -32,7 +32,7 @@ from typing import NamedTuple, TypedDict
 import pandas as pd
 
 from experiments.errors import BadInput
-from experiments.wording import on_one_line, significant
+from experiments.wording import counted, on_one_line, significant
 from models.simulation.simulate import simulate
 from models.uncertainty import HostGaps, simulate_windows
 from models.utilization import utilization
@@ -73,7 +73,7 @@ class Pooled:
     @property
     def sentence(self) -> str:
         """For people."""
-        head = f"{self.faults} faults under {self.seeds} seed{'s' * (self.seeds != 1)}"
+        head = f"{counted(self.faults, 'fault')} under {counted(self.seeds, 'seed')}"
         if self.measured is None:
             return f"unknown: {head}; {self.why}"
         measured, expected, low, high = (

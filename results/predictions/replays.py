@@ -9,6 +9,7 @@ import pandas as pd
 
 from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
 from experiments.loads import LoadMode
+from experiments.wording import counted
 from models.replay.borders import Borders
 from models.replay.draws import draw, means
 from models.replay.micro_batches import MicroBatches
@@ -70,7 +71,7 @@ def replay_run(struck: MeasuredProcess, costs: MeasuredProcess | None = None) ->
     rng = np.random.default_rng(SEED)
     source = costs or struck
     if len(struck.strikes) < FEWEST_FAULTS:
-        raise Unreplayable(f"{len(struck.strikes)} faults took effect; at least {FEWEST_FAULTS} are needed")
+        raise Unreplayable(f"{counted(len(struck.strikes), 'fault')} took effect; at least {FEWEST_FAULTS} are needed")
     if len(source.costs_s) < FEWEST_COSTS:
         raise Unreplayable(f"{len(source.costs_s)} checkpoints were measured; at least {FEWEST_COSTS} are needed")
     if len(source.recoveries) < FEWEST_RECOVERIES:

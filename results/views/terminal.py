@@ -6,7 +6,7 @@ import textwrap
 
 import pandas as pd
 
-from experiments.wording import on_one_line, percent, signed, significant
+from experiments.wording import counted, on_one_line, percent, signed, significant
 from results.predictions.described import REASONS
 from results.runs.store import Run
 from results.summary.availability import availability
@@ -79,7 +79,7 @@ def _title(run: Run) -> list[str]:
     text = (
         f"{facts['workload']} on {engine_and_mode(facts)}, "
         f"{facts['workers']} workers, checkpoint every {significant(facts['checkpoint_interval_s'])} s, "
-        f"measured for {significant(facts['window_s'])} s. {len(faults)} faults planned "
+        f"measured for {significant(facts['window_s'])} s. {counted(len(faults), 'fault')} planned "
         f"({significant(facts['failure_rate'])} per second in the cluster), {len(took_effect(faults))} took effect, "
         f"seed {facts['seed']}."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.fault_kinds import FaultKind
-from experiments.wording import significant
+from experiments.wording import counted, significant
 from results.checks.check import ASKED_OF, Check, has_faults
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
@@ -85,7 +85,7 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: (
             f"{significant(frame['late_s'].quantile(0.99) * 1e3)} ms off at p99, "
             f"{significant(frame['late_s'].max() * 1e3)} at most, "
-            f"{len(frame)} faults"
+            f"{counted(len(frame), 'fault')}"
         ),
         expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",
         asks="strikes came within the driver's limit of their planned time, at p99 (`tolerances.lateness_s`)",

@@ -8,6 +8,7 @@ from itertools import zip_longest
 import pandas as pd
 
 from experiments.fault_kinds import FaultKind
+from experiments.wording import counted
 from models.sustainable.lag import ProbeOutcome
 from results.checks.check import (
     ASKED_OF,
@@ -132,7 +133,7 @@ def _values_check(table: str) -> Check:
 
 def row_count(frame: pd.DataFrame) -> str:
     """What is observed of a table as a whole."""
-    return f"{len(frame):,} row{'s' * (len(frame) != 1)}"
+    return counted(len(frame), "row")
 
 
 def _recoveries_seen(frame: pd.DataFrame) -> str:
