@@ -122,6 +122,18 @@ def test_load_times_that_scatter_as_much_as_they_grow_are_undecided(measured):
     assert judge(check, replace(sound, table=table.assign(load_s=load_s)))["verdict"] == "unknown"
 
 
+def test_response_times_that_scatter_more_than_checks_take_are_undecided(measured):
+    """As measured on 2026-11-27: 1.07, .84 and 1.18 times those without checks, where it takes 1.04 at least."""
+    sound = measured("cec/fig-08", 3)
+    table = sound.rows()
+    longest = dict(zip((1, 2, 3), (2.14, 1.68, 2.36), strict=True))
+    of_longest = table["setting"] == list(CP_S)[-1]
+    response_s = table["response_s"].mask(of_longest, table["replicate"].map(longest))
+    check = next(each for each in CATALOGUE["cec/fig-08"].checks if each.name == "response.takes_what_checks_leave")
+    judged = judge(check, replace(sound, table=table.assign(response_s=response_s)))
+    assert (judged["verdict"], "CP = 250 ms" in str(judged["detail"])) == ("unknown", True)
+
+
 def test_a_setting_that_lacks_is_named():
     bench = CATALOGUE["cec/fig-07"].bench
     first, *rest = bench.settings
