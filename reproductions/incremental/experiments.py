@@ -101,7 +101,7 @@ def more_lost(size: int) -> list[Experiment]:
 
 
 def replayed(size: int) -> list[Experiment]:
-    """Topology 1 under source replay, one to three hosts killed, each while the input is replayed for the last one.
+    """Topology 1 under source replay, one to three hosts killed, each while the input is replayed for the one before.
 
     As many hosts stand by as die, so that nothing waits for a host. The paper's kills are 60 s apart at 200 tuples/s,
     at which a replay here takes no time.

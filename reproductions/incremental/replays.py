@@ -41,18 +41,21 @@ def facts(cell: Cell) -> Row:
 
 
 def latencies(cell: Cell) -> Iterator[Row]:
-    """Each slide of each query: when it was due [s of the window], and its end-to-end latency [s]; with how many
-    replays the run lost, `replays_lost`."""
-    runs, lost = cell.table("runs"), _replays_lost(cell.table("partition_recoveries"))
+    """Each slide of each query: when it was due [s of the window], and its end-to-end latency [s]; and how many replays
+    of the run were struck by the next kill, `replays_struck`."""
+    runs, struck = cell.table("runs"), _replays_struck(cell.table("partition_recoveries"))
     for row in cell.table("query_latencies").itertuples():
         due_s = (row.due_ns - int(runs["window_start_ns"].iat[0])) / 1e9
-        yield {"query": row.query, "due_s": due_s, "latency_s": row.latency_s, "replays_lost": lost}
+        yield {"query": row.query, "due_s": due_s, "latency_s": row.latency_s, "replays_struck": struck}
 
 
-def _replays_lost(recoveries: pd.DataFrame) -> int:
-    """How many recoveries had begun to replay when the next kill ended them, before any partition had arrived."""
-    of_faults = recoveries.groupby("fault")[["ready_ns", "reached_ns"]].count()
-    return int(((of_faults["ready_ns"] > 0) & (of_faults["reached_ns"] == 0)).sum())
+def _replays_struck(recoveries: pd.DataFrame) -> int:
+    """How many replays were under way when the next kill was noticed: begun, and some partition had not arrived."""
+    moments = recoveries[["fault", "notice_ns", "ready_ns", "reached_ns"]].astype("Int64")
+    moments["reached_ns"] = moments["reached_ns"].fillna(np.iinfo(np.int64).max)
+    faults = moments.groupby("fault").agg({"notice_ns": "min", "ready_ns": "min", "reached_ns": "max"})
+    next_ns = faults["notice_ns"].shift(-1)
+    return int(((faults["ready_ns"] < next_ns) & (faults["reached_ns"] > next_ns)).sum())
 
 
 def _with_each_kill(table: pd.DataFrame) -> list[Ratio]:
@@ -62,10 +65,10 @@ def _with_each_kill(table: pd.DataFrame) -> list[Ratio]:
     """
     if "latency_s" not in table or table["latency_s"].isna().any():
         raise NotEnough("latency is not known of every number of kills")
-    spared = table[table["replays_lost"] < table["kills"] - 1]
+    spared = table[table["replays_struck"] < table["kills"] - 1]
     if len(spared):
-        lost, kills = spared[["replays_lost", "kills"]].iloc[0]
-        raise NotEnough(f"of {kills} kills only {lost} ended a replay")
+        struck, kills = spared[["replays_struck", "kills"]].iloc[0]
+        raise NotEnough(f"of {kills} kills only {struck} struck a replay")
     highest = table.groupby(["replicate", "kills"], as_index=False)["latency_s"].max()
     pairs = {kills: f"latency after {kills} kills by that after {kills - 1}:" for kills in KILLS[1:]}
     return [paired_ratio(what, highest, "latency_s", "kills", kills, kills - 1) for kills, what in pairs.items()]
@@ -140,7 +143,7 @@ REPRODUCTIONS = (
                 "replay.later_with_each_kill",
                 _with_each_kill,
                 1.0,
-                "the highest latency grows with each kill, each of which ends the replay after the kill before",
+                "the highest latency grows with each kill that strikes the replay after the one before",
                 scaled_rows("latency_s", 0.5, kills=KILLS[-1]),
             ),
         ),
