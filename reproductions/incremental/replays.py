@@ -63,7 +63,7 @@ def _with_each_kill(table: pd.DataFrame) -> list[Ratio]:
 
     Raises `NotEnough` if a kill struck while nothing was replayed: what grows then does so for another reason.
     """
-    if "latency_s" not in table or table["latency_s"].isna().any():
+    if not {"latency_s", "replays_struck"} <= set(table) or table["latency_s"].isna().any():
         raise NotEnough("latency is not known of every number of kills")
     spared = table[table["replays_struck"] < table["kills"] - 1]
     if len(spared):

@@ -21,7 +21,7 @@ OF_THE_INTERVAL = (
 class Advised:
     """`interval` is None of a run that says nothing of it, `copies` of one whose partitions cannot be copied.
 
-    `latency` is what to expect of recoveries where `interval`, which has it, is None. It is None, too, if no partition
+    `latency` is the recovery latency to expect. It is None if `interval`, which has it, is given, or if no partition
     came back alone.
     """
 

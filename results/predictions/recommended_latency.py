@@ -62,7 +62,7 @@ class LatencyAdvice:
 def recommend_latency(run: Run) -> LatencyAdvice:
     """What recovery latency to expect. Raises `BadInput` for a run in which no partition was seen to come back alone.
 
-    So it does if partitions read the whole input again: the older the run, the longer that takes.
+    Also raises it if partitions read the whole input again: the older the run, the longer that takes.
     """
     experiment = as_it_recovered(spec.validate(store.read_json(run.experiment_path)), the_run(run))
     mode, rows = experiment.engine.recovery_run, table_or_empty(run, "partition_recoveries")

@@ -32,9 +32,10 @@ def _row(recovered: pd.DataFrame) -> dict[str, float]:
     last = recovered.drop_duplicates("partition", keep="last").set_index("partition").loc[taken.index]
     notice_ns = taken["notice_ns"].astype("Int64")
     took_s, ready_s = (
-        (last[f"{step}_ns"].astype("Int64") - notice_ns).astype(float) / NS for step in ("reached", "ready")
+        (last[f"{step}_ns"].astype("Int64") - notice_ns).astype("Float64").astype(float) / NS
+        for step in ("reached", "ready")
     )
-    promoted = taken["how"] == RecoveredHow.PROMOTED
+    promoted = (taken["how"] == RecoveredHow.PROMOTED) & (last["how"] == RecoveredHow.PROMOTED)
     arrived = bool(took_s.notna().all())
     nothing = float("nan")
     return {

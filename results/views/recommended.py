@@ -107,7 +107,7 @@ def _of_interval(found: Recommendation) -> list[Row]:
 
 
 def _of_latency(found: LatencyAdvice) -> list[Row]:
-    """Of promoted copies as much is expected as in the run: their latency hangs on nothing that could be changed."""
+    """Of promoted copies as much is expected as in the run: their latency depends on no setting."""
     rows = []
     if found.restored_s:
         was, latency = _seconds(fmean(found.restored_s)), found.expected

@@ -80,6 +80,11 @@ def test_limits_by_how_ratios_differ():
     assert (found.ratio, found.low) == pytest.approx((2.0, 2 * np.exp(-half)), rel=1e-4)
     with pytest.raises(NotEnough, match="one pair"):
         mean_ratio("a / b", [(1.0, 1.0)])
+    with pytest.raises(NotEnough, match="no pair"):
+        mean_ratio("a / b", [])
+    for pair in ((0.0, 1.0), (1.0, 0.0)):
+        with pytest.raises(NotEnough, match="above 0"):
+            mean_ratio("a / b", [(1.0, 1.0), pair])
 
 
 def test_pairs_are_rows_that_are_alike():

@@ -123,15 +123,14 @@ def test_load_times_that_scatter_as_much_as_they_grow_are_undecided(measured):
 
 
 def test_response_times_that_scatter_more_than_checks_take_are_undecided(measured):
-    """As measured on 2026-11-27: 1.07, .84 and 1.18 times those without checks, where it takes 1.04 at least."""
+    """As measured on 2026-11-27: 1.07, .84 and 1.18 times those without checks, where 1.1 is allowed."""
     sound = measured("cec/fig-08", 3)
     table = sound.rows()
     longest = dict(zip((1, 2, 3), (2.14, 1.68, 2.36), strict=True))
-    of_longest = table["setting"] == list(CP_S)[-1]
-    response_s = table["response_s"].mask(of_longest, table["replicate"].map(longest))
-    check = next(each for each in CATALOGUE["cec/fig-08"].checks if each.name == "response.takes_what_checks_leave")
+    response_s = table["response_s"].mask(table["setting"] == list(CP_S)[-1], table["replicate"].map(longest))
+    check = CATALOGUE["cec/fig-08"].checks[-1]
     judged = judge(check, replace(sound, table=table.assign(response_s=response_s)))
-    assert (judged["verdict"], "CP = 250 ms" in str(judged["detail"])) == ("unknown", True)
+    assert (judged["verdict"], "without checks by 250 ms" in str(judged["detail"])) == ("unknown", True)
 
 
 def test_a_setting_that_lacks_is_named():
