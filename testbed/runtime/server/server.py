@@ -162,9 +162,10 @@ class Server:
         return False
 
     def drain(self) -> None:
-        """Let the sources end where they are, so that the output becomes complete."""
+        """Let the sources end where they are, so that the output becomes complete, with a checkpoint at once."""
         self._journal.record(Draining())
         self._draining.ask()
+        self._next_round_s = 0.0
 
     def close(self) -> None:
         """Tell all slots that the run is over."""

@@ -167,6 +167,20 @@ def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_sto
         serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
 
 
+def test_a_run_that_is_to_end_takes_a_checkpoint_at_once(tmp_path):
+    job = replace(JOB, checkpoint_interval_s=1e4, store=str(tmp_path / "store"))
+    made = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))
+    with closing(made) as server, guest(server) as slot, guest(server) as other:
+        for each in (slot, other):
+            say(each, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        slot.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in job.layout().partitions))
+        serve_until(server, lambda: events_in(tmp_path, "ready"))
+        assert not events_in(tmp_path, "round-started")
+        server.drain()
+        serve_until(server, lambda: events_in(tmp_path, "round-started"))
+
+
 def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
     for name in ("one", "two"):
         server._coordinator.on_joined(name)
