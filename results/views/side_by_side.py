@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.wording import signed
+from experiments.wording import signed, significant
 from results.damage import Damaged
 from results.regression.change import Change
 from results.runs.store import Run
@@ -21,6 +21,8 @@ from results.summary.availability import Availability, availability, least_ahead
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
+
+MOST_PERCENT = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,12 @@ def _compared(metric: Metric, base: float | None, value: float | None, *, first:
     counts = abs(by) >= (metric.minimum_effect or 0) and by != 0
     better = (by > 0) == (metric.better is Better.HIGHER)
     change = (Change.BETTER if better else Change.WORSE) if counts else Change.SAME
-    return Compared(value, change, f"{signed(100 * by)} %" if metric.scale is Scale.RATIO else signed(by))
+    return Compared(value, change, _in_words(by) if metric.scale is Scale.RATIO else signed(by))
+
+
+def _in_words(by: float) -> str:
+    """A relative change; above tenfold as a factor, which is read faster than thousands of percent."""
+    return f"{signed(100 * by)} %" if by < MOST_PERCENT / 100 else f"{significant(1 + by)} times"
 
 
 def differences(rows: Sequence[IndexRow], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -75,6 +75,14 @@ def test_a_published_run_has_its_charts_and_tables(page: Page, server: str):
     page.locator("section[aria-labelledby=charts]").screenshot(path=ARTIFACTS / "published-run-charts-light.png")
 
 
+def test_published_runs_are_compared(page: Page, server: str):
+    runs = [each for each in run_ids() if each.startswith("wordcount-")]
+    open_page(page, server, "compare?" + "&".join(f"run={each}" for each in runs))
+    for each in runs:
+        expect(page.get_by_role("link", name=each).first).to_be_visible()
+    screenshot(page, "published-compare-light", full_page=True)
+
+
 def test_the_gallery_has_every_published_figure(page: Page, server: str):
     open_page(page, server, "reproductions")
     figures = [each for each in gallery.all_reproduced() if each.is_published]
