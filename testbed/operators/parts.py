@@ -70,6 +70,10 @@ class Parted(Operator):
     def part(self, window: bytes) -> bytes:
         """The part of an open window, now. Raises `KeyError` if the window is not open."""
 
+    def parts_of(self, windows: Iterable[bytes]) -> list[bytes]:
+        """The parts of open windows, now. Raises `KeyError` if one is not open."""
+        return [self.part(window) for window in windows]
+
     @abstractmethod
     def parts(self) -> dict[bytes, bytes]:
         """The part of every open window, now."""
@@ -164,4 +168,11 @@ def entries_of(rows: Iterable[tuple[int, int, bytes, bytes]]) -> pa.RecordBatch:
     """Entries by kind, position, window and part."""
     rows = list(rows)
     columns = [pa.array([row[number] for row in rows], each.type) for number, each in enumerate(ENTRIES)]
+    return pa.RecordBatch.from_arrays(columns, schema=ENTRIES)
+
+
+def checks_of(at: int, windows: Sequence[bytes], parts: Sequence[bytes]) -> pa.RecordBatch:
+    """Entries that say what these windows hold at a position."""
+    kinds, positions = np.full(len(windows), EntryKind.CHECK, np.uint8), np.full(len(windows), at)
+    columns = [pa.array(kinds), pa.array(positions), pa.array(windows, pa.binary()), pa.array(parts, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=ENTRIES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
@@ -53,12 +53,13 @@ class Extent:
         self.entries += step.entries.num_rows
         self.position = position
 
-    def check(self, window: bytes) -> None:
-        """The part of a window is saved now."""
-        self.lasting.saved(window, self.position)
-        self._windows[window] = self.entries, self.position
-        self._windows.move_to_end(window)
-        self.entries += 1
+    def check(self, windows: Sequence[bytes]) -> None:
+        """The parts of these windows are saved now, one after the other."""
+        self.lasting.saved(windows, self.position)
+        for entry, window in enumerate(windows, self.entries):
+            self._windows[window] = entry, self.position
+            self._windows.move_to_end(window)
+        self.entries += len(windows)
 
     def __len__(self) -> int:
         """How many windows are open."""
@@ -96,6 +97,14 @@ class Extent:
     def least(self) -> bool:
         """Whether a recovery reads nothing but one footprint of each open window, and replays nothing."""
         return self.length == len(self) and self.replay == 0
+
+    def oldest_before(self, entry: int, most: int) -> list[bytes]:
+        """The oldest windows, at most `most`, as far as their footprints are before this entry."""
+        return [window for window, place in islice(self._windows.items(), most) if place[0] < entry]
+
+    def places(self, most: int) -> Iterator[tuple[int, int]]:
+        """The footprints of at most `most` of the oldest windows, oldest first (`Footprint`)."""
+        return islice(self._windows.values(), most)
 
     def gaps(self, most: int) -> Iterator[tuple[bytes, int, int, int]]:
         """For at most `most` of the oldest windows, oldest first: how old the footprint is, in records, and how many

@@ -18,11 +18,14 @@ class Lasting:
         self._begun: dict[bytes, tuple[int, bool]] = {}  # the check of a window, and whether it was saved before that
         self._total, self._ended = [0.0, 0.0], [0.0, 0.0]
 
-    def saved(self, window: bytes, position: int) -> None:
-        """A check of the window begins to count."""
-        again = window in self._begun
-        self.gone((window,), position)
-        self._begun[window] = position, again
+    def saved(self, windows: Iterable[bytes], position: int) -> None:
+        """A check of each of these windows begins to count."""
+        for window in windows:
+            earlier = self._begun.get(window)
+            if earlier is not None:
+                begun, again = earlier
+                self._add(position - begun, again)
+            self._begun[window] = position, earlier is not None
 
     def gone(self, windows: Iterable[bytes], position: int) -> None:
         """These windows have closed; not all of them need have been saved."""

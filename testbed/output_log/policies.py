@@ -17,7 +17,7 @@ class Policy(ABC):
 
     @abstractmethod
     def due(self, extent: Extent) -> int:
-        """How many windows to save the parts of now; the oldest ones are saved."""
+        """How many windows to save the parts of now, at most `AHEAD`; the oldest ones are saved."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,12 @@ class Targets(Policy):
                 raise BadInput(f"{name} ({symbol})", getattr(self, name), "1 or more")
 
     def due(self, extent: Extent) -> int:
-        return int(extent.length > self.extent or extent.replay > self.replay)
+        first, last = extent.entries - self.extent, extent.position - self.replay
+        due = 0
+        for due, (entry, at) in enumerate(extent.places(AHEAD), 1):
+            if entry >= first + due - 1 and at >= last:  # each check before this one would be an entry more
+                return due - 1
+        return due
 
 
 @dataclass

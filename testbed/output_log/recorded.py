@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.operators import START_OF_TIME_NS, Operator
-from testbed.operators.parts import NO_ENTRIES, EntryKind, Footprints, Parted, entries_of
+from testbed.operators.parts import NO_ENTRIES, EntryKind, Footprints, Parted, checks_of
 from testbed.output_log.blocks import Block, merged
 from testbed.output_log.eventual import EventualCheckpoint
 from testbed.output_log.extent import Extent
 from testbed.output_log.policies import Policy
 
+TOGETHER = 64  # windows that are saved between two looks at the clock: some .1 ms
 COUNTS = ("records", "open_windows", "opens", "checks", "results", "extent", "replay", "bytes")
 
 
@@ -91,25 +92,22 @@ class RecordedOperator(Operator):
     def check(self, more: Callable[[], bool]) -> int:
         """Save parts, that of the oldest window first, while the policy wants it; returns how many.
 
-        Each window's part once at most, and none if a recovery would read and replay no less for it.
+        Each window's part once at most, and none once a recovery would read and replay no less for it.
 
         Args:
-            more: whether there is time for another one.
+            more: whether there is time for another `TOGETHER` of them.
         """
-        checked: list[tuple[bytes, bytes]] = []
-        begun, due = self.extent.entries, 0
+        begun, before, due = self.extent.entries, self._checks, 0
         while not self.replaying and not self.extent.least:
-            due, oldest = due or self._policy.due(self.extent), self.extent.oldest
-            if not due or oldest is None or oldest[1].entry >= begun or not more():
+            due = due or self._policy.due(self.extent)
+            windows = self.extent.oldest_before(begun, min(due, TOGETHER))
+            if not windows or not more():
                 break
-            due -= 1
-            checked.append((oldest[0], self.operator.part(oldest[0])))
-            self.extent.check(oldest[0])
-        if checked:
-            at = self.operator.position
-            self._append(entries_of((EntryKind.CHECK, at, window, part) for window, part in checked), None)
-            self._checks += len(checked)
-        return len(checked)
+            due -= len(windows)
+            self.extent.check(windows)
+            self._append(checks_of(self.operator.position, windows, self.operator.parts_of(windows)), None)
+            self._checks += len(windows)
+        return self._checks - before
 
     @property
     def counts(self) -> dict[str, int]:

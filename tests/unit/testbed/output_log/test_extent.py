@@ -9,6 +9,7 @@ from experiments.errors import BadInput
 from testbed.operators.count_windows import CountWindows
 from testbed.operators.parted_aggregate import PartedAggregate
 from testbed.operators.parted_join import PartedJoin
+from testbed.output_log import recorded
 from testbed.output_log.extent import Extent, Footprint
 from testbed.output_log.lasting import REMEMBERED
 from testbed.output_log.log import OutputLog
@@ -85,8 +86,8 @@ def test_a_recovery_reads_what_was_counted_and_no_more(name):
             assert run.store.reads - before == max(1, sum(each > extent.begins for each in begins))
 
 
-def check_counted_twice(extent, window, real=Extent.check):
-    real(extent, window)
+def check_counted_twice(extent, windows, real=Extent.check):
+    real(extent, windows)
     extent.entries += 1
 
 
@@ -101,7 +102,8 @@ def test_an_extent_that_counts_wrongly_is_noticed(monkeypatch, name, planted):
         test_a_recovery_reads_what_was_counted_and_no_more("windows of 3 records")
 
 
-def test_a_check_takes_the_oldest_windows_as_long_as_there_is_time():
+def test_a_check_takes_the_oldest_windows_as_long_as_there_is_time(monkeypatch):
+    monkeypatch.setattr(recorded, "TOGETHER", 1)
     *_, run = lived("windows of 10 records", 0, OpensOnly())
     logged, order = run.logged, [window for window, _ in run.logged.extent]
     logged._policy = Targets(1, 1)
@@ -141,10 +143,9 @@ def test_checks_last_until_their_window_closes_or_is_saved_again():
     lasting = Extent().lasting
     assert lasting.expected(b"new", 70, 1) == 70
     assert lasting.expected(b"new", 70, 1000) == pytest.approx(70 / 6.9078, rel=1e-4)
-    for window in (b"closes", b"saved again", b"stays"):
-        lasting.saved(window, 100)
+    lasting.saved([b"closes", b"saved again", b"stays"], 100)
     lasting.gone([b"closes", b"never saved"], 130)
-    lasting.saved(b"saved again", 150)
+    lasting.saved([b"saved again"], 150)
     assert lasting.expected(b"new", 70, 1) == (70 + 30 + 50) / 3
     assert lasting.expected(b"stays", 70, 1) == 70  # of windows that were saved before nothing is known yet
     lasting.gone([b"saved again"], 190)
@@ -156,7 +157,7 @@ def test_old_checks_count_less():
     lasting = Extent().lasting
     for lasts in (1000, 10):
         for _ in range(2 * REMEMBERED):
-            lasting.saved(b"a", 0)
+            lasting.saved([b"a"], 0)
             lasting.gone([b"a"], lasts)
     assert lasting.expected(b"a", 0, 1) < 300  # all alike would be 505
 
