@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +101,13 @@ class CountWindows(Parted):
         if found is None:
             raise KeyError(window)
         return PART.pack(*found)
+
+    def parts_of(self, windows: Iterable[bytes]) -> list[bytes]:
+        keys = np.frombuffer(b"".join(windows), dtype="<i8").tolist()
+        found = self._windows.get_all(ALL, keys)
+        if None in found:
+            raise KeyError(KEY.pack(keys[found.index(None)]))
+        return [PART.pack(*each) for each in found if each is not None]
 
     def parts(self) -> dict[bytes, bytes]:
         return {KEY.pack(key): PART.pack(*found) for key, found in self._windows.items(ALL)}

@@ -117,6 +117,8 @@ def test_the_output_log_is_held_beside_other_protocols_on_one_workload():
     engines = {(cell.engine, cell.faults.can_fail, cell.seed) for cell in found}
     assert len(engines) == len(found) == 5 * 2 * 3
     assert len({cell.engine.checkpoint_interval_s for cell in found}) == 1
+    rates = {fault.rate for cell in found for fault in cell.faults.processes}
+    assert {engine.log_failure_rate for engine in logs} - {None} == rates, "a host's rate is that of its partitions"
 
 
 def test_a_small_matrix_cannot_ask_for_a_million_million_combinations(tmp_path):
