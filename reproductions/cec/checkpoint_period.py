@@ -46,6 +46,8 @@ def measure(setting: str, replicate: int) -> Row:
         "response_s": float(lived.response_s.mean()),
         "rate": lived.rate,
         "checks": lived.checks,
+        "check_share": lived.check_s / lived.busy_s,
+        "longest_check_s": lived.longest_s,
         "extent": found.extent,
         "load_s": found.load_s,
     }
@@ -81,6 +83,11 @@ def _over_least(table: pd.DataFrame) -> list[Ratio]:
 def _none_by_longest(table: pd.DataFrame) -> list[Ratio]:
     by_setting(table, "response_s")
     return [paired_ratio(f"without checks by {LONGEST}", table, "response_s", "setting", NONE, LONGEST)]
+
+
+def _shares(table: pd.DataFrame) -> pd.DataFrame:
+    found = by_setting(table, "check_share")[list(CP_S)]
+    return pd.DataFrame({"over": [found[each] / (CI_S / period_s) for each, period_s in CP_S.items()]})
 
 
 def _plot_responses(table: pd.DataFrame) -> Figure:
@@ -124,6 +131,14 @@ REPRODUCTIONS = (
                 1.0,
                 f"at least R0 / (1 - CI / CP) for {' and '.join(BOUNDED)}, here over that",
                 scaled_rows("response_s", 0.5, setting=SHORTEST),
+            ),
+            holds(
+                "checks.keep_their_pace",
+                _shares,
+                [between("over", None, NEARLY)],
+                lambda found: f"at most {found['over'].max():.2f} times CI / CP",
+                f"checks take at most {NEARLY:g} times CI in every CP",
+                scaled_rows("check_share", 1.3, setting=LONGEST),
             ),
             holds(
                 "response.falls_with_the_period",

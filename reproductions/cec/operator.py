@@ -1,6 +1,7 @@
 """The operator of `cec`, section IV, alone in this process: the average price of an item's windows of W records.
 
 Records of 100 bytes come in batches of 1,000. The log is in a directory, and a commit writes what 20 batches put out.
+Objects settle at each commit, as they do in a slot once a second (`testbed.runtime.slot.long_lived`).
 Time is CPU time of this thread, so that little of what else the machine does is in it.
 """
 
@@ -20,6 +21,8 @@ from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
 from testbed.output_log.policies import CheckPacing, OpensOnly, Policy
 from testbed.output_log.reading import LogReader
+from testbed.output_log.recorded import TOGETHER
+from testbed.runtime.slot.long_lived import settle
 from testbed.stores.store import DirectoryStore, MemoryStore, ObjectStore
 
 BATCH, BATCHES_PER_COMMIT, RECORD_BYTES, NAME = 1000, 20, 100, "average.0"
@@ -27,7 +30,7 @@ SCHEMA = pa.schema([("item", pa.int64()), ("price", pa.int64()), ("at_ns", pa.in
 PADDING = "x" * (RECORD_BYTES - 24)
 RATE = 55_000  # records per second: about that of the paper, whose windows of 10 stay open for 16.5 s
 STORE_KEY = b"k" * 32
-CONSTANTS = {"batch": BATCH, "batches_per_commit": BATCHES_PER_COMMIT, "record_bytes": RECORD_BYTES, "rate": RATE}
+CONSTANTS = {"batch": BATCH, "batches_per_commit": BATCHES_PER_COMMIT, "record_bytes": RECORD_BYTES, "rate": RATE, "together": TOGETHER}
 
 Clock = Callable[[], float]  # [s]
 Elapsed = Callable[[int, float], float]  # (records, busy [s]) -> time that has passed for the pace of checks [s]
@@ -67,6 +70,8 @@ class Lived:
     """A run of an operator with a log.
 
     busy_s       time for records, checks and commits
+    check_s      of that for checks
+    longest_s    the longest time that checks have stopped it at once
     response_s   by window that has closed in the last third of the run, how long it was open
     """
 
@@ -75,6 +80,8 @@ class Lived:
     records: int
     checks: int
     busy_s: float
+    check_s: float
+    longest_s: float
     response_s: np.ndarray
 
     @property
@@ -104,30 +111,36 @@ def live(
     logged = LoggedOperator(operator, OutputLog(store, NAME), policy)
     responses = _Responses(stream)
     records = checks = 0
-    busy_s = next_s = 0.0
+    busy_s = next_s = check_s = longest_s = 0.0
     for number, batch in enumerate(stream.batches(), 1):
         begun_s = clock()
         logged.process(0, batch)
         records += batch.num_rows
         if pace is not None and elapsed(records, busy_s + clock() - begun_s) >= next_s:
             next_s += pace.period_s
-            until_s = clock() + pace.interval_s
+            stopped_s = clock()
+            until_s = stopped_s + pace.interval_s
             checks += logged.check(lambda until_s=until_s: clock() < until_s)
+            stopped_s = clock() - stopped_s
+            check_s, longest_s = check_s + stopped_s, max(longest_s, stopped_s)
         if number % BATCHES_PER_COMMIT == 0:
             logged.commit()
+            settle()
         busy_s += clock() - begun_s
         responses.add(operator, records, busy_s)
     logged.commit()
-    return Lived(logged, rows, records, checks, busy_s, responses.of_closed)
+    return Lived(logged, rows, records, checks, busy_s, check_s, longest_s, responses.of_closed)
 
 
 def bare_rate(stream: Stream, clock: Clock = time.thread_time) -> float:
     """Records per second without a log."""
     operator, _ = new_operator(stream.size)
     busy_s = 0.0
-    for batch in stream.batches():
+    for number, batch in enumerate(stream.batches(), 1):
         begun_s = clock()
         operator.process(0, batch)
+        if number % BATCHES_PER_COMMIT == 0:
+            settle()
         busy_s += clock() - begun_s
     return stream.records / busy_s
 

@@ -44,7 +44,7 @@ def measure(setting: str, replicate: int) -> Row:
     with tempfile.TemporaryDirectory() as root:
         lived = live(DirectoryStore(Path(root), STORE_KEY), stream, _policy(setting), PACE)
         found = recover(Path(root), lived, SIZE)
-    return {"checks": lived.checks, "open_windows": found.windows} | {
+    return {"checks": lived.checks, "longest_check_s": lived.longest_s, "open_windows": found.windows} | {
         name: getattr(found, name) for name in ("extent", "load_s", "replay_mb")
     }
 

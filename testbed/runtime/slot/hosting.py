@@ -31,6 +31,7 @@ from testbed.runtime.slot.catching_up import CatchingUp
 from testbed.runtime.slot.exchange import Exchange
 from testbed.runtime.slot.hosted import Hosted
 from testbed.runtime.slot.inputs import Inputs
+from testbed.runtime.slot.long_lived import LongLived
 from testbed.runtime.slot.outputs import Outputs
 from testbed.runtime.slot.reporting import Reporting
 from testbed.runtime.slot.restoring import ReadBack, Restoring
@@ -65,7 +66,7 @@ class Hosting:
         self._storing = Storing(store, storing, self._at)
         self._spilling = Spilling(store, storing, self._storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
-        self._catching_up = CatchingUp()
+        self._catching_up, self._long_lived = CatchingUp(), LongLived()
         parts = self._hosted, self._exchange, self._inputs, self._outputs, self._storing, self._catching_up
         self._reporting = Reporting(layout, *parts)
 
@@ -124,6 +125,7 @@ class Hosting:
         """
         self._storing.on_clock(now_s, self._timers.interval_s)
         self._catching_up.look(now_s)
+        self._long_lived.on_clock(now_s)
         tell_progress = self._timers.progress_due(now_s)
         if self._timers.checkpoint_due(now_s):
             for partition in self._hosted:
@@ -156,6 +158,7 @@ class Hosting:
         self._catching_up.clear()
         self._hosted.clear()
         self._exchange.end()
+        self._long_lived.end()
 
     def _dismiss(self, number: int) -> None:
         """A copy is of no more use; a partition that takes its place here will be restored."""
