@@ -43,6 +43,9 @@ class Timed(Partition):
         self.checkpoint_s += cpu_s
         self.on_checkpoint(time.perf_counter() - begun_s, cpu_s)
 
+    def on_read_back(self, seconds: float) -> None:
+        """It was restored; to fetch and read what it needed took so long."""
+
     @property
     def retained_bytes(self) -> int:
         """Size of the output that it keeps in memory for others that may need it again [bytes]."""
@@ -78,11 +81,8 @@ class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
         self._costs = LogCosts()
         super().__init__(*parts, policy=saving.policy(self._costs), budget=budget)
 
-    def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> tuple[RecordedOperator, Core]:
-        begun_s = time.thread_time()
-        recorded, core = super().rebuilt(message, objects)
-        self._costs.add_read(recorded.extent.length, time.thread_time() - begun_s)
-        return recorded, core
+    def on_read_back(self, seconds: float) -> None:
+        self._costs.add_read(self.recorded.extent.length, seconds)
 
     def save_parts(self) -> None:
         before, begun_s, begun_cpu_s = self.recorded.checks, time.perf_counter(), time.thread_time()

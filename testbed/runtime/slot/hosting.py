@@ -29,7 +29,7 @@ from testbed.runtime.network.mesh import Mesh
 from testbed.runtime.network.messages import Peers, SlotStatus
 from testbed.runtime.slot.catching_up import CatchingUp
 from testbed.runtime.slot.exchange import Exchange
-from testbed.runtime.slot.hosted import Hosted
+from testbed.runtime.slot.hosted import Hosted, Timed
 from testbed.runtime.slot.inputs import Inputs
 from testbed.runtime.slot.long_lived import LongLived
 from testbed.runtime.slot.outputs import Outputs
@@ -170,7 +170,7 @@ class Hosting:
         if isinstance(partition.layout.element, Sink):
             self._outputs.open(partition.layout)
 
-    def _host(self, number: int) -> Partition:
+    def _host(self, number: int) -> Timed:
         partition = self._hosted.make(number)
         if isinstance(partition.layout.element, Source):
             self._inputs.open(partition)
@@ -211,9 +211,10 @@ class Hosting:
         if read is not None:
             self._at(source.number, Partition.on_input, *read)
 
-    def _restore(self, partition: Partition, message: Restore, found: ReadBack, since: list[ToPartition]) -> None:
+    def _restore(self, partition: Timed, message: Restore, found: ReadBack, since: list[ToPartition]) -> None:
         self._storing.restart(partition.number)
         partition.restore(message, found.objects, found.rebuilt)
+        partition.on_read_back(found.seconds)
         if not message.muted:
             self._open_output(partition)
             self._catching_up.begin(partition, found)

@@ -15,9 +15,10 @@ class LogCosts(Costs):
         super().__init__(**vars(USUAL))
         self._checks, self._checks_s = 0, 0.0
         self._first: tuple[int, float, float] | None = None
+        self._last = 0
 
     def add_read(self, entries: int, seconds: float) -> None:
-        """A recovery has read `entries` entries."""
+        """A recovery has fetched `entries` entries from the store and read them."""
         if entries >= ENOUGH and seconds > 0:
             self.entry_s = seconds / entries
 
@@ -30,8 +31,9 @@ class LogCosts(Costs):
 
     def set_taken_in(self, position: int, processing_s: float, now_s: float) -> None:
         """The operator has read as many records by now, and has worked for so long [s]."""
-        if self._first is None or position < self._first[0]:
+        if self._first is None or position < self._last:  # after a restore it reads records once more
             self._first = position, processing_s, now_s
+        self._last = position
         first, processing_before_s, began_s = self._first
         if position - first < ENOUGH:
             return

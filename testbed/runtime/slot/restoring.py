@@ -9,10 +9,10 @@ from functools import partial
 
 from experiments.errors import AftershockError
 from testbed.core.control import Restore, ToCoordinator, ToPartition, Unreadable
-from testbed.core.partition.partition import Partition, Rebuilt
+from testbed.core.partition.partition import Rebuilt
 from testbed.runtime.background import Background
 from testbed.runtime.connectors.sinks import Superseded
-from testbed.runtime.slot.hosted import Hosted
+from testbed.runtime.slot.hosted import Hosted, Timed
 from testbed.stores.store import ObjectStore, UnreadableObject
 
 
@@ -44,7 +44,7 @@ class Restoring:
         background: Background,
         hosted: Hosted,
         tell: Callable[[int, ToCoordinator], None],
-        on_read: Callable[[Partition, Restore, ReadBack, list[ToPartition]], None],
+        on_read: Callable[[Timed, Restore, ReadBack, list[ToPartition]], None],
     ) -> None:
         self._store, self._background = store, background
         self._hosted, self._tell, self._on_read = hosted, tell, on_read
@@ -56,7 +56,7 @@ class Restoring:
         for number in numbers:
             self._under_way.pop(number, None)
 
-    def begin(self, partition: Partition, message: Restore) -> None:
+    def begin(self, partition: Timed, message: Restore) -> None:
         """Read back what the partition is to restore."""
         self._under_way[partition.number] = message.epoch
         self._put_off[partition.number] = []
@@ -68,7 +68,7 @@ class Restoring:
             self._put_off[number].append(message)
         return number in self._under_way
 
-    def _read_back(self, partition: Partition, message: Restore) -> ReadBack | AftershockError:
+    def _read_back(self, partition: Timed, message: Restore) -> ReadBack | AftershockError:
         """The objects, and what the state becomes by them."""
         if self._under_way.get(partition.number) != message.epoch:
             return Superseded(f"epoch {message.epoch} is over")
@@ -80,7 +80,7 @@ class Restoring:
         rebuilt = partition.rebuilt(message, objects)
         return ReadBack(objects, rebuilt, time.monotonic() - begun_s)
 
-    def _end(self, partition: Partition, message: Restore, found: ReadBack | AftershockError) -> None:
+    def _end(self, partition: Timed, message: Restore, found: ReadBack | AftershockError) -> None:
         number = partition.number
         if self._under_way.get(number) != message.epoch or not self._hosted.has(partition):
             return

@@ -180,7 +180,7 @@ def test_checks_get_their_interval_in_every_period_of_busy_time_and_windows_wait
     assert some.checks > 0
     assert some.response_s.mean() / none.response_s.mean() > 1 / (1 - pace.interval_s / period_s)
     assert some.busy_s > none.busy_s
-    assert pace.interval_s < some.longest_s < 2 * pace.interval_s < some.check_s < some.busy_s
+    assert 0 < some.longest_s <= some.check_s < some.busy_s
     assert len(some.response_s) == len(none.response_s) > 100
 
 

@@ -37,6 +37,15 @@ def test_a_replay_from_further_back_is_measured_anew():
     assert costs.records_per_s == pytest.approx(ENOUGH / 2)
 
 
+def test_records_that_are_replayed_do_not_count_twice():
+    costs = LogCosts()
+    costs.set_taken_in(0, 0.0, 0.0)
+    costs.set_taken_in(4 * ENOUGH, 4.0, 4.0)
+    costs.set_taken_in(3 * ENOUGH, 4.0, 5.0)  # restored
+    costs.set_taken_in(5 * ENOUGH, 6.0, 7.0)
+    assert costs.record_s == pytest.approx(1 / ENOUGH)
+
+
 def test_a_clock_that_stands_still_divides_by_nothing():
     costs = LogCosts()
     costs.set_taken_in(0, 0.0, 0.0)
