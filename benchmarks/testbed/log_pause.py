@@ -18,7 +18,7 @@ from typing import Any
 from reproductions.cec.operator import BATCH, BATCHES_PER_COMMIT, NAME, RATE, Dropping, Stream, new_operator
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
-from testbed.output_log.policies import NO_TARGET, CheckPacing, Targets
+from testbed.output_log.policies import NO_TARGET, TOGETHER, CheckPacing, Targets
 from testbed.runtime.slot.long_lived import settle
 
 SIZE, RECORDS = 10, 1_000_000
@@ -67,7 +67,9 @@ def pauses(logged: LoggedOperator, windows: int) -> tuple[float, float, float, f
         records.append(_timed(partial(logged.process, 0, batch)))
         if number % BATCHES_PER_PERIOD == 0:
             until_s = time.thread_time() + PACE.interval_s
-            checks.append(_timed(partial(logged.check, lambda until_s=until_s: time.thread_time() < until_s)))
+            checks.append(
+                _timed(partial(logged.check, lambda until_s=until_s: TOGETHER * (time.thread_time() < until_s)))
+            )
         if number % BATCHES_PER_COMMIT == 0:
             commits.append(_timed(logged.commit))
             searches.append(_timed(settle))

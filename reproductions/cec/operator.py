@@ -19,9 +19,8 @@ from testbed.operators.count_windows import CountWindows
 from testbed.operators.parts import EntryKind
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
-from testbed.output_log.policies import CheckPacing, OpensOnly, Policy
+from testbed.output_log.policies import TOGETHER, CheckPacing, OpensOnly, Policy
 from testbed.output_log.reading import LogReader
-from testbed.output_log.recorded import TOGETHER
 from testbed.runtime.slot.long_lived import settle
 from testbed.stores.store import DirectoryStore, MemoryStore, ObjectStore
 
@@ -30,7 +29,13 @@ SCHEMA = pa.schema([("item", pa.int64()), ("price", pa.int64()), ("at_ns", pa.in
 PADDING = "x" * (RECORD_BYTES - 24)
 RATE = 55_000  # records per second: about that of the paper, whose windows of 10 stay open for 16.5 s
 STORE_KEY = b"k" * 32
-CONSTANTS = {"batch": BATCH, "batches_per_commit": BATCHES_PER_COMMIT, "record_bytes": RECORD_BYTES, "rate": RATE, "together": TOGETHER}
+CONSTANTS = {
+    "batch": BATCH,
+    "batches_per_commit": BATCHES_PER_COMMIT,
+    "record_bytes": RECORD_BYTES,
+    "rate": RATE,
+    "together": TOGETHER,
+}
 
 Clock = Callable[[], float]  # [s]
 Elapsed = Callable[[int, float], float]  # (records, busy [s]) -> time that has passed for the pace of checks [s]
@@ -120,7 +125,7 @@ def live(
             next_s += pace.period_s
             stopped_s = clock()
             until_s = stopped_s + pace.interval_s
-            checks += logged.check(lambda until_s=until_s: clock() < until_s)
+            checks += logged.check(lambda until_s=until_s: TOGETHER if clock() < until_s else 0)
             stopped_s = clock() - stopped_s
             check_s, longest_s = check_s + stopped_s, max(longest_s, stopped_s)
         if number % BATCHES_PER_COMMIT == 0:

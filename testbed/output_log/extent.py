@@ -99,8 +99,15 @@ class Extent:
         return self.length == len(self) and self.replay == 0
 
     def oldest_before(self, entry: int, most: int) -> list[bytes]:
-        """The oldest windows, at most `most`, as far as their footprints are before this entry."""
-        return [window for window, place in islice(self._windows.items(), most) if place[0] < entry]
+        """The oldest windows, at most `most`, as far as their footprints are before this entry, and a recovery would
+        read or replay less if they were saved."""
+        found: list[bytes] = []
+        for window, (begins, at) in islice(self._windows.items(), most):
+            as_little = at == self.position and self.entries - begins == len(self) - len(found)
+            if begins >= entry or as_little:
+                break
+            found.append(window)
+        return found
 
     def places(self, most: int) -> Iterator[tuple[int, int]]:
         """The footprints of at most `most` of the oldest windows, oldest first (`Footprint`)."""

@@ -33,8 +33,8 @@ class Budget(ABC):
         """Whether there is time for it now."""
 
     @abstractmethod
-    def more(self) -> bool:
-        """Whether there is time for another part."""
+    def more(self) -> int:
+        """For how many more parts there is time before this is asked again."""
 
 
 class LoggedPartition(BatchedPartition):

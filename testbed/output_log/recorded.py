@@ -15,7 +15,6 @@ from testbed.output_log.eventual import EventualCheckpoint
 from testbed.output_log.extent import Extent
 from testbed.output_log.policies import Policy
 
-TOGETHER = 64  # windows that are saved between two looks at the clock: some .1 ms
 COUNTS = ("records", "open_windows", "opens", "checks", "results", "extent", "replay", "bytes")
 
 
@@ -89,20 +88,20 @@ class RecordedOperator(Operator):
         self._watermark_ns = watermark_ns
         return self._add(self.operator.advance(watermark_ns), self.operator.footprints())
 
-    def check(self, more: Callable[[], bool]) -> int:
+    def check(self, more: Callable[[], int]) -> int:
         """Save parts, that of the oldest window first, while the policy wants it; returns how many.
 
         Each window's part once at most, and none once a recovery would read and replay no less for it.
 
         Args:
-            more: whether there is time for another `TOGETHER` of them.
+            more: for how many more there is time before it is asked again.
         """
         begun, before, due = self.extent.entries, self._checks, 0
         while not self.replaying and not self.extent.least:
-            due = due or self._policy.due(self.extent)
-            windows = self.extent.oldest_before(begun, min(due, TOGETHER))
-            if not windows or not more():
+            due, oldest = due or self._policy.due(self.extent), self.extent.oldest
+            if not due or oldest is None or oldest[1].entry >= begun or not (most := more()):
                 break
+            windows = self.extent.oldest_before(begun, min(due, most))
             due -= len(windows)
             self.extent.check(windows)
             self._append(checks_of(self.operator.position, windows, self.operator.parts_of(windows)), None)

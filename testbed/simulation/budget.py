@@ -18,5 +18,5 @@ class DrawnBudget(Budget):
     def begins(self) -> bool:
         return self._random.random() < BEGINS
 
-    def more(self) -> bool:
-        return self._random.random() < MORE
+    def more(self) -> int:
+        return int(self._random.random() < MORE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from testbed.output_log.partition import Budget
-from testbed.output_log.policies import CheckPacing
+from testbed.output_log.policies import TOGETHER, CheckPacing
 
 
 class PacedBudget(Budget):
@@ -22,5 +22,5 @@ class PacedBudget(Budget):
         self._next_s, self._until_s = now_s + self._pace.period_s, now_s + self._pace.interval_s
         return True
 
-    def more(self) -> bool:
-        return time.monotonic() < self._until_s
+    def more(self) -> int:
+        return TOGETHER if time.monotonic() < self._until_s else 0

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from testbed.core.by_batch.partition import BatchedPartition
-from testbed.core.control import Restore
 from testbed.core.dataflow.layout import Layout
 from testbed.core.frames import Frame, data_bytes
 from testbed.core.partition.partition import Partition
-from testbed.core.partition.snapshots import Core
 from testbed.output_log.partition import Budget, LoggedPartition, keeps_log
 from testbed.output_log.policies import Saving
-from testbed.output_log.recorded import RecordedOperator
 from testbed.runtime.job import Job
 from testbed.runtime.slot.check_budget import PacedBudget
 from testbed.runtime.slot.log_costs import LogCosts

@@ -12,7 +12,6 @@ from functools import cache
 from random import Random
 
 from testbed.operators.parts import Parted
-from testbed.output_log import recorded
 from testbed.output_log.eventual import EventualCheckpoint
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
@@ -139,10 +138,7 @@ class Run:
             self.logged.advance(event.at_ns)
 
     def _check(self) -> None:
-        """Ends after any number of windows."""
-        together, recorded.TOGETHER = recorded.TOGETHER, self._random.randint(1, 3)
         self.logged.check(lambda: self._random.random() < 0.8)
-        recorded.TOGETHER = together
 
     def _commit(self) -> None:
         rows = rows_of(self.logged.commit())

@@ -97,8 +97,8 @@ def not_suppressed(logged, reader, delivered=0, replayable_after=0, real=LoggedO
     return found
 
 
-def checked_without_its_state(operator, window, real=CountWindows.part):
-    return real(operator, window)[:8] + bytes(8)
+def checked_without_their_state(operator, windows, real=CountWindows.parts_of):
+    return [part[:8] + bytes(8) for part in real(operator, windows)]
 
 
 def replay_ahead(log, real=OutputLog.replay_after.fget):
@@ -121,7 +121,7 @@ PLANTS = [
     (OutputLog, "replay_after", property(replay_ahead), "torn"),
     (LoggedOperator, "commit", sent_before_safe, "none"),
     (LoggedOperator, "restore", not_suppressed, "none"),
-    (CountWindows, "part", checked_without_its_state, "none"),
+    (CountWindows, "parts_of", checked_without_their_state, "none"),
 ]
 DAMAGES = {"none": lambda store, random: None, "torn": torn, "rotten": rotten}
 

@@ -70,14 +70,14 @@ def undone_up_to_own(history, partitions, real=History.recover):
     return real(history, partitions)
 
 
-def part_without_its_state(operator, window, real=CountWindows.part):
-    return real(operator, window)[:8] + bytes(8)
+def parts_without_their_state(operator, windows, real=CountWindows.parts_of):
+    return [part[:8] + bytes(8) for part in real(operator, windows)]
 
 
 PLANTS = [
     (Known, "new", as_printed),
     (CountWindows, "ignore", closed_forgotten),
-    (CountWindows, "part", part_without_its_state),
+    (CountWindows, "parts_of", parts_without_their_state),
     (LogSnapshots, "_input_from", input_from_own_border),
     (LogSnapshots, "take", first_object_dropped),
     (OutputLogged, "find_line", staticmethod(last_common)),
