@@ -114,7 +114,7 @@ def test_the_extent_is_the_model_s(tmp_path):
         ([*NONE, "engine.log_replay=1000"], [False, True, False]),
         ([*NONE, "engine.log_failure_rate=0.01"], [False, False, False]),
         ([*NONE, "workload.window_records=1"], [False, False, False]),
-        ([*NONE, "workload.items=4000"], [False, False, False]),
+        ([*NONE, "workload.items=999"], [False, False, False]),
     ],
 )
 def test_who_is_asked(overrides, asked):
