@@ -55,15 +55,15 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
     if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec | CecPricesSpec):
         allowed = "nexmark, reachability, window-tree, top-100, incidents, hashtags or cec-prices with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
+    if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
+        queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
+        raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in ProtocolName if each not in ACYCLIC_ONLY)
         allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
         raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
     _check_batches(engine)
     _check_output_log(engine, workload)
-    if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
-        queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
-        raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
     if engine.trigger is not TriggerMode.MICRO_BATCH:
         raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
     _check_recovery(engine, cores)
@@ -158,6 +158,8 @@ def _check_output_log(engine: EngineSpec, workload: WorkloadSpec) -> None:
         allowed = "left out with engine.log_extent or engine.log_replay: costs or targets decide"
         raise Misfit("engine.log_failure_rate", engine.log_failure_rate, allowed)
     interval_s, period_s = engine.check_pace_run_s
+    if interval_s >= period_s and engine.check_interval_s is None:
+        raise Misfit("engine.check_period_s", period_s, f"above the check interval, {interval_s:g} s (CI below CP)")
     if interval_s >= period_s:
         raise Misfit("engine.check_interval_s", interval_s, f"below the check period, {period_s:g} s (CI below CP)")
 

@@ -7,6 +7,8 @@ item has one window at most. For many items, of which few have so old a window, 
 oldest is not older than a with probability exp(-N(a)). The log has 2 / W entries for each record since then, on
 average.
 
+A recovery replays the records since the oldest window opened, so `oldest_window` is also the model of the replay.
+
 The derivation is ours. The paper has only a measured value: about 500,000 entries for 100,000 items and W = 10.
 """
 
@@ -17,6 +19,8 @@ import math
 from scipy import optimize, stats
 
 from experiments.errors import BadInput
+
+SETTLED = 0.01  # how far from its limit the probability of a number of records modulo the window's may be, relatively
 
 
 def windows_older_than(items: float, size: int, records: float) -> float:
@@ -37,13 +41,9 @@ def oldest_window(items: float, size: int, probability: float) -> float:
 
     Raises `BadInput`.
     """
-    for name, value, fits, allowed in (
-        ("items", items, items >= 1, "1 or more"),
-        ("size", size, size >= 2, "2 or more"),
-        ("probability", probability, 0 < probability < 1, "between 0 and 1"),
-    ):
-        if not fits:
-            raise BadInput(name, value, allowed)
+    _check(items, size)
+    if not 0 < probability < 1:
+        raise BadInput("probability", probability, "between 0 and 1")
     older = -math.log(probability)
     if windows_older_than(items, size, 0) <= older:
         return 0.0
@@ -56,3 +56,28 @@ def oldest_window(items: float, size: int, probability: float) -> float:
 def extent(items: float, size: int, probability: float) -> float:
     """How many entries the log has since the oldest window opened, at most, with this probability [entries]."""
     return 2 / size * oldest_window(items, size, probability)
+
+
+def settles_after(items: float, size: int) -> float:
+    """After how many records it no longer matters that all items began without a window [records].
+
+    The number of records of an item is Poisson with mean m = records / items. With w = exp(2 pi i / size), its
+    remainder modulo `size` is r with probability 1/size sum_j w^(-j r) exp(-m (1 - w^j)). In the long run only j = 0
+    remains, so each r has the probability 1 / size that the model assumes. The last terms to vanish are j = 1 and
+    size - 1. Together they are at most 2 exp(-m (1 - cos(2 pi / size))) / size, which is 1 % of 1 / size for the
+    records that this returns.
+
+    Args:
+        items: how many there are, at least 1.
+        size: records of a window, at least 2.
+
+    Raises `BadInput`.
+    """
+    _check(items, size)
+    return items * math.log(2 / SETTLED) / (1 - math.cos(2 * math.pi / size))
+
+
+def _check(items: float, size: int) -> None:
+    for name, value, least in (("items", items, 1), ("size", size, 2)):
+        if value < least:
+            raise BadInput(name, value, f"{least} or more")

@@ -100,7 +100,7 @@ def _plot_responses(table: pd.DataFrame) -> Figure:
     axes.plot(range(len(ratios)), [PRINTED_S.get(each, float("nan")) / PRINTED_S[NONE] for each in ratios.index], "x",
               color=GREY, label="printed")  # fmt: skip
     axes.set_xticks(range(len(ratios)), list(ratios.index))
-    axes.set(xlabel="checkpoint period", ylabel="response time / without checks", ylim=(0.9, None))
+    axes.set(xlabel="checkpoint period", ylabel="response time / without G-checks", ylim=(0.9, None))
     axes.legend()
     return figure
 
@@ -152,7 +152,7 @@ REPRODUCTIONS = (
                 "response.is_nearly_the_same_with_the_longest_period",
                 _none_by_longest,
                 1 / NEARLY,
-                f"at most {NEARLY:g} times that without checks at {LONGEST} (printed: approximates it)",
+                f"at most {NEARLY:g} times that without G-checks at {LONGEST} (printed: approximates it)",
                 scaled_rows("response_s", 2.0, setting=LONGEST),
             ),
         ),
@@ -178,8 +178,8 @@ REPRODUCTIONS = (
                     {"ratio": [(by_setting(table, "extent")[LONGEST] / by_setting(table, "extent")[NONE])]}
                 ),
                 [between("ratio", None, 1.0)],
-                lambda found: f"{found['ratio'].iat[0]:.2f} times that without checks",
-                f"even with {LONGEST} it is not longer than without checks",
+                lambda found: f"{found['ratio'].iat[0]:.2f} times that without G-checks",
+                f"even with {LONGEST} it is not longer than without G-checks",
                 scaled_rows("extent", 0.1, setting=NONE),
             ),
         ),

@@ -28,7 +28,7 @@ PACED = {"interval_s": PACE.interval_s, "period_s": PACE.period_s}
 MEASURED_WITH = {"items": ITEMS, "size": SIZE, "records": RECORDS, "open": OPEN} | PACED | BY_Q | BY_U
 PRINTED_Q = {1: (120_000, 3.5, 25.0), 2: (180_000, 5.0, 50.0), 4: (None, 14.0, None), 8: (500_000, 27.0, 200.0)}
 PRINTED_U = {125_000: (120_000, 2.5, 20.0), 1_000_000: (230_000, 6.7, 90.0)}
-PANELS = {"checks": "checks", "extent": "extent [entries]", "load_s": "load time [s]", "replay_mb": "replay [MB]"}
+PANELS = {"checks": "G-checks", "extent": "extent [entries]", "load_s": "load time [s]", "replay_mb": "replay [MB]"}
 SHARPLY, HUNDREDTH = 0.25, 0.01
 
 
@@ -98,7 +98,7 @@ def _fall(first: str) -> ReproductionCheck:
         lambda table: steps(table, "checks"),
         [between("step", None, 0.0)],
         lambda found: f"{(found['step'] <= 0).sum()} of {len(found)} steps fall",
-        "a looser target leads to no more checks",
+        "a looser target leads to no more G-checks",
         scaled_rows("checks", 0.0, setting=first),
     )
 
@@ -106,7 +106,7 @@ def _fall(first: str) -> ReproductionCheck:
 def _drop(table: pd.DataFrame) -> pd.DataFrame:
     medians = by_setting(table, "checks")
     if not medians[Q2] > 0:
-        raise NotEnough("there are no checks with Q = 2 x open that could become fewer")
+        raise NotEnough("there are no G-checks with Q = 2 x open that could become fewer")
     return pd.DataFrame({"ratio": [medians[Q4] / medians[Q2]]})
 
 
@@ -134,7 +134,7 @@ OF_Q = (
         _drop,
         [between("ratio", 0, SHARPLY)],
         lambda found: f"{found['ratio'].iat[0]:.3f} times",
-        "with Q = 4 x open at most a quarter of the checks of 2 x open (printed: they drop sharply)",
+        "with Q = 4 x open at most a quarter of the G-checks of 2 x open (printed: they drop sharply)",
         scaled_rows("checks", 200.0, setting=Q4),
     ),
     holds(
@@ -170,6 +170,6 @@ def _figure(id: str, what: str, settings: tuple[str, ...], more: tuple[Reproduct
 
 
 REPRODUCTIONS = (
-    _figure("cec/fig-06", "checks, extent, load time and replay by target Q for the extent", tuple(BY_Q), OF_Q),
-    _figure("cec/fig-07", "checks, extent, load time and replay by target U for the replay", tuple(BY_U)),
+    _figure("cec/fig-06", "G-checks, extent, load time and replay by target Q for the extent", tuple(BY_Q), OF_Q),
+    _figure("cec/fig-07", "G-checks, extent, load time and replay by target U for the replay", tuple(BY_U)),
 )

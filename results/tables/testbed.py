@@ -128,7 +128,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(WHOLE, "records", "records that it has read since the beginning", "records"),
             must(WHOLE, "open_windows", "windows that are open", "windows"),
             must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
-            must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),
+            must(WHOLE, "checks", "G-checks since its last restore: open windows saved again", "windows"),
             must(WHOLE, "results", "rows that it has emitted since the beginning", "rows"),
             must(WHOLE, "extent", "entries of the log that a recovery would read", "entries"),
             must(WHOLE, "replay", "records that a recovery would replay", "records"),

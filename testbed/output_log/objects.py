@@ -18,7 +18,13 @@ from testbed.output_log.reading import SegmentId
 
 @dataclass(frozen=True)
 class Border:
-    """Where an operator was at a checkpoint: its number; by records and entries of the log; and the rest."""
+    """Where an operator was at a checkpoint.
+
+    number     of the checkpoint
+    position   how many records the operator had read
+    entries    how many its log had
+    core       channels, batch and event time of its partition
+    """
 
     number: int
     position: int

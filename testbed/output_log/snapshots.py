@@ -19,8 +19,8 @@ from testbed.output_log.recorded import RecordedOperator
 
 @dataclass
 class ReplayedCore(Core):
-    """Where a partition goes on that rolls back to a checkpoint by reading a log: its input begins before the
-    checkpoint, its output behind it.
+    """Where a partition goes on after it has rolled back to a checkpoint by reading a log. Its input begins before the
+    checkpoint. Its output begins behind it.
 
     until     the batch that the checkpoint ends: nothing of what is processed up to there is sent, or stored, again
     at        the checkpoint
@@ -45,7 +45,8 @@ class LogSnapshots(Snapshots):
     """Checkpoint n has an object with what the windows did since the one before. Its state is in these objects, back to
     the oldest footprint of a window that is open: the log is trimmed when no checkpoint needs its oldest object.
 
-    Nothing is copied when a checkpoint is taken, so it takes as long as the entries since the last one are many.
+    No state is copied when a checkpoint is taken. So the time for a checkpoint depends on the number of entries since
+    the last one, not on the size of the state.
     """
 
     def __init__(self, layout: PartitionLayout) -> None:

@@ -1,5 +1,5 @@
-"""Recoveries would read and replay no more than the targets allow, where there was time to keep to them; and no more
-or less than the model says, where windows are saved only when they open.
+"""Recoveries would read and replay no more than the targets allow, if there was time to keep to them. If windows are
+saved only when they open, recoveries would read and replay as much as the model says.
 
 Whether there was time follows from the reports. A partition may save windows for CI in every CP. If it spent at most
 half of that between two reports, then in at least one check period between them it stopped early, because both targets
@@ -25,6 +25,7 @@ from results.checks.subjects.output_logs import described
 
 SPENT = 0.5  # of the time for saving windows
 CHANCE = 0.001  # how often the oldest window of a run that follows the model is outside its limits
+FEWEST_OF_A_PARTITION = 100  # items; the model is one of many items
 DEVIATIONS = 4  # of the items of a partition, and of the entries since its oldest window opened
 COUNTED = ("records", "opens", "checks", "results", "check_s")
 
@@ -98,25 +99,58 @@ def _beside(found: pd.DataFrame, column: str, allowed: pd.Series) -> pd.DataFram
     return pd.DataFrame({column: found[column], "allowed": allowed, "share": share}).reset_index(drop=True)
 
 
-def modelled(evidence: Evidence) -> pd.DataFrame:
+def modelled_extents(evidence: Evidence) -> pd.DataFrame:
     """Return one row for each partition, of its last report: `extent`, and it by the least and the most of the model.
 
     Raises `NotEnough` if the oldest window may have opened before the log had settled.
     """
-    workload = evidence.experiment.workload
+    from models.log_extent import extent  # imported here: a command that only lists checks need not import SciPy
+
+    last, least, most = _settled(evidence)
+    return _within(last["extent"], _likely(extent(*least))[0], _likely(extent(*most))[1])
+
+
+def modelled_replays(evidence: Evidence) -> pd.DataFrame:
+    """Return one row for each partition, of its last report: `replay`, and it by the least and the most of the model.
+
+    A recovery replays the records after the oldest footprint. If windows are saved only when they open, that is the
+    record that opened the oldest window, so the replay is the age of this window, in records of the partition. The
+    limits of the age are thus those of the replay. The limits of the extent are wider, since the number of entries for
+    so many records varies.
+
+    Raises `NotEnough` if the oldest window may have opened before the log had settled.
+    """
+    from models.log_extent import oldest_window  # imported here: a command that only lists checks need not import SciPy
+
+    last, least, most = _settled(evidence)
+    return _within(last["replay"], max(1.0, oldest_window(*least)), oldest_window(*most))
+
+
+def _settled(evidence: Evidence) -> tuple[pd.DataFrame, tuple[float, int, float], tuple[float, int, float]]:
+    """The last report of each partition, and what `oldest_window` takes for the youngest and the oldest that the oldest
+    window of a partition may be."""
+    from models.log_extent import oldest_window, settles_after  # imported here for the same reason
+
+    workload, partitions = evidence.experiment.workload, evidence.experiment.engine.partitions
     if not isinstance(workload, CecPricesSpec):
         raise NotEnough("the workload has no count windows")
     rows = evidence.rows("output_logs", "no partition has reported its log").sort_values("at_ns")
     last = rows.groupby("partition").last()
-    if len(last) != evidence.experiment.engine.partitions:
-        raise NotEnough(f"{len(last)} of {evidence.experiment.engine.partitions} partitions have reported their logs")
-    size, tail = workload.window_records, CHANCE / 2 / len(last)
-    few, many = _likely(workload.items / len(last)) if len(last) > 1 else (workload.items, workload.items)
-    low, high = _likely(_extent(few, size, tail))[0], _likely(_extent(many, size, 1 - tail))[1]
-    settled = high * size  # records: twice those since the oldest window opened
+    if len(last) != partitions:
+        raise NotEnough(f"{len(last)} of {partitions} partitions have reported their logs")
+    items, size, tail = workload.items / partitions, workload.window_records, CHANCE / 2 / partitions
+    if items < FEWEST_OF_A_PARTITION:
+        raise NotEnough(f"a partition has {items:,.0f} items; the model needs {FEWEST_OF_A_PARTITION}")
+    few, many = _likely(items) if partitions > 1 else (items, items)
+    least, most = (few, size, tail), (many, size, 1 - tail)
+    settled = max(2 * oldest_window(*most), settles_after(many, size))
     if (last["records"] < settled).any():
         raise NotEnough(f"partitions have taken in fewer than {settled:,.0f} records: the log has not settled")
-    return pd.DataFrame({"extent": last["extent"], "of_low": last["extent"] / low, "of_high": last["extent"] / high})
+    return last, least, most
+
+
+def _within(found: pd.Series, low: float, high: float) -> pd.DataFrame:
+    return pd.DataFrame({found.name: found, "of_low": found / low, "of_high": found / high})
 
 
 def _likely(count: float) -> tuple[float, float]:
@@ -124,10 +158,21 @@ def _likely(count: float) -> tuple[float, float]:
     return max(1.0, count - DEVIATIONS * count**0.5), count + DEVIATIONS * count**0.5
 
 
-def _extent(items: float, size: int, probability: float) -> float:
-    from models.log_extent import extent  # imported here: a command that only lists checks need not import SciPy
-
-    return extent(items, size, probability)
+def _as_modelled(column: str, subject: Callable[[Evidence], pd.DataFrame], *, model: str, would: str) -> Check:
+    """The check of a quantity that has no target: `would` says what a recovery would do."""
+    return Check(
+        name=f"output_logs.modelled_{column}",
+        table="output_logs",
+        subject=subject,
+        rules=lambda evidence: [between("of_low", 1, None), between("of_high", None, 1)],
+        observed=lambda frame: ", ".join(f"{each:,}" for each in frame[column]),
+        expected=lambda evidence: f"what the model has for {model}",
+        asks=f"in the last report a recovery would {would} as the model has for windows that are saved only"
+        f" when they open; the age of the oldest one is beyond its limits in {CHANCE:.1%} of runs",
+        asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent`,"
+        " `engine.log_replay` and `engine.log_failure_rate`",
+        applies=follows_model,
+    )
 
 
 def _within_target(
@@ -170,17 +215,8 @@ CHECKS: tuple[Check, ...] = (
     _within_target(
         "replay", replays, has_replay_target, most="U", would="replay at most U records", grown="what was taken in"
     ),
-    Check(
-        name="output_logs.modelled_extent",
-        table="output_logs",
-        subject=modelled,
-        rules=lambda evidence: [between("of_low", 1, None), between("of_high", None, 1)],
-        observed=lambda frame: ", ".join(f"{each:,}" for each in frame["extent"]),
-        expected=lambda evidence: "what the model has for the age of the oldest window",
-        asks="in the last report a recovery would read as many entries as the model has for windows that are saved only"
-        f" when they open; the age of the oldest one is beyond its limits in {CHANCE:.1%} of runs",
-        asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent`,"
-        " `engine.log_replay` and `engine.log_failure_rate`",
-        applies=follows_model,
+    _as_modelled(
+        "extent", modelled_extents, model="the entries since the oldest window opened", would="read as many entries"
     ),
+    _as_modelled("replay", modelled_replays, model="the age of the oldest window", would="replay as many records"),
 )

@@ -184,7 +184,12 @@ def test_the_testbed_has_defaults_of_its_own():
         ),
         ("engine.log_failure_rate=1", "engine.log_failure_rate", "left out unless engine.protocol is output-log"),
         (f"engine={LOGGED}, check_interval_s: 0.1}}", "engine.check_interval_s", "below the check period, 0.1 s"),
-        (f"engine={LOGGED}, check_period_s: 0.004}}", "engine.check_interval_s", "below the check period, 0.004 s"),
+        (f"engine={LOGGED}, check_period_s: 0.004}}", "engine.check_period_s", "above the check interval, 0.005 s"),
+        (
+            f"engine={LOGGED}, check_interval_s: 0.02, check_period_s: 0.01}}",
+            "engine.check_interval_s",
+            "below the check period, 0.01 s",
+        ),
         (
             f"engine={LOGGED}, recovery: passive, tentative: true}}",
             "engine.tentative",
@@ -228,6 +233,14 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
         spec.load(EXAMPLE, [override])
     assert mistake.value.field == field
     assert "\n" not in str(mistake.value)
+
+
+def test_a_query_that_the_testbed_lacks_is_refused_first():
+    """No protocol that the other messages allow would help."""
+    for protocol in ProtocolName:
+        with pytest.raises(BadInput, match="q1, q3, q8, q12 with engine dataflow") as mistake:
+            spec.load(EXAMPLE, [f"engine.protocol={protocol.value}", "workload.query=q5"])
+        assert mistake.value.field == "workload.query"
 
 
 def test_the_driver_may_die_where_checkpoints_outlive_it():

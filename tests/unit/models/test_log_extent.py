@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from experiments.errors import BadInput
-from models.log_extent import extent, oldest_window, windows_older_than
+from models.log_extent import extent, oldest_window, settles_after, windows_older_than
 from models.open_windows import open_windows
 
 K, W = 100_000, 10
@@ -39,6 +40,14 @@ def test_windows_that_are_drawn_have_the_age_of_the_model():
         assert share == pytest.approx(probability, abs=0.06)
 
 
+@pytest.mark.parametrize("size", [2, 10, 1000])
+def test_a_log_settles_when_each_remainder_is_as_likely_as_the_others(size):
+    records_of_item = settles_after(1, size)
+    numbers = np.arange(stats.poisson(records_of_item).isf(1e-12) + 1, dtype=int)
+    shares = size * np.bincount(numbers % size, stats.poisson(records_of_item).pmf(numbers))
+    assert 0.004 < np.abs(shares - 1).max() < 0.0101
+
+
 def test_no_window_may_be_open():
     assert oldest_window(1, 2, 0.5) == 0
     assert oldest_window(1, 2, 0.999) > 0
@@ -48,3 +57,9 @@ def test_no_window_may_be_open():
 def test_values_without_a_meaning(items, size, probability):
     with pytest.raises(BadInput):
         oldest_window(items, size, probability)
+
+
+@pytest.mark.parametrize(("items", "size"), [(0, 10), (10, 1)])
+def test_what_never_settles(items, size):
+    with pytest.raises(BadInput):
+        settles_after(items, size)

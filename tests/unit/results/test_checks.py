@@ -115,7 +115,8 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     apart |= {"restores.as_modelled"}  # of a run that recovers in parts: see test_restores
     apart |= {"query_recoveries.as_planned", "query_recoveries.on_time"}  # see test_query_recoveries
     apart |= {"output_logs.open_windows"}  # of a run that keeps output logs: see test_output_logs
-    apart |= {f"output_logs.{name}" for name in ("extent", "replay", "modelled_extent")}  # test_output_log_targets
+    of_logs = ("extent", "replay", "modelled_extent", "modelled_replay")  # see test_output_log_targets
+    apart |= {f"output_logs.{name}" for name in of_logs}
     apart |= {"copies.cpu"}  # of a run that has copies: see test_copies
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from experiments import spec
-from models.log_extent import extent
+from models.log_extent import extent, oldest_window, settles_after
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
 from results.tables.schema import TABLES
@@ -12,12 +12,13 @@ from tests.unit.results import synthetic
 from tests.unit.results.judging import judged
 
 NONE = ["engine.log_extent=null", "engine.log_replay=null"]
+ALONE = spec.load("cec-prices", NONE)
 Q, U = 30_000, 200_000
 TARGETS = spec.load("cec-prices", [f"engine.log_extent={Q}", f"engine.log_replay={U}"])
 INTERVAL_S, PERIOD_S = TARGETS.engine.check_pace_run_s
 BUDGET_S = 0.5 / PERIOD_S * INTERVAL_S  # of half a second, the time between two reports
 GROWN = 250 + 250 + 250 + 100  # opens, results, windows that may have closed without one, checks
-NAMES = [f"output_logs.{name}" for name in ("extent", "replay", "modelled_extent")]
+NAMES = [f"output_logs.{name}" for name in ("extent", "replay", "modelled_extent", "modelled_replay")]
 
 
 def reports(**last):
@@ -86,35 +87,59 @@ def test_without_time_nothing_is_known(tmp_path, name):
     assert verdict_on(tmp_path / "b", name, []) == "unknown"
 
 
-def test_the_extent_is_the_model_s(tmp_path):
-    alone = spec.load("cec-prices", NONE)
-    workload = alone.workload
-    usual = int(extent(workload.items / 2, workload.window_records, 0.5))
-    long = usual * workload.window_records * 3
+@pytest.mark.parametrize("name", ["extent", "replay"])
+def test_extent_and_replay_are_the_model_s(tmp_path, name):
+    workload = ALONE.workload
+    model = {"extent": extent, "replay": oldest_window}[name]
+    usual = int(model(workload.items / 2, workload.window_records, 0.5))
+    age = int(oldest_window(workload.items / 2, workload.window_records, 0.5))
 
-    def verdict(name, found, records=long):
-        rows = [
-            each | {"partition": f"average.{number}", "extent": found, "records": records}
-            for number in range(2)
-            for each in reports()
-        ]
-        return verdict_on(tmp_path / name, "modelled_extent", rows, alone)
+    def verdict(folder, found, records=6 * age):
+        return verdict_on(tmp_path / folder, f"modelled_{name}", of_two_partitions(records, **{name: found}), ALONE)
 
     assert verdict("a", usual) == "pass"
     assert verdict("b", 2 * usual) == "fail"
     assert verdict("c", usual // 2) == "fail"
-    assert verdict("d", usual, records=usual) == "unknown"
+    assert verdict("d", usual, records=age) == "unknown"
+
+
+def of_two_partitions(records, **found):
+    return [
+        each | {"partition": f"average.{number}", "records": records, **found}
+        for number in range(2)
+        for each in reports()
+    ]
+
+
+def test_a_replay_in_entries_is_noticed(tmp_path):
+    """There are fewer entries than records: 2 of a window of 10."""
+    entries = int(extent(ALONE.workload.items / 2, ALONE.workload.window_records, 0.5))
+    assert verdict_on(tmp_path, "modelled_replay", of_two_partitions(500_000, replay=entries), ALONE) == "fail"
+
+
+def test_large_windows_settle_late(tmp_path):
+    large = spec.load("cec-prices", [*NONE, "workload.window_records=1000"])
+    age = int(oldest_window(5000, 1000, 0.5))
+    for records, expected in ((4 * age, "unknown"), (2 * settles_after(5000, 1000), "pass")):
+        rows = of_two_partitions(int(records), replay=age)
+        assert verdict_on(tmp_path / expected, "modelled_replay", rows, large) == expected
+
+
+def test_a_model_of_many_items_is_not_asked_about_few(tmp_path):
+    spread = spec.load("cec-prices", [*NONE, "workload.items=1000", "engine.partitions=11"])
+    rows = [each | {"partition": f"average.{number}"} for number in range(11) for each in reports()]
+    assert verdict_on(tmp_path, "modelled_extent", rows, spread) == "unknown"
 
 
 @pytest.mark.parametrize(
     ("overrides", "asked"),
     [
-        ([], [True, False, False]),
-        ([*NONE], [False, False, True]),
-        ([*NONE, "engine.log_replay=1000"], [False, True, False]),
-        ([*NONE, "engine.log_failure_rate=0.01"], [False, False, False]),
-        ([*NONE, "workload.window_records=1"], [False, False, False]),
-        ([*NONE, "workload.items=4000"], [False, False, False]),
+        ([], [True, False, False, False]),
+        ([*NONE], [False, False, True, True]),
+        ([*NONE, "engine.log_replay=1000"], [False, True, False, False]),
+        ([*NONE, "engine.log_failure_rate=0.01"], [False, False, False, False]),
+        ([*NONE, "workload.window_records=1"], [False, False, False, False]),
+        ([*NONE, "workload.items=999"], [False, False, False, False]),
     ],
 )
 def test_who_is_asked(overrides, asked):

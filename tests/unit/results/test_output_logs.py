@@ -1,5 +1,6 @@
 """The table of output logs from reports, and its check: as many windows are open as the model says."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -46,20 +47,48 @@ def test_one_row_for_each_report_in_the_window_and_each_partition():
     assert (found[0]["open_windows"], found[0]["check_s"]) == (4000, 0.25)
 
 
-def verdict(root, rows):
+def verdict(root, rows, items=10_000, size=10):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
-    return verdict_of(NAME, run, root, EXPERIMENT)["verdict"]
+    experiment = spec.load("cec-prices", [f"workload.items={items}", f"workload.window_records={size}"])
+    return verdict_of(NAME, run, root, experiment)["verdict"]
 
 
-def test_what_the_model_says_passes_and_more_than_a_hundredth_off_fails(tmp_path):
-    whole = open_windows(10_000, 10, 120_000)
-    assert verdict(tmp_path / "a", rows_of(int(whole / 2), int(whole / 2))) == "pass"
-    assert verdict(tmp_path / "b", rows_of(int(whole / 2), int(whole / 2 - 0.012 * whole))) == "fail"
-    assert verdict(tmp_path / "c", rows_of(int(whole / 2), int(whole / 2))[:0]) == "unknown"
+@pytest.mark.parametrize(
+    ("items", "size", "allowed"),
+    [
+        (10_000, 10, 120),  # 4 sqrt(10,000 x .9 x .1)
+        (10_000, 2, 200),  # 4 sqrt(10,000 x .5 x .5)
+        (50_000, 100, 495),  # 1 % of 49,500, for which 4 sqrt(50,000 x .99 x .01) = 89 is less
+    ],
+)
+def test_what_the_model_says_passes_and_more_than_the_tolerance_off_fails(tmp_path, items, size, allowed):
+    records = 40 * size * items  # by then, the share of open windows is (size - 1) / size
+    half = int(open_windows(items, size, records) / 2)
+
+    def found(off):
+        return verdict(tmp_path / str(off), rows_of(half, half + off, records // 2), items, size)
+
+    assert [found(off) for off in (0, allowed - 3, 3 - allowed)] == ["pass"] * 3
+    assert [found(off) for off in (allowed + 3, -allowed - 3)] == ["fail"] * 2
 
 
-@pytest.mark.parametrize("override", ["engine.protocol=batch-aligned", "workload.items=4000"])
+def test_without_a_report_nothing_is_known(tmp_path):
+    assert verdict(tmp_path, []) == "unknown"
+
+
+@pytest.mark.parametrize(("items", "size"), [(1000, 2), (1000, 3), (1000, 100), (10_000, 2)])
+def test_chance_alone_does_not_fail(tmp_path, items, size):
+    """Of 300 drawings the one that is the farthest off."""
+    draw, records = np.random.default_rng(items + size), 4 * size * items
+    of_items = draw.multinomial(records, np.full(items, 1 / items), 300)
+    found, usual = np.count_nonzero(of_items % size, axis=1), open_windows(items, size, records)
+    farthest = int(found[np.abs(found - usual).argmax()])
+    rows = rows_of(farthest // 2, farthest - farthest // 2, records // 2)
+    assert verdict(tmp_path, rows, items, size) == "pass"
+
+
+@pytest.mark.parametrize("override", ["engine.protocol=batch-aligned", "workload.items=999"])
 def test_who_has_no_such_windows_is_not_asked(override):
     others = ["engine.log_extent=null", "engine.check_interval_s=null", "engine.check_period_s=null"]
     other = spec.load("cec-prices", [*others, override])
