@@ -89,6 +89,11 @@ class Segment:
         entries: int = self.block.entries.num_rows
         return self.begins + entries
 
+    def continues(self, before: Segment) -> bool:
+        """Whether it begins where the other one ends, by entries and by rows, and ends at no earlier position."""
+        joined = self.begins == before.ends and self.block.results_before == before.block.results
+        return joined and self.block.position >= before.block.position
+
     def pieces(self) -> Iterable[Piece]:
         """The bytes of the object in pieces, one after the other, as `decode_segment` reads them."""
         block = self.block

@@ -6,11 +6,18 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.errors import BadInput
+from experiments.errors import AftershockError, BadInput
 from testbed.output_log.blocks import NO_LIFE, Block, Segment, merged
 from testbed.output_log.extent import Extent
-from testbed.output_log.reading import SegmentId, segment_key
+from testbed.output_log.reading import SegmentId, life_key, newest_life, segment_key
 from testbed.stores.store import ObjectStore
+
+
+class LogTakenOver(AftershockError):
+    """Another writer has begun a newer life of this log: what this one writes counts no more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"another operator has taken over the log {name}: this one ends")
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class KeptSegment:
 class OutputLog:
     """The log of one operator in one life.
 
+    Life 0 begins a new log and is not reserved. Whoever goes on with a log begins a life first.
+
     A recovery may find the newest `spare` segments damaged. It then rolls back to the end of the one before, so what
     such a recovery needs is kept, too.
     """
@@ -47,9 +56,20 @@ class OutputLog:
         self._kept: deque[KeptSegment] = deque()
         self._unneeded: deque[SegmentId] = deque()  # to be deleted
 
-    def restore(self, life: int, kept: Sequence[KeptSegment], strays: Iterable[SegmentId]) -> None:
-        """Go on behind these segments, in a life that no segment has; `strays` lead nowhere and will be deleted."""
-        self._life, self._kept, self._unneeded = life, deque(kept), deque(strays)
+    def begin_life(self) -> None:
+        """Reserve a life that no other writer has had or will have. After that, older writers begin no deletion.
+
+        The object that reserves the life stays for ever, so that its number is never free again. Raises
+        `EnvironmentFailure` if the store refuses.
+        """
+        life = newest_life(self._name, self._store.keys()) + 1
+        while not self._store.create(life_key(self._name, life), b""):
+            life += 1
+        self._life = life
+
+    def restore(self, kept: Sequence[KeptSegment], strays: Iterable[SegmentId]) -> None:
+        """Go on behind these segments, in the life that has begun; `strays` lead nowhere and will be deleted."""
+        self._kept, self._unneeded = deque(kept), deque(strays)
         self._last = kept[-1].id if kept else SegmentId(NO_LIFE, 0)
         self._entries = kept[-1].ends if kept else 0
         self._results = kept[-1].results if kept else 0
@@ -82,17 +102,29 @@ class OutputLog:
     def trim(self, delivered: int) -> int:
         """Delete the segments that no recovery reads and whose rows, up to number `delivered`, have all arrived.
 
-        Returns how many. Raises `EnvironmentFailure` if the store refuses; the next call deletes the rest.
+        Returns how many. Raises `EnvironmentFailure` if the store refuses; the next call deletes the rest. Raises
+        `LogTakenOver` instead of deleting anything if there is a newer life.
         """
         begins = min((each.begins for each in self._fallbacks), default=0)
         while self._guarded and self._kept[0].ends <= begins and self._kept[0].results <= delivered:
             self._unneeded.append(self._kept.popleft().id)
+        if self._unneeded:
+            self._confirm_life()
         deleted = 0
         while self._unneeded:
             self._store.delete(segment_key(self._name, self._unneeded[0]))
             self._unneeded.popleft()
             deleted += 1
         return deleted
+
+    def _confirm_life(self) -> None:
+        """Raises `LogTakenOver` if there is a newer life. One look is enough for all deletions of a `trim`.
+
+        A life that begins after the look lists the segments after it, too. So it finds the newest segment of this
+        writer, and `trim` deletes nothing that a recovery from that segment reads.
+        """
+        if newest_life(self._name, self._store.keys()) > self._life:
+            raise LogTakenOver(self._name)
 
     @property
     def results(self) -> int:

@@ -26,6 +26,9 @@ class LoggedOperator(RecordedOperator):
     def restore(self, reader: LogReader, delivered: int = 0, replayable_after: int = 0) -> EventualCheckpoint:
         """Go on from the log; the records after `replay_after` of what this returns have to come next.
 
+        Operators that have written this log before may still be alive. From now on, their `trim` deletes nothing and
+        raises `LogTakenOver`.
+
         Args:
             reader: of this operator's log.
             delivered: how many of the rows are known to have arrived; these are not emitted again.
@@ -35,12 +38,16 @@ class LoggedOperator(RecordedOperator):
             StateLost: if the state can't be rebuilt.
             EnvironmentFailure: if the store refuses.
         """
+        self.log.begin_life()
+        # What was listed earlier may be deleted by now. What is listed after the life has begun stays, as far as a
+        # recovery needs it.
+        reader.refresh()
         found = find_eventual(reader, delivered, replayable_after)
         self.load(found)
         self._delivered, self._unsent = delivered, found.unsent
         kept = _with_older(reader, found)
         strays = reader.ids.difference(each.id for each in kept)
-        self.log.restore(reader.next_life, kept, strays)
+        self.log.restore(kept, strays)
         return found
 
     def commit(self) -> list[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -32,30 +32,44 @@ def segment_key(name: str, id: SegmentId) -> str:
     return f"{name}/segment-{id.number}-{id.life}"
 
 
+def life_key(name: str, life: int) -> str:
+    """The key of the object that reserves a life in the log of this name."""
+    return f"{name}/life-{life}"
+
+
+def newest_life(name: str, keys: Collection[str]) -> int:
+    """The newest life that is reserved or has segments in the log of this name; 0 if there is none."""
+    stem = life_key(name, 0)[:-1]
+    reserved = {int(key.removeprefix(stem)) for key in keys if key.startswith(stem)}
+    return max(reserved | {id.life for id in _segments(name, keys)}, default=0)
+
+
+def _segments(name: str, keys: Collection[str]) -> set[SegmentId]:
+    stem = f"{name}/segment-"
+    parts = (key.removeprefix(stem).split("-") for key in keys if key.startswith(stem))
+    return {SegmentId(int(life), int(number)) for number, life in parts}
+
+
 class LogReader:
     """What the log of this name has in a store. `rows` is the schema of what the operator emits.
 
-    An operator that was given up may be alive and write on. Its segments have an older life than those of its
-    successor, and no segment leads back to them.
+    An operator that was given up may be alive and write on. Its successor has reserved a newer life, so neither can
+    overwrite a segment of the other, and no segment of the successor leads back to what is written from then on.
     """
 
     def __init__(self, store: ObjectStore, name: str, rows: pa.Schema) -> None:
         """Raises `EnvironmentFailure` if the store refuses to list its objects."""
         self._store, self._name, self._rows = store, name, rows
-        stem = f"{name}/segment-"
-        keys = store.keys()
-        parts = [key.removeprefix(stem).split("-") for key in keys if key.startswith(stem)]
-        self.ids = {SegmentId(int(life), int(number)) for number, life in parts}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """List the segments again. Raises `EnvironmentFailure` if the store refuses."""
+        self.ids = _segments(self._name, self._store.keys())
 
     @property
     def newest(self) -> SegmentId | None:
         """The last segment of the newest life; None if there is none."""
         return max(self.ids, default=None)
-
-    @property
-    def next_life(self) -> int:
-        """A life that no segment has."""
-        return self.newest.life + 1 if self.newest else 0
 
     def before(self, id: SegmentId) -> SegmentId | None:
         """The segment before one that can't be read; None if there is none.
@@ -67,12 +81,20 @@ class LogReader:
         return max(older, key=lambda each: (each.number, each.life), default=None)
 
     def backward(self, end: SegmentId) -> Iterator[tuple[SegmentId, Segment]]:
-        """The segments from this one back to the first. Raises `UnreadableSegment`."""
-        id = end
-        while id.life != NO_LIFE:
-            segment = self._read(id)
+        """The segments from this one back to the first.
+
+        Raises `UnreadableSegment`, also if a segment does not continue the one before it. The later one counts as
+        damaged then: the state at the end of the other does not need it.
+        """
+        id, segment = end, self._read(end)
+        yield id, segment
+        while segment.before != NO_LIFE:
+            before = SegmentId(segment.before, id.number - 1)
+            found = self._read(before)
+            if not segment.continues(found):
+                raise UnreadableSegment(id, f"segment {id.number} does not continue segment {before.number}")
+            id, segment = before, found
             yield id, segment
-            id = SegmentId(segment.before, id.number - 1)
 
     def _read(self, id: SegmentId) -> Segment:
         try:

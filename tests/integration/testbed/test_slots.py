@@ -21,9 +21,10 @@ from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
 pytestmark = pytest.mark.extended
 
 KILLS, LIMIT_S = 6, 120.0
-KILLS_WITH_S3, FEWEST_WITH_S3 = 3, 50
+KILLS_WITH_S3 = 3
 KILLS_OF_TREE, FEWEST_OF_TREE = 3, 100
 FEWEST_OF_PRICES = 20  # 25 kills had 175 to 12,961
+WITH_S3 = {"uncoordinated": ("q12", 5, "global", 50), "output-log": (PRICES, 9, "passive", 10)}
 # Of each a query, a seed, and the fewest records that are compared: there were 560, 287 and 53 on a busy machine.
 CASES = {
     "coordinated": ("q12", 3, 100),
@@ -68,15 +69,17 @@ def test_every_average_is_there_once_whatever_happens_to_slots_with_output_logs(
     assert strike(job, tmp_path, KILLS, 8).verdict.compared >= FEWEST_OF_PRICES
 
 
-def test_every_result_is_there_once_when_checkpoints_are_in_s3(tmp_path: Path) -> None:
-    """Logs go there, too, as the protocol has it."""
-    job = job_of("q12", "uncoordinated", 5, tmp_path, slots=2, kills=KILLS_WITH_S3)
+@pytest.mark.parametrize("protocol", WITH_S3)
+def test_every_result_is_there_once_when_checkpoints_are_in_s3(tmp_path: Path, protocol: str) -> None:
+    """Logs of messages, and output logs, go there, too."""
+    query, seed, recovery, fewest = WITH_S3[protocol]
+    job = replace(job_of(query, protocol, seed, tmp_path, slots=2, kills=KILLS_WITH_S3), recovery=recovery)
     with s3_server() as endpoint:
         job = replace(job, store=f"s3://{BUCKET}/{job.run_id}", store_endpoint=endpoint)
-        episode = strike(job, tmp_path, KILLS_WITH_S3, 5, ENVIRONMENT)
+        episode = strike(job, tmp_path, KILLS_WITH_S3, seed, ENVIRONMENT)
         stored = job.object_store().keys()
     assert stored
-    assert episode.verdict.compared >= FEWEST_WITH_S3
+    assert episode.verdict.compared >= fewest
     lines = [entry["line"] for entry in episode.journal if entry["event"] == "recovering"]
     assert any(any(line.values()) for line in lines), "it went on from checkpoints"
 

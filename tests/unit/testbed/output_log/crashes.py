@@ -60,7 +60,7 @@ def _given(operator: Parted, event: Event):
     return operator.advance(event.at_ns)
 
 
-def _after(events: Sequence[Event], position: int) -> list[Event]:
+def behind(events: Sequence[Event], position: int) -> list[Event]:
     """The input behind a position; the event times right at it, too."""
     found, at = list[Event](), 0
     for each in events:
@@ -158,7 +158,7 @@ class Run:
         self._begin()
         found = self.logged.restore(LogReader(self.store, NAME, self._rows), arrived, self._replayable_after)
         self.found.append(found)
-        self._pending = _after(self._events, found.replay_after)
+        self._pending = behind(self._events, found.replay_after)
         self._compare_state(found)
 
     def _compare_state(self, found: EventualCheckpoint) -> None:
