@@ -1,4 +1,4 @@
-"""How long a partition may save parts of its state, by the clock."""
+"""How long a partition may save parts of its state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from testbed.output_log.policies import TOGETHER, CheckPacing
 
 
 class PacedBudget(Budget):
-    """CI seconds in every CP seconds: a period begins with the first frame after the end of the one before."""
+    """CI seconds of this thread's CPU time in every CP seconds: a period begins with the first frame after the end of
+    the one before. By the wall clock CI would be over as soon as another process has taken the core."""
 
     def __init__(self, pace: CheckPacing) -> None:
         self._pace = pace
@@ -19,8 +20,9 @@ class PacedBudget(Budget):
         now_s = time.monotonic()
         if now_s < self._next_s:
             return False
-        self._next_s, self._until_s = now_s + self._pace.period_s, now_s + self._pace.interval_s
+        self._next_s = now_s + self._pace.period_s
+        self._until_s = time.thread_time() + self._pace.interval_s
         return True
 
     def more(self) -> int:
-        return TOGETHER if time.monotonic() < self._until_s else 0
+        return TOGETHER if time.thread_time() < self._until_s else 0

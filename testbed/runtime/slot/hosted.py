@@ -86,7 +86,7 @@ class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
         self._costs.set_taken_in(self.recorded.operator.position, self.processing_s, begun_s)
         super().save_parts()
         took_s, cpu_s = time.perf_counter() - begun_s, time.thread_time() - begun_cpu_s
-        self._costs.add_checks(self.recorded.checks - before, took_s)
+        self._costs.add_checks(self.recorded.checks - before, cpu_s)
         self.check_s += took_s
         self.checkpoint_s += cpu_s
         self.on_checkpoint(took_s, cpu_s)
