@@ -137,7 +137,7 @@ REPRODUCTIONS = (
                 _shares,
                 [between("over", None, NEARLY)],
                 lambda found: f"at most {found['over'].max():.2f} times CI / CP",
-                f"checks take at most {NEARLY:g} times CI in every CP",
+                f"G-checks take at most {NEARLY:g} times CI in every CP",
                 scaled_rows("check_share", 1.3, setting=LONGEST),
             ),
             holds(

@@ -1,7 +1,7 @@
 """The operator of `cec`, section IV, alone in this process: the average price of an item's windows of W records.
 
 Records of 100 bytes come in batches of 1,000. The log is in a directory, and a commit writes what 20 batches put out.
-Objects settle at each commit, as they do in a slot once a second (`testbed.runtime.slot.long_lived`).
+Objects settle once a second, as in a slot (`testbed.runtime.slot.long_lived`).
 Time is CPU time of this thread, so that little of what else the machine does is in it.
 """
 
@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from testbed.operators.count_windows import CountWindows
-from testbed.operators.parts import EntryKind
+from testbed.operators.parts import TOGETHER, EntryKind
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
-from testbed.output_log.policies import TOGETHER, CheckPacing, OpensOnly, Policy
+from testbed.output_log.policies import CheckPacing, OpensOnly, Policy
 from testbed.output_log.reading import LogReader
-from testbed.runtime.slot.long_lived import settle
+from testbed.runtime.slot.long_lived import LongLived
 from testbed.stores.store import DirectoryStore, MemoryStore, ObjectStore
 
 BATCH, BATCHES_PER_COMMIT, RECORD_BYTES, NAME = 1000, 20, 100, "average.0"
@@ -113,7 +113,7 @@ def live(
 ) -> Lived:
     """Take the stream in. Checks get CI in every CP of the time that `elapsed` says, none without a pace."""
     operator, rows = new_operator(stream.size)
-    logged = LoggedOperator(operator, OutputLog(store, NAME), policy)
+    logged, long_lived = LoggedOperator(operator, OutputLog(store, NAME), policy), LongLived()
     responses = _Responses(stream)
     records = checks = 0
     busy_s = next_s = check_s = longest_s = 0.0
@@ -130,23 +130,25 @@ def live(
             check_s, longest_s = check_s + stopped_s, max(longest_s, stopped_s)
         if number % BATCHES_PER_COMMIT == 0:
             logged.commit()
-            settle()
+            long_lived.on_clock(clock())
         busy_s += clock() - begun_s
         responses.add(operator, records, busy_s)
     logged.commit()
+    long_lived.end()
     return Lived(logged, rows, records, checks, busy_s, check_s, longest_s, responses.of_closed)
 
 
 def bare_rate(stream: Stream, clock: Clock = time.thread_time) -> float:
     """Records per second without a log."""
-    operator, _ = new_operator(stream.size)
+    (operator, _), long_lived = new_operator(stream.size), LongLived()
     busy_s = 0.0
     for number, batch in enumerate(stream.batches(), 1):
         begun_s = clock()
         operator.process(0, batch)
         if number % BATCHES_PER_COMMIT == 0:
-            settle()
+            long_lived.on_clock(clock())
         busy_s += clock() - begun_s
+    long_lived.end()
     return stream.records / busy_s
 
 

@@ -61,7 +61,7 @@ def _compared(metric: Metric, base: float | None, value: float | None, *, first:
 
 
 def _in_words(by: float) -> str:
-    """A relative change; above tenfold as a factor, which is read faster than thousands of percent."""
+    """A relative change; above 1,000 % as a factor, which is read faster."""
     return f"{signed(100 * by)} %" if by < MOST_PERCENT / 100 else f"{significant(1 + by)} times"
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from experiments.errors import BadInput
 from testbed.operators.interface import require_column
 from testbed.operators.keyed_state import KeyedState
-from testbed.operators.parts import ENTRIES, EntryKind, Footprints, Known, Parted
+from testbed.operators.parts import ENTRIES, TOGETHER, EntryKind, Footprints, Known, Parted
 from testbed.operators.state import State
 
 AVERAGE = "average"
@@ -29,6 +29,8 @@ class CountWindows(Parted):
     A window closes with its last record. Then the operator emits the key, the columns `of_last` of that record, and the
     average. The key's next record opens a window again, so a window goes by its key. All columns are int64.
     """
+
+    together = TOGETHER
 
     def __init__(self, key: str, value: str, size: int, of_last: tuple[str, ...]) -> None:
         if size < 1:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from experiments.errors import BadInput
 from testbed.operators.aggregate import Aggregate, Emit, Numbers, Pairs
-from testbed.operators.parts import EntryKind, Footprints, Known, Parted, Recorder
+from testbed.operators.parts import TOGETHER, EntryKind, Footprints, Known, Parted, Recorder
 
 START = struct.Struct("<q")
 
@@ -20,6 +20,8 @@ class PartedAggregate(Aggregate, Parted):
 
     Without windows over time each key has one, which never closes. Keys are int64 or string.
     """
+
+    together = TOGETHER
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         found = super().schema(*inputs)

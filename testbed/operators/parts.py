@@ -19,6 +19,7 @@ from testbed.operators.interface import Operator
 
 Positions = npt.NDArray[np.int64]
 NO_WINDOW = b""
+TOGETHER = 64  # parts of a few numbers that are saved between two looks at the clock: some .2 ms
 
 
 class EntryKind(IntEnum):
@@ -58,9 +59,11 @@ class Parted(Operator):
     """An operator whose state consists of windows.
 
     position   how many records it has read
+    together   how many of its parts may be saved at once: more than one only if each has a few numbers
     """
 
     position: int
+    together = 1
 
     @abstractmethod
     def footprints(self) -> Footprints:

@@ -53,7 +53,7 @@ class Extent:
         self.entries += step.entries.num_rows
         self.position = position
 
-    def check(self, windows: Sequence[bytes]) -> None:
+    def saved(self, windows: Sequence[bytes]) -> None:
         """The parts of these windows are saved now, one after the other."""
         self.lasting.saved(windows, self.position)
         for entry, window in enumerate(windows, self.entries):

@@ -9,7 +9,6 @@ from experiments.errors import BadInput
 from testbed.output_log.extent import Extent
 
 NO_TARGET = 2**62
-TOGETHER = 64  # windows that are saved between two looks at the clock: some .1 ms
 AHEAD = 256  # windows that are looked at together: some 0.1 ms of every check period
 
 

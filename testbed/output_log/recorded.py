@@ -94,16 +94,16 @@ class RecordedOperator(Operator):
         Each window's part once at most, and none once a recovery would read and replay no less for it.
 
         Args:
-            more: for how many more there is time before it is asked again.
+            more: for how many more there is time before it is asked again, if these have a few numbers each.
         """
         begun, before, due = self.extent.entries, self._checks, 0
         while not self.replaying and not self.extent.least:
             due, oldest = due or self._policy.due(self.extent), self.extent.oldest
             if not due or oldest is None or oldest[1].entry >= begun or not (most := more()):
                 break
-            windows = self.extent.oldest_before(begun, min(due, most))
+            windows = self.extent.oldest_before(begun, min(due, most, self.operator.together))
             due -= len(windows)
-            self.extent.check(windows)
+            self.extent.saved(windows)
             self._append(checks_of(self.operator.position, windows, self.operator.parts_of(windows)), None)
             self._checks += len(windows)
         return self._checks - before

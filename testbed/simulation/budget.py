@@ -6,7 +6,7 @@ from random import Random
 
 from testbed.output_log.partition import Budget
 
-BEGINS, MORE = 0.5, 0.7
+BEGINS, MORE, MOST = 0.5, 0.7, 3
 
 
 class DrawnBudget(Budget):
@@ -19,4 +19,4 @@ class DrawnBudget(Budget):
         return self._random.random() < BEGINS
 
     def more(self) -> int:
-        return int(self._random.random() < MORE)
+        return self._random.randint(1, MOST) if self._random.random() < MORE else 0

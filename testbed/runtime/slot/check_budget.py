@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from testbed.operators.parts import TOGETHER
 from testbed.output_log.partition import Budget
-from testbed.output_log.policies import TOGETHER, CheckPacing
+from testbed.output_log.policies import CheckPacing
 
 
 class PacedBudget(Budget):

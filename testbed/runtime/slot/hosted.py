@@ -138,7 +138,8 @@ class Hosted:
 
     def remove(self, number: int) -> None:
         """A copy is of no more use."""
-        self._partitions.pop(number, None)
+        if (partition := self._partitions.pop(number, None)) is not None and partition.epoch >= 0:
+            partition.leave()
         self._awake.pop(number, None)
 
     def restored(self, number: int) -> Partition | None:

@@ -1,4 +1,4 @@
-"""Keeps Python's garbage collector away from state, which it would search over and over while the slot stands still."""
+"""Keeps Python's garbage collector from searching state over and over, while the slot stands still."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ SETTLE_S = 1.0
 class LongLived:
     """What has lived for a while will live on, and is not searched any more until the session ends.
 
-    State has no cycles, so it is freed without a search. What is left behind in a cycle after it has settled is freed
-    at the end of the session: the newest objects are searched before they settle, so this is little.
+    A partition that ends lets go of its state, which is then freed without a search. What else it leaves in cycles, as
+    whatever ends after it has settled, is freed at the end of the session.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,12 @@ class LongLived:
             settle()
 
     def end(self) -> None:
-        """The session is over: everything is searched again."""
+        """The session is over: search everything, and free what it has left."""
         gc.unfreeze()
+        gc.collect()
 
 
 def settle() -> None:
-    """Search what is new for garbage, and nothing of what is left ever again."""
+    """Search what is new for garbage, and exclude all that is left from later searches."""
     gc.collect(1)
     gc.freeze()

@@ -138,7 +138,7 @@ class Run:
             self.logged.advance(event.at_ns)
 
     def _check(self) -> None:
-        self.logged.check(lambda: self._random.random() < 0.8)
+        self.logged.check(lambda: self._random.randint(1, 3) if self._random.random() < 0.8 else 0)
 
     def _commit(self) -> None:
         rows = rows_of(self.logged.commit())

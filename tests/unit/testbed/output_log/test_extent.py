@@ -1,6 +1,7 @@
 """What a recovery reads and replays: as the operator has counted it, and within the targets if there is time enough."""
 
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from testbed.operators.parted_join import PartedJoin
 from testbed.output_log.extent import Extent, Footprint
 from testbed.output_log.lasting import REMEMBERED
 from testbed.output_log.log import OutputLog
-from testbed.output_log.policies import CheckPacing, CostBenefit, Costs, OpensOnly, Saving, Targets
+from testbed.output_log.policies import AHEAD, CheckPacing, CostBenefit, Costs, OpensOnly, Saving, Targets
 from testbed.output_log.reading import LogReader
 from testbed.stores.store import MemoryStore
 from tests.unit.testbed.output_log.crashes import NAME, Run
@@ -85,7 +86,7 @@ def test_a_recovery_reads_what_was_counted_and_no_more(name):
             assert run.store.reads - before == max(1, sum(each > extent.begins for each in begins))
 
 
-def check_counted_twice(extent, windows, real=Extent.check):
+def check_counted_twice(extent, windows, real=Extent.saved):
     real(extent, windows)
     extent.entries += 1
 
@@ -94,7 +95,7 @@ def opens_only_counted(extent, step, position, real=Extent.add):
     real(extent, replace(step, entries=step.entries.slice(0, len(step.left))), position)
 
 
-@pytest.mark.parametrize(("name", "planted"), [("check", check_counted_twice), ("add", opens_only_counted)])
+@pytest.mark.parametrize(("name", "planted"), [("saved", check_counted_twice), ("add", opens_only_counted)])
 def test_an_extent_that_counts_wrongly_is_noticed(monkeypatch, name, planted):
     monkeypatch.setattr(Extent, name, planted)
     with pytest.raises((AssertionError, KeyError)):
@@ -111,6 +112,57 @@ def test_a_check_takes_the_oldest_windows_as_long_as_there_is_time():
     assert logged.check(lambda: 5) == len(order) - 2  # now each window has its footprint here
     assert logged.extent.least
     assert logged.check(lambda: True) == 0
+
+
+def drawn_extent(seed, windows):
+    """Footprints at random entries and positions, in order."""
+    random, extent = Random(seed), Extent()
+    entries = sorted(random.sample(range(3 * windows), windows))
+    positions = sorted(random.choices(range(20 * windows), k=windows))
+    places = zip(entries, positions, strict=True)
+    extent.restore(((b"%d" % n, place) for n, place in enumerate(places)), 3 * windows, 20 * windows)
+    return extent
+
+
+def one_by_one(extent, extent_target, replay_target):
+    """How many windows are saved until both targets are met, each once."""
+    most = min(AHEAD, len(extent))
+    for saved in range(most):
+        if extent.length <= extent_target and extent.replay <= replay_target:
+            return saved
+        extent.saved([extent.oldest[0]])
+    return most
+
+
+@pytest.mark.parametrize("windows", [1, 40, 2 * AHEAD])
+def test_targets_ask_for_as_many_windows_at_once_as_one_by_one(windows):
+    found = set()
+    for seed in range(40):
+        targets = Random(seed).randint(1, 4 * windows), Random(-seed).randint(1, 25 * windows)
+        due = Targets(*targets).due(drawn_extent(seed, windows))
+        assert due == one_by_one(drawn_extent(seed, windows), *targets)
+        found.add(due)
+    assert len(found) > 1
+
+
+def test_windows_that_are_saved_together_have_entries_of_their_own():
+    extent = drawn_extent(1, 6)
+    begun, first = extent.entries, extent.oldest_before(extent.entries, 4)
+    extent.saved(first)
+    last = {window: place for window, place in extent if window in first}
+    assert list(last.values()) == [(begun + n, extent.position) for n in range(4)]
+    assert extent.entries == begun + 4
+    assert len(extent.oldest_before(begun, 6)) == 2, "those that were saved are not saved again"
+
+
+def test_only_parts_of_a_few_numbers_are_saved_together():
+    saved_at_once = []
+    for name in ("windows of 10 records", "join"):
+        *_, run = lived(name, 0, OpensOnly())
+        run.logged._policy = Targets(1, 1)
+        asked = iter([10])
+        saved_at_once.append(run.logged.check(lambda asked=asked: next(asked, 0)))
+    assert saved_at_once[0] > saved_at_once[1] == 1
 
 
 def test_nothing_is_put_out_that_the_store_refused():

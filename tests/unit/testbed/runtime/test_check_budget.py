@@ -2,7 +2,8 @@
 
 import time
 
-from testbed.output_log.policies import TOGETHER, CheckPacing
+from testbed.operators.parts import TOGETHER
+from testbed.output_log.policies import CheckPacing
 from testbed.runtime.slot.check_budget import PacedBudget
 
 PACE = CheckPacing(0.005, 1e4)

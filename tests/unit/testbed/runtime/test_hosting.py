@@ -11,7 +11,7 @@ import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from testbed.core.checkpoints import initial_line
-from testbed.core.control import Go, NotStored, Ready, Rejoin, Restore, Unreadable
+from testbed.core.control import Dismiss, Go, NotStored, Ready, Rejoin, Restore, Unreadable
 from testbed.core.effects import Publish
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Outlet, Superseded
@@ -226,6 +226,24 @@ def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone
     assert left == [None]
     before = partition.tally.records_in
     alone.until(lambda: partition.tally.records_in > before)
+
+
+def test_a_session_that_is_over_leaves_nothing_behind(tmp_path):
+    with closing(BusySlot(tmp_path)) as slot:
+        slot.run_from_start(1)
+        slot.until(lambda: slot.hosting._hosted[slot.the(Sink)].tally.records_in)
+        left = [weakref.ref(each) for each in slot.hosting._hosted]
+    assert left
+    assert [each() for each in left] == [None] * len(left)
+
+
+def test_a_copy_that_is_of_no_more_use_lets_go_of_its_state_at_once(alone):
+    alone.run_from_start(1)
+    partition = alone.hosting._hosted[alone.the(Sink)]
+    alone.until(lambda: partition.tally.records_in)
+    had = weakref.ref(partition.processing.element)
+    alone.hosting.order(partition.number, Dismiss(1))
+    assert had() is None
 
 
 def test_what_the_coordinator_says_during_a_restore_is_heard_after_it(tmp_path):

@@ -36,7 +36,6 @@ def test_what_has_settled_is_not_searched_until_the_session_ends():
     gc.collect()
     assert watched() is not None
     objects.end()
-    gc.collect()
     assert watched() is None
 
 
