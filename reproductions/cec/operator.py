@@ -1,7 +1,7 @@
 """The operator of `cec`, section IV, alone in this process: the average price of an item's windows of W records.
 
 Records of 100 bytes come in batches of 1,000. The log is in a directory, and a commit writes what 20 batches put out.
-Objects settle once a second, as in a slot (`testbed.runtime.slot.long_lived`).
+Objects settle ten times a second, as in a slot (`testbed.runtime.slot.long_lived`).
 Time is CPU time of this thread, so that little of what else the machine does is in it.
 """
 

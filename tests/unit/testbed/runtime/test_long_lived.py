@@ -45,7 +45,7 @@ def test_new_garbage_does_not_settle():
     assert new() is None
 
 
-def test_objects_settle_once_a_second(monkeypatch):
+def test_objects_settle_ten_times_a_second(monkeypatch):
     settled = []
     monkeypatch.setattr(long_lived, "settle", lambda: settled.append(None))
     objects = LongLived()
