@@ -2,7 +2,7 @@
 
 `.venv/bin/python -m benchmarks.testbed.log_pause [--windows 1000000] [--targets 1 2 4 8]`: average prices in windows of
 10 records, so many of them open. For each target (Q as a multiple of the open windows) a million records are read.
-G-checks get 5 ms in every 100 ms of a stream of 55,000 records per second, and objects settle ten times a second, as in a
+G-checks get 5 ms in every 100 ms of a stream of 55,000 records per second. Objects settle ten times a second, as in a
 slot. Prints the longest time [ms, CPU time] that a batch of records, G-checks, a commit, and a search for garbage have
 taken, and for comparison the time for the parts of all windows at once, which is what a coordinated checkpoint copies.
 """

@@ -103,7 +103,7 @@ class OutputLog:
         """Delete the segments that no recovery reads and whose rows, up to number `delivered`, have all arrived.
 
         Returns how many. Raises `EnvironmentFailure` if the store refuses; the next call deletes the rest. Raises
-        `LogTakenOver` instead of deleting anything if there is a newer life.
+        `LogTakenOver` instead of deleting anything if there is a newer life: to see that, it lists the whole store.
         """
         begins = min((each.begins for each in self._fallbacks), default=0)
         while self._guarded and self._kept[0].ends <= begins and self._kept[0].results <= delivered:
