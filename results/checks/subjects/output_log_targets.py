@@ -1,11 +1,12 @@
 """Recoveries would read and replay no more than the targets allow, if there was time to keep to them. If windows are
 saved only when they open, recoveries would read and replay as much as the model says.
 
-Whether there was time follows from the reports. A partition may save windows for CI in every CP. If it spent at most
-half of that between two reports, then in at least one check period between them it stopped early, because both targets
-were met: Q and U held then, and the log has grown since by no more than between the two reports. The half leaves room
-for periods that begin late, since one begins with a frame. The same must hold of the two reports before, so that
-nothing of a replay, in which nothing is saved, is between them. No time suffices for a Q below the open windows.
+Whether there was time follows from the reports. A partition may save windows for CI in every CP. If it spent some of
+that between two reports, but at most half, then in at least one check period between them it stopped early, because
+both targets were met: Q and U held then, and the log has grown since by no more than between the two reports. The half
+leaves room for periods that begin late, since one begins with a frame. Without a frame none begins, and no time is
+spent. The same must hold of the two reports before, so that nothing of a replay, in which nothing is saved, is between
+them. No time suffices for a Q below the open windows.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def reports(evidence: Evidence) -> pd.DataFrame:
     # Counts start from 0 again when a partition is restored. While it replays, it takes no new records in.
     rows["goes_on"] = (rows[[f"of_{name}" for name in COUNTED]] >= 0).all(axis=1) & (rows["of_records"] > 0)
     before = rows.groupby("partition", sort=False)["goes_on"].shift(fill_value=False).astype(bool)
-    found = rows[rows["goes_on"] & before & (rows["spent"] <= SPENT)]
+    found = rows[rows["goes_on"] & before & (rows["of_check_s"] > 0) & (rows["spent"] <= SPENT)]
     if found.empty:
         raise NotEnough(f"between no two reports was at most {SPENT:.0%} of the time for saving windows spent")
     return found

@@ -63,11 +63,12 @@ def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
     "excuse",
     [
         {"check_s": 7 * BUDGET_S / 10 + 0.5 * BUDGET_S},  # most of the time was spent
+        {"check_s": 6 * BUDGET_S / 10},  # no check period began, since hardly any input came
         {"opens": 0, "check_s": 0.0},  # restored since
         {"records": 50_000 + 2_500 * 6},  # it replays
         {"open_windows": Q + 1},  # no time would suffice
     ],
-    ids=["spent", "restored", "replaying", "unattainable"],
+    ids=["spent", "no period", "restored", "replaying", "unattainable"],
 )
 def test_who_had_no_time_is_not_blamed(tmp_path, excuse):
     assert verdict_on(tmp_path / "a", "extent", reports(extent=Q + 10_000, **excuse)) == "pass"
