@@ -21,7 +21,7 @@ from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
 from testbed.output_log.policies import CheckPacing, OpensOnly, Policy
 from testbed.output_log.reading import LogReader
-from testbed.runtime.slot.long_lived import LongLived
+from testbed.runtime.slot.long_lived import SETTLE_S, LongLived
 from testbed.stores.store import DirectoryStore, MemoryStore, ObjectStore
 
 BATCH, BATCHES_PER_COMMIT, RECORD_BYTES, NAME = 1000, 20, 100, "average.0"
@@ -35,6 +35,7 @@ CONSTANTS = {
     "record_bytes": RECORD_BYTES,
     "rate": RATE,
     "together": TOGETHER,
+    "settle_s": SETTLE_S,
 }
 
 Clock = Callable[[], float]  # [s]
