@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.output_log.policies import Costs
 
-USUAL = Costs(entry_s=1e-6, record_s=2e-6, check_s=8e-6, records_per_s=10_000)  # in docs/lab/output-log.md; a guess
+USUAL = Costs(entry_s=1e-6, record_s=2.5e-6, check_s=3.4e-6, records_per_s=10_000)  # docs/lab/output-log.md; a guess
 ENOUGH = 1000  # a mean counts from this number of measurements on
 
 
