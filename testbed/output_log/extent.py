@@ -93,11 +93,6 @@ class Extent:
         """How many records a recovery replays: u of the paper."""
         return self.position - self.replay_after
 
-    @property
-    def least(self) -> bool:
-        """Whether a recovery reads nothing but one footprint of each open window, and replays nothing."""
-        return self.length == len(self) and self.replay == 0
-
     def oldest_before(self, entry: int, most: int) -> list[bytes]:
         """The oldest windows, at most `most`, as far as their footprints are before this entry, and a recovery would
         read or replay less if they were saved."""

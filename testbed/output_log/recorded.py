@@ -97,11 +97,12 @@ class RecordedOperator(Operator):
             more: for how many more there is time before it is asked again, if these have a few numbers each.
         """
         begun, before, due = self.extent.entries, self._checks, 0
-        while not self.replaying and not self.extent.least:
-            due, oldest = due or self._policy.due(self.extent), self.extent.oldest
-            if not due or oldest is None or oldest[1].entry >= begun or not (most := more()):
+        while not self.replaying:
+            due = due or self._policy.due(self.extent)
+            windows = self.extent.oldest_before(begun, min(due, self.operator.together))
+            if not windows or not (most := more()):
                 break
-            windows = self.extent.oldest_before(begun, min(due, most, self.operator.together))
+            windows = windows[:most]
             due -= len(windows)
             self.extent.saved(windows)
             self._append(checks_of(self.operator.position, windows, self.operator.parts_of(windows)), None)

@@ -110,7 +110,7 @@ def test_a_check_takes_the_oldest_windows_as_long_as_there_is_time():
     assert logged.check(lambda: next(left)) == 2
     assert [window for window, _ in logged.extent] == [*order[2:], *order[:2]]
     assert logged.check(lambda: 5) == len(order) - 2  # now each window has its footprint here
-    assert logged.extent.least
+    assert (logged.extent.length, logged.extent.replay) == (len(order), 0)
     assert logged.check(lambda: True) == 0
 
 
