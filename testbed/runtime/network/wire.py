@@ -8,6 +8,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from experiments.errors import AftershockError
 
@@ -60,8 +61,7 @@ class Link:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:
-            self._end()
-            return
+            self._hear_out()
         if not self.closed and self._writing != bool(self._waiting):
             self._writing = bool(self._waiting)
             mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
@@ -92,6 +92,12 @@ class Link:
             self._on_bytes(data)
         else:
             self._end()
+
+    def _hear_out(self) -> None:
+        """The other end has gone. What it said before is still to be read, and then reading ends the connection."""
+        self._waiting.clear()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _end(self) -> None:
         if not self.closed:

@@ -305,6 +305,7 @@ def busy(monkeypatch, tmp_path):
         tmp_path,
         input=endless,
         checkpoint_interval_s=0.2,
+        silence_limit_s=60,  # a slot that a busy machine holds up must not be between two connections at the end
         output=replace(JOB.output, folder=str(tmp_path / "output")),
     )
     with ExitStack() as stack:
