@@ -141,10 +141,12 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
         while time.monotonic() < end_s and not times(journal, "failed"):
             seen.append(output.look())
             time.sleep(LOOK_S)
+        # Before it is told to stop: that ends Spark, which the program may see first and tell as a failure.
+        failures = [entry for entry in raw_entries(journal) if entry["event"] in ("failed", "worker-lost")]
     finally:
         output.close()
         cluster.stop(job)
-    if failures := [entry for entry in raw_entries(journal) if entry["event"] in ("failed", "worker-lost")]:
+    if failures:
         raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
     first, last = window_of(seen, times(journal, "ready")[0] + round(WARM_S * 1e9))
     count = expected.records_read(last.results) - expected.records_read(first.results)
