@@ -62,7 +62,7 @@ class OutputLog:
         The object that reserves the life stays for ever, so that its number is never free again. Raises
         `EnvironmentFailure` if the store refuses.
         """
-        life = newest_life(self._name, self._store.keys()) + 1
+        life = newest_life(self._store, self._name) + 1
         while not self._store.create(life_key(self._name, life), b""):
             life += 1
         self._life = life
@@ -103,7 +103,7 @@ class OutputLog:
         """Delete the segments that no recovery reads and whose rows, up to number `delivered`, have all arrived.
 
         Returns how many. Raises `EnvironmentFailure` if the store refuses; the next call deletes the rest. Raises
-        `LogTakenOver` instead of deleting anything if there is a newer life: to see that, it lists the whole store.
+        `LogTakenOver` instead of deleting anything if there is a newer life: to see that, it lists the whole log.
         """
         begins = min((each.begins for each in self._fallbacks), default=0)
         while self._guarded and self._kept[0].ends <= begins and self._kept[0].results <= delivered:
@@ -123,7 +123,7 @@ class OutputLog:
         A life that begins after the look lists the segments after it, too. So it finds the newest segment of this
         writer, and `trim` deletes nothing that a recovery from that segment reads.
         """
-        if newest_life(self._name, self._store.keys()) > self._life:
+        if newest_life(self._store, self._name) > self._life:
             raise LogTakenOver(self._name)
 
     @property

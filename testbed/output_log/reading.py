@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -37,14 +37,17 @@ def life_key(name: str, life: int) -> str:
     return f"{name}/life-{life}"
 
 
-def newest_life(name: str, keys: Collection[str]) -> int:
-    """The newest life that is reserved or has segments in the log of this name; 0 if there is none."""
-    stem = life_key(name, 0)[:-1]
+def newest_life(store: ObjectStore, name: str) -> int:
+    """The newest life that is reserved or has segments in the log of this name; 0 if there is none.
+
+    Raises `EnvironmentFailure` if the store refuses.
+    """
+    stem, keys = life_key(name, 0)[:-1], store.keys(name)
     reserved = {int(key.removeprefix(stem)) for key in keys if key.startswith(stem)}
     return max(reserved | {id.life for id in _segments(name, keys)}, default=0)
 
 
-def _segments(name: str, keys: Collection[str]) -> set[SegmentId]:
+def _segments(name: str, keys: Iterable[str]) -> set[SegmentId]:
     stem = f"{name}/segment-"
     parts = (key.removeprefix(stem).split("-") for key in keys if key.startswith(stem))
     return {SegmentId(int(life), int(number)) for number, life in parts}
@@ -64,7 +67,7 @@ class LogReader:
 
     def refresh(self) -> None:
         """List the segments again. Raises `EnvironmentFailure` if the store refuses."""
-        self.ids = _segments(self._name, self._store.keys())
+        self.ids = _segments(self._name, self._store.keys(self._name))
 
     @property
     def newest(self) -> SegmentId | None:

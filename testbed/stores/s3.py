@@ -75,9 +75,11 @@ class S3Store(ObjectStore):
             first = refused[0]
             raise self._failure(f"{len(refused)} objects can't be deleted", f"{first['Key']}: {first['Code']}")
 
-    def keys(self) -> list[str]:
+    def keys(self, folder: str = "") -> list[str]:
+        prefix = f"{self._prefix}{folder}/" if folder else self._prefix
+
         def listed() -> list[str]:
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
             return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
         return sorted(key.removeprefix(self._prefix) for key in self._tried("its objects can't be listed", listed))

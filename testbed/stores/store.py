@@ -92,10 +92,10 @@ class ObjectStore(ABC):
         """Delete an object; nothing happens if it is not there. Raises `EnvironmentFailure` if the store refuses."""
 
     @abstractmethod
-    def keys(self) -> list[str]:
+    def keys(self, folder: str = "") -> list[str]:
         """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead.
 
-        Raises `EnvironmentFailure` if the store refuses.
+        `folder`: only keys that begin with it and a slash. Raises `EnvironmentFailure` if the store refuses.
         """
 
     @abstractmethod
@@ -118,8 +118,8 @@ class MemoryStore(ObjectStore):
     def delete(self, key: str) -> None:
         self.objects.pop(key, None)
 
-    def keys(self) -> list[str]:
-        return sorted(self.objects)
+    def keys(self, folder: str = "") -> list[str]:
+        return sorted(key for key in self.objects if not folder or key.startswith(f"{folder}/"))
 
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         self.objects[key] = b"".join(pieces)
@@ -146,11 +146,12 @@ class DirectoryStore(ObjectStore):
         except OSError as error:
             raise EnvironmentFailure(f"the object {key} can't be deleted: {error}", "look at the store") from error
 
-    def keys(self) -> list[str]:
+    def keys(self, folder: str = "") -> list[str]:
+        top = self._root / folder
         try:
-            return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+            return sorted(str(path.relative_to(self._root)) for path in top.rglob("*") if path.is_file())
         except OSError as error:
-            raise EnvironmentFailure(f"the objects in {self._root} can't be listed: {error}", "look there") from error
+            raise EnvironmentFailure(f"the objects in {top} can't be listed: {error}", "look there") from error
 
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         with self._written_beside(key, pieces) as (partial, path):

@@ -126,8 +126,8 @@ def raced(store):
     """A writer comes while another one has listed the lives and not reserved its own; returns the lives of both."""
     logs, real = [OutputLog(store, NAME), OutputLog(store, NAME)], store.keys
 
-    def keys():
-        found, store.keys = real(), real
+    def keys(folder):
+        found, store.keys = real(folder), real
         logs[1].begin_life()
         return found
 
@@ -140,8 +140,8 @@ def raced(store):
 def test_one_life_is_reserved_by_one_writer(tmp_path, make):
     store = make() if make else DirectoryStore(tmp_path)
     assert raced(store) == [2, 1]
-    assert newest_life(NAME, store.keys()) == 2
-    assert newest_life("operator", store.keys()) == 0
+    assert newest_life(store, NAME) == 2
+    assert newest_life(store, "operator") == 0
 
 
 def with_block(segment, **changes):

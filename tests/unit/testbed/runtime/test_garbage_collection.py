@@ -43,9 +43,9 @@ class Refusing(MemoryStore):
         super().__init__()
         self._refusals = ["keys", "delete"]
 
-    def keys(self):
+    def keys(self, folder=""):
         self._refuse("keys")
-        return super().keys()
+        return super().keys(folder)
 
     def delete(self, key):
         self._refuse("delete")

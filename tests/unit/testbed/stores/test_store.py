@@ -92,6 +92,13 @@ def test_objects_come_back_and_go(store):
     assert store.keys() == []
 
 
+def test_a_folder_s_keys_are_those_below_it(store):
+    for key in ("count.1/log-1-1", "count.1/deep/log-1-1", "count.10/log-1-1", "count"):
+        store.put(key, [b""])
+    assert store.keys("count.1") == ["count.1/deep/log-1-1", "count.1/log-1-1"]
+    assert store.keys("count.2") == []
+
+
 SPOILT = {"cut short": lambda data: data[:-1], "emptied": lambda data: b"", "changed": lambda data: b"?" + data[1:]}
 
 
