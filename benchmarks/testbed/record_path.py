@@ -179,7 +179,7 @@ class Flow:
                     element = cast(Source, source.layout.element)
                     batch = poll.events(source.layout.operator, element.output, poll.start, poll.stop)
                 with self._clock.stage("partition"):
-                    source.on_input(batch, poll.stop)
+                    source.on_input(batch, poll.stop, reached_ns=poll.reached_ns(poll.stop))
                     self._carry_out(source)
                     self._settle()
                 count += batch.num_rows if batch is not None else 0

@@ -100,16 +100,19 @@ class Cutter:
         self._border, self._skipped = batch, skipped
         self._held: list[pa.RecordBatch] = []
 
-    def add(self, rows: pa.RecordBatch | None, position: int, ended: bool) -> list[Cut]:
+    def add(self, rows: pa.RecordBatch | None, position: int, ended: bool, reached_ns: int | None = None) -> list[Cut]:
         """What was read from `self.position` to before `position`; returns the batches that this completes.
 
-        Raises `UnorderedSource`.
+        `reached_ns`: no later record is before this time, if that is known. Raises `UnorderedSource`.
         """
         start, self.position, cuts = self.position, position, list[Cut]()
-        if rows is not None and rows.num_rows:
-            passed_over = min(self._skipped, rows.num_rows)
+        count = 0 if rows is None else rows.num_rows
+        if rows is not None and count:
+            passed_over = min(self._skipped, count)
             self._skipped -= passed_over
             cuts = self._cut(rows.slice(passed_over), start, passed_over)
+        if reached_ns is not None and (batch := reached_ns // self._length_ns) > self._border:
+            cuts += self._end_before(batch, start, count)
         if ended:
             cuts += [*self._close(position, 0), Cut(LAST_BATCH, None, position, 0)]
         return cuts
@@ -126,7 +129,7 @@ class Cutter:
         return cuts
 
     def _end_before(self, batch: int, position: int, skipped: int) -> list[Cut]:
-        """A record of this batch has come, so all batches before it are complete: a border for each."""
+        """The input has come to this batch, so all batches before it are complete: a border for each."""
         open_batch = self._border + 1
         if batch < open_batch:
             raise UnorderedSource(f"a record of batch {batch} comes after the end of batch {self._border}")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from testbed.runtime.connectors.topic_polls import Integers, Place, Poll, Received
-from workloads.nexmark.batches import OFFSET, read
+from workloads.nexmark.batches import DUE, OFFSET, read
 
 
 class BatchPoll(Poll):
@@ -33,6 +33,11 @@ class BatchPoll(Poll):
         offsets, found = self._together[kind]
         first, end = np.searchsorted(offsets, (start, stop))
         return found.slice(first, end - first) if end > first else None
+
+    def reached_ns(self, stop: int) -> int:
+        message = self._found[(stop - 1 - self.start) // self._records]
+        before = {kind: np.searchsorted(batch[OFFSET].to_numpy(), stop) for kind, batch in message.items()}
+        return max(int(message[kind][DUE][end - 1].as_py()) for kind, end in before.items() if end)
 
     def _of_kind(self, kind: str, schema: pa.Schema) -> tuple[Integers, pa.RecordBatch]:
         first, wanted = self.start // self._records, [f for f in schema if f.name != "position"]

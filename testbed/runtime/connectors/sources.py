@@ -33,11 +33,16 @@ BLOCK_EVENTS = 8192
 
 
 class Read(NamedTuple):
-    """A batch, where to read on, and whether that is the end."""
+    """A batch, where to read on, whether that is the end, and how far event time is there, if the input tells it.
+
+    An input that several sources share tells it to each of them: one for which it has no records would hold up event
+    time otherwise.
+    """
 
     batch: pa.RecordBatch | None
     position: int
     ended: bool
+    reached_ns: int | None = None
 
 
 class Feed(ABC):
@@ -66,6 +71,7 @@ class Generated(Feed):
         self._index, self._partitions, self._events = layout.index, job.parallelism, job.input.events
         self._schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
         self._make = maker_of(job.workload, self._schedule, layout)
+        self._has_kinds = isinstance(job.workload, NexmarkSpec)
         self._block = self.block_events(job.input.rate)
 
     @staticmethod
@@ -82,7 +88,8 @@ class Generated(Feed):
             return None
         following = start + self._partitions * self._block
         ended = self._events is not None and following >= self._events
-        return Read(self._make(start, stop), position + 1, ended)
+        reached_ns = self._schedule.due_ms(stop - 1) * NS_PER_MS if self._has_kinds else None
+        return Read(self._make(start, stop), position + 1, ended, reached_ns)
 
 
 def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout) -> Make:

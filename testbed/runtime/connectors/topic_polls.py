@@ -75,6 +75,10 @@ class Poll(ABC):
         Raises `EnvironmentFailure` for a message that has no such events.
         """
 
+    @abstractmethod
+    def reached_ns(self, stop: int) -> int:
+        """The time of the last event before offset `stop` [ns], of whatever kind it is."""
+
     def check_offsets(self, first: int, messages: Sequence[Received]) -> None:
         """Raises `EnvironmentFailure` unless messages have offsets in a row from this one on."""
         found = [each.offset() for each in messages]
@@ -102,6 +106,9 @@ class JsonPoll(Poll):
         offsets, found = self._decoded[kind]
         first, end = np.searchsorted(offsets, (start, stop))
         return found.slice(first, end - first) if end > first else None
+
+    def reached_ns(self, stop: int) -> int:
+        return int(self._due_ms[stop - 1 - self.start]) * NS_PER_MS
 
     def _decode(self, kind: str, schema: pa.Schema) -> Span:
         beginning = _opening(kind)

@@ -45,7 +45,8 @@ class KafkaEvents(Feed):
         if found is None:
             return None
         stop = min(each for each in (found.stop, until, self._end) if each is not None)
-        return Read(found.events(self._kind, self._schema, position, stop), stop, stop == self._end)
+        rows = found.events(self._kind, self._schema, position, stop)
+        return Read(rows, stop, stop == self._end, found.reached_ns(stop))
 
     def close(self) -> None:
         self._input.leave(self, self._partition)

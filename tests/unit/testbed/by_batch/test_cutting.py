@@ -57,6 +57,29 @@ def test_behind_any_border_the_same_follows(reads, data):
         assert contents(again) == contents(cuts[at + 1 :])
 
 
+@given(st.lists(st.tuples(st.integers(0, 99), st.booleans()), min_size=1, max_size=30), st.data())
+def test_other_sources_records_end_batches_sooner_but_not_elsewhere(events, data):
+    """Each read is one event, of this source or of another one."""
+    events = sorted(events)
+    last, cutter, found = events[-1][0] // 10, Cutter("at_ns", 10, NO_BATCH, 0, 0), []
+    for number, (time, is_own) in enumerate(events, 1):
+        found += cutter.add(rows([time]) if is_own else None, number, False, time)
+        assert found[-1].batch == time // 10 - 1, "every border that the input has reached"
+    found += cutter.add(None, len(events), ended=True)
+    own = [[time for time, is_own in events if is_own]]
+    wanted = {batch: content for batch, content in contents(cut(own)) if content}
+    assert {batch: content for batch, content in contents(found) if content} == wanted
+    first = events[0][0] // 10 - 1
+    assert [each.batch for each in found if each.batch <= last] == [*range(first, last + (last in wanted))]
+    at = data.draw(st.sampled_from(found[:-1] or found))
+    if at.batch != LAST_BATCH:
+        cutter, again = Cutter("at_ns", 10, at.batch, at.position, at.skipped), []
+        for number, (time, is_own) in enumerate(events[at.position :], at.position + 1):
+            again += cutter.add(rows([time]) if is_own else None, number, False, time)
+        again += cutter.add(None, len(events), ended=True)
+        assert contents(again) == contents(found[found.index(at) + 1 :])
+
+
 def test_a_record_that_comes_too_late_is_refused():
     with pytest.raises(UnorderedSource, match="batch 1 comes after the end of batch 3"):
         cut([[12, 43], [15]])

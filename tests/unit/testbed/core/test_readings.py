@@ -53,6 +53,19 @@ def gone_back(checkpoint, objects, arrived, **options):
     return partition
 
 
+def test_event_time_goes_on_by_what_the_input_has_for_other_sources():
+    """A partition of the input may have nothing for this source, which would hold up all windows behind it."""
+    partition, start = source("windowed", "left.1")
+    partition.restore(Restore(1, start, (), 0), {})
+    partition.on_order(Go(1))
+    partition.on_input(None, 5, reached_ns=700)
+    partition.on_input(None, 9, reached_ns=600)
+    partition.on_progress()
+    told = sent(partition)
+    assert told
+    assert {(frame.watermark_ns, frame.batch) for frame in told} == {(700, None)}
+
+
 @pytest.mark.parametrize(("flow", "name"), [("joined", "left.0"), ("windowed", "left.1"), ("fused", "events.0")])
 def test_a_source_sends_again_what_it_sent_before_whatever_parts_it_is_read_in(flow, name):
     before, checkpoint, objects = went_on(flow=flow, name=name)

@@ -10,7 +10,7 @@ def reads_of(job):
     for layout in (each for each in job.layout().partitions if isinstance(each.element, Source)):
         feed, position, ended, batches = feed_of(layout), 0, False, []
         while not ended:
-            batch, position, ended = feed.read(position)
+            batch, position, ended, _ = feed.read(position)
             batches += [] if batch is None else [batch]
         found.append((layout, batches))
     return found

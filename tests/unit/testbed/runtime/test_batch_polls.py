@@ -47,6 +47,7 @@ def test_batches_have_the_events_that_messages_of_json_have(kind, schema):
     for start in range(START, STOP, 7):
         part = together.events(kind, schema, start, start + 7)
         assert part == apart.events(kind, schema, start, start + 7)
+        assert together.reached_ns(start + 1) == apart.reached_ns(start + 1)
     assert (together.start, together.stop) == (START, STOP)
 
 

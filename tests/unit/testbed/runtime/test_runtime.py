@@ -60,7 +60,7 @@ def test_the_partitions_of_a_source_make_every_bid_once():
         feed, position, ended = feed_of(index), 0, False
         while not ended:
             assert feed.read(position) == feed.read(position), "the same again from the same position"
-            batch, position, ended = feed.read(position)
+            batch, position, ended, _ = feed.read(position)
             found += [] if batch is None else [batch]
     schema = found[0].schema
     bids = events(stream_of(JOB.workload, Schedule(0, JOB.input.rate)), 0, JOB.input.events).bids

@@ -12,6 +12,7 @@ from testbed.runtime.job import InputKind
 from testbed.runtime.slot.inputs import feeds
 from tests.unit.testbed.runtime.topic_messages import Topic
 from tests.unit.testbed.small_job import JOB
+from workloads.schedule import NS_PER_MS
 
 FROM_TOPIC = replace(JOB, input=replace(JOB.input, kind=InputKind.KAFKA))
 Q8 = replace(FROM_TOPIC, workload=NexmarkSpec(query=NexmarkQuery.Q8))
@@ -76,6 +77,8 @@ def test_sources_of_two_kinds_read_a_partition_once_and_miss_nothing(stopped):
                 at[feed] = read.position
                 found += offsets(read, "id") if feed is auctions else []
                 assert feed is auctions or read.batch is None, "there are no persons here"
+                last_ms = 1000 + at[feed] - 1
+                assert read.reached_ns == last_ms * NS_PER_MS or (read.batch is None and read.ended), "for both kinds"
     assert found == [at for at in range(EVENTS) if at % 2 == 0]
     assert (Topic.opened, Topic.taken) == (1, EVENTS), "each message was read once"
 
