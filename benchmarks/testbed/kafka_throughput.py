@@ -12,8 +12,11 @@ persons, and never the positions of the stream in between. With one record a mes
 its own, as in `checkmate`; with more, maps and filters are chained into the sources.
 
 Prints for each run records/s of wall clock and of the slots' CPU time, and their shares of the first protocol's; then
-the medians. The window begins and ends with a commit. Wall clock means little where there is other work: the load is
-printed, too.
+the medians. Each sink commits by itself, so the window of each partition of the output begins and ends with a commit
+there. Wall clock means little where there is other work: the load before a run is printed, too.
+
+A run takes the window and about 20 s, so everything takes an hour and a half. A run that reads nearly all of the input
+in its window is refused: the end of the input would limit it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -46,6 +49,7 @@ from workloads.schedule import Schedule
 from workloads.sending.feeds import feed_of
 
 EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: windows of 10 s have 100,000
+MOST_READ = 0.98  # of all expected results: an input that is read further may have ended within the window
 FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]
 LOOK_S, WARM_S, ANSWER_S = 0.2, 6.0, 10.0
 HEAD = "query protocol               records  records/s  share  records/CPU s  share    results  seconds  load"
@@ -53,20 +57,25 @@ HEAD = "query protocol               records  records/s  share  records/CPU s  s
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one run: records/s of wall clock and of CPU time, the seconds measured, and the results at the end."""
+    """Of one run: records/s of wall clock and of the slots' CPU time, the seconds measured, the results at the end, and
+    the load before it."""
 
-    wall: float
-    cpu: float
+    records_per_second: float
+    records_per_cpu_second: float
     seconds: float
     results: int
+    load: float
 
 
 @dataclass(frozen=True)
 class Seen:
-    """How many results were out at a moment [ns]."""
+    """How many results were out in a partition at a moment [ns]."""
 
     at_ns: int
     results: int
+
+
+Looks: TypeAlias = list[tuple[Seen, ...]]
 
 
 class OutputCount:
@@ -81,10 +90,11 @@ class OutputCount:
         self._consumer = Consumer({**broker.for_librdkafka(), **settings})
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
 
-    def look(self) -> Seen:
-        """How many results are out now."""
+    def look(self) -> tuple[Seen, ...]:
+        """How many results are out now, by partition."""
         ends = [self._consumer.get_watermark_offsets(place, ANSWER_S) for place in self._places]
-        return Seen(time.time_ns(), sum(end for _, end in ends))
+        at_ns = time.time_ns()
+        return tuple(Seen(at_ns, end) for _, end in ends)
 
     def close(self) -> None:
         """Ask no more."""
@@ -92,7 +102,8 @@ class OutputCount:
 
 
 def window_of(seen: Sequence[Seen], from_ns: int) -> tuple[Seen, Seen]:
-    """The first and the last moment at which a commit was over: results had come, and no more came for a while.
+    """The first and the last moment at which a partition's commit was over: results had come, and no more came for a
+    while.
 
     If results come all the time, any moment is as good. Raises `EnvironmentFailure` if there are no two moments.
     """
@@ -103,6 +114,24 @@ def window_of(seen: Sequence[Seen], from_ns: int) -> tuple[Seen, Seen]:
     if len(found) < 2:
         raise EnvironmentFailure("no window to measure in: results came fewer than twice", "use a longer --window")
     return seen[found[0]], seen[found[-1]]
+
+
+def records_in_window(looks: Looks, from_ns: int, expected: ExpectedResults) -> tuple[float, int, int]:
+    """Records/s by the results of all partitions, each in its own window, and when the windows begin and end [ns].
+
+    How many records a result stands for is a mean over this time. Raises `EnvironmentFailure` if there is no window, or
+    if the input was used up.
+    """
+    last = sum(each.results for each in looks[-1])
+    if last >= MOST_READ * len(expected.complete):
+        cause = f"{last:,} of {len(expected.complete):,} results were out at the end: the input was used up"
+        raise EnvironmentFailure(cause, "use more --events, or a shorter --window")
+    windows = [window_of(seen, from_ns) for seen in zip(*looks, strict=True)]
+    results_per_second = sum((end.results - begin.results) / (end.at_ns - begin.at_ns) for begin, end in windows) * 1e9
+    begin_ns, end_ns = min(begin.at_ns for begin, _ in windows), max(end.at_ns for _, end in windows)
+    out = {look[0].at_ns: sum(each.results for each in look) for look in looks}
+    records = expected.records_read(out[end_ns]) - expected.records_read(out[begin_ns])
+    return results_per_second * records / (out[end_ns] - out[begin_ns]), begin_ns, end_ns
 
 
 def kafka_job(
@@ -135,11 +164,12 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
     """Run a job on the input from its beginning, for a window that begins when it is warm."""
     kafka.create_topics(cluster.handle.kafka, {job.output.topic: job.parallelism})
     output = OutputCount(cluster.handle.kafka, job.output.topic, job.parallelism)
-    journal, seen = cluster.start(job), list[Seen]()
+    load = os.getloadavg()[0]
+    journal, looks = cluster.start(job), Looks()
     try:
         end_s = time.monotonic() + WARM_S + window_s
         while time.monotonic() < end_s and not times(journal, "failed"):
-            seen.append(output.look())
+            looks.append(output.look())
             time.sleep(LOOK_S)
         # Before it is told to stop: that ends Spark, which the program may see first and tell as a failure.
         failures = [entry for entry in raw_entries(journal) if entry["event"] in ("failed", "worker-lost")]
@@ -148,19 +178,21 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
         cluster.stop(job)
     if failures:
         raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
-    first, last = window_of(seen, times(journal, "ready")[0] + round(WARM_S * 1e9))
-    count = expected.records_read(last.results) - expected.records_read(first.results)
-    seconds = (last.at_ns - first.at_ns) / 1e9
-    cpu_s = cpu_share(journal, first.at_ns, last.at_ns) * seconds
-    return Rates(count / seconds, count / cpu_s, seconds, seen[-1].results)
+    warm_ns = times(journal, "ready")[0] + round(WARM_S * 1e9)
+    rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
+    cpu = cpu_share(journal, begin_ns, end_ns)
+    return Rates(rate, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
 
 
 def cpu_share(journal: Path, from_ns: int, to_ns: int) -> float:
-    """CPU seconds of all slots for a second between these moments, by the reports in between."""
+    """CPU seconds of all slots for a second between these moments, by the reports in between.
+
+    Raises `EnvironmentFailure` if there are not two reports.
+    """
     entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
     found = [(entry["at_ns"], entry["cpu_s"]) for entry in entries if from_ns <= entry["at_ns"] <= to_ns]
     if len(found) < 2:
-        return float("nan")
+        raise EnvironmentFailure(f"fewer than two reports of CPU time in {journal}", "use a longer --window")
     (begin_ns, before_s), (end_ns, after_s) = found[0], found[-1]
     share: float = (after_s - before_s) / (end_ns - begin_ns) * 1e9
     return share
@@ -170,18 +202,21 @@ def main() -> None:
     """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
     given = _arguments()
     shown = sys.stderr if given.json else sys.stdout
-    print(HEAD, file=shown, flush=True)
     rows = list[dict[str, object]]()
     schedule = Schedule(START_NS, EVENT_RATE, max(2, given.workers))
     with cluster_of(given.workers) as cluster:
         events = given.events // (batch_length := (given.batch or 1) * schedule.partitions) * batch_length
+        print(f"filling the topic with {events:,} events", file=sys.stderr, flush=True)
         fill(cluster, kafka_job(cluster, given.workers, "fill", "q1", "none", 1, given.batch), schedule, events)
+        print(HEAD, file=shown, flush=True)
         for query in given.queries:
             expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), schedule, events)
             for most in given.records:
                 rows += _compared(cluster, query, most, expected, given, shown)
     if given.json:
-        print(json.dumps({"records_per_second": rows, "workers": given.workers, "repeats": given.repeats}))
+        settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats, "events": events}
+        settings |= {"window_s": given.window, "batch_events": given.batch}
+        print(json.dumps({"settings": settings, "medians": rows}))
 
 
 def _compared(
@@ -208,8 +243,10 @@ def _compared(
         for protocol, rates in medians.items():
             print(line(jobs[protocol], rates, base), file=shown, flush=True)
     common = {"query": query, "records_per_message": most}
-    runs = {protocol: [round(each.wall, 1) for each in rates] for protocol, rates in found.items()}
-    return [{**common, "protocol": name, **asdict(each), "runs": runs[name]} for name, each in medians.items()]
+    return [
+        {**common, "protocol": name, **asdict(each), "runs": [asdict(run) for run in found[name]]}
+        for name, each in medians.items()
+    ]
 
 
 def middle(rates: Sequence[Rates]) -> Rates:
@@ -219,9 +256,16 @@ def middle(rates: Sequence[Rates]) -> Rates:
 
 def line(job: Job, found: Rates, base: Rates) -> str:
     """A run, or the medians of several, beside the first protocol's."""
-    wall, cpu = f"{found.wall:9,.0f} {found.wall / base.wall:6.0%}", f"{found.cpu:13,.0f} {found.cpu / base.cpu:6.0%}"
+    share, cpu_share = (
+        found.records_per_second / base.records_per_second,
+        found.records_per_cpu_second / base.records_per_cpu_second,
+    )
+    wall, cpu = (
+        f"{found.records_per_second:9,.0f} {share:6.0%}",
+        f"{found.records_per_cpu_second:13,.0f} {cpu_share:6.0%}",
+    )
     name = f"{job.workload.query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"
-    return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {os.getloadavg()[0]:5.0f}"
+    return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {found.load:5.0f}"
 
 
 def _arguments() -> argparse.Namespace:
@@ -233,7 +277,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 6 s to get warm")
-    parser.add_argument("--events", type=int, default=3_000_000, help="of the stream, in the topic before a run starts")
+    parser.add_argument(
+        "--events", type=int, default=10_000_000, help="of the stream, in the topic before a run starts"
+    )
     parser.add_argument("--batch", type=int, help="events in one message of the input, which is then an Arrow batch")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()

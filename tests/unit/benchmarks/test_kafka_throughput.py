@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.testbed.kafka_throughput import Rates, Seen, kafka_job, line, middle, window_of
+from benchmarks.testbed.kafka_throughput import Rates, Seen, kafka_job, line, middle, records_in_window, window_of
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.record_path import STAGES, measured
 from benchmarks.testbed.throughput import BenchmarkCluster
@@ -86,6 +86,24 @@ def test_a_window_begins_and_ends_with_a_commit():
     assert window_of(steady, 2) == (steady[2], steady[5])
 
 
+def test_each_partition_counts_from_its_own_commit_to_its_own():
+    """One commits right after the other: a common window would have four commits of one and five of the other."""
+    second, expected = 10**9, ExpectedResults(spec(NexmarkQuery.Q1), SCHEDULE, EVENTS)
+    looks = [
+        tuple(Seen(tenth * second // 10, 500 * ((tenth + late) // 50)) for late in (0, -6)) for tenth in range(270)
+    ]
+    rate, begin_ns, end_ns = records_in_window(looks, 6 * second, expected)
+    assert rate == pytest.approx(200, rel=1e-3)
+    assert (begin_ns / second, end_ns / second) == (10, 25.6)
+
+
+def test_an_input_that_was_used_up_is_told():
+    expected = ExpectedResults(spec(NexmarkQuery.Q1), SCHEDULE, EVENTS)
+    looks = [(Seen(at_ns, 100 * at_ns), Seen(at_ns, len(expected.complete) // 2)) for at_ns in range(70)]
+    with pytest.raises(EnvironmentFailure, match="the input was used up"):
+        records_in_window(looks, 0, expected)
+
+
 @pytest.mark.parametrize("results", [[], [0, 0, 0], [0, 5, 5, 5]])
 def test_a_window_without_two_commits_is_none(results):
     with pytest.raises(EnvironmentFailure, match="no window to measure in"):
@@ -102,7 +120,7 @@ def test_a_job_reads_and_writes_topics_exactly_once_where_that_is_possible():
 
 
 def test_a_line_has_the_medians_and_shares():
-    rates = [Rates(wall, 2 * wall, 30.0, 7) for wall in (100.0, 300.0, 200.0)]
+    rates = [Rates(wall, 2 * wall, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
     cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
     job = kafka_job(cluster, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
