@@ -7,7 +7,6 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from experiments.errors import EnvironmentFailure
@@ -33,7 +32,7 @@ def create(handle: Handle, topics: Mapping[str, int]) -> None:
     try:
         for name in sorted(topics.keys() - own):
             try:
-                admin.create_topics([NewTopic(name=name, num_partitions=topics[name], replication_factor=1)])
+                admin.create_topics([kafka.new_topic(name, topics[name])])
             except TopicAlreadyExistsError:
                 _refuse_taken(handle, {name})
             own.add(name)

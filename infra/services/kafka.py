@@ -18,13 +18,15 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
-from experiments.waiting import wait_for
+from experiments.waiting import Deadline, wait_for
 from infra.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
 from infra.launch import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
+SILENCE_LIMIT_S = 30.0
+KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
 
 
 def properties(broker: Broker, data: Path) -> str:
@@ -98,11 +100,12 @@ def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
 
 
 def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
-    """Key and value of the records that a topic holds now, at most `most`, in the order of their timestamps.
+    """Key and value of the records that a topic holds now, the first `most` in the order of their timestamps.
 
-    A missing topic has no records. Nothing is committed, so other readers of the topic are not affected.
+    A missing topic has no records, and those of a transaction that was aborted are none. Nothing is committed, so other
+    readers of the topic are not affected. Raises `EnvironmentFailure` if the broker sends nothing for half a minute.
     """
-    consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False)
+    consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False, isolation_level="read_committed")
     try:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         if not places:
@@ -111,13 +114,30 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
         ends = consumer.end_offsets(places)
         consumer.seek_to_beginning(*places)
         found: list[Any] = []
-        while len(found) < most and any(consumer.position(place) < ends[place] for place in places):
-            for records in consumer.poll(timeout_ms=500).values():
+        unread, deadline = dict.fromkeys(places, most), Deadline(SILENCE_LIMIT_S)
+        while unread:
+            reached = {place: consumer.position(place) for place in unread}
+            for place, records in consumer.poll(timeout_ms=500).items():
                 found += records
+                unread[place] -= len(records)
+            for place in list(unread):
+                if consumer.position(place) != reached[place]:
+                    deadline = Deadline(SILENCE_LIMIT_S)
+                if unread[place] <= 0 or consumer.position(place) >= ends[place]:
+                    consumer.pause(place)
+                    del unread[place]
+            if deadline.passed and unread:
+                cause = f"the broker at {broker.address} sent nothing of the topic {topic} for {SILENCE_LIMIT_S:g} s"
+                raise EnvironmentFailure(cause, "look at the broker, and for a transaction that has not ended")
     finally:
         consumer.close()
     found.sort(key=lambda record: record.timestamp)
     return [(record.key, record.value or b"") for record in found[:most]]
+
+
+def new_topic(name: str, partitions: int) -> NewTopic:
+    """A topic whose messages stay, with the times that their senders gave them, whatever is usual at the broker."""
+    return NewTopic(name=name, num_partitions=partitions, replication_factor=1, topic_configs=KEPT_AS_SENT)
 
 
 def create_topics(broker: Broker, topics: dict[str, int]) -> None:
@@ -129,7 +149,7 @@ def create_topics(broker: Broker, topics: dict[str, int]) -> None:
     try:
         for name, partitions in topics.items():
             with suppress(TopicAlreadyExistsError):
-                admin.create_topics([NewTopic(name=name, num_partitions=partitions, replication_factor=1)])
+                admin.create_topics([new_topic(name, partitions)])
         wait_for(
             lambda: all(topic["partitions"] for topic in admin.describe_topics(list(topics))),
             f"the broker at {broker.address} does not show its new topics",

@@ -84,7 +84,7 @@ class Frame:
 
 
 def data_bytes(frame: Frame) -> int:
-    """The bytes of data as it is sent, without the piggyback."""
+    """The bytes of data as it is sent, without the piggyback; of a range those of the frame, not of its messages."""
     return OVERHEAD_BYTES + (pa.ipc.get_record_batch_size(frame.batch) if frame.batch is not None else 0)
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from testbed.core.frames import Frame
+from testbed.core.frames import Frame, data_bytes
 
 
 def cut(frame: Frame, messages: int) -> tuple[Frame, Frame]:
@@ -29,6 +29,11 @@ def message(frame: Frame, index: int) -> Frame:
     return replace(
         frame, sequence=frame.sequence - frame.messages + index + 1, batch=batch.slice(index, 1), is_range=False
     )
+
+
+def size_of_messages(frame: Frame) -> int:
+    """The bytes of a frame's data if each message of a range travelled by itself, by the size of the first."""
+    return data_bytes(message(frame, 0)) * frame.messages if frame.is_range else data_bytes(frame)
 
 
 def gather(queue: deque[Frame], advances: Callable[[int], bool], most: int) -> Frame:

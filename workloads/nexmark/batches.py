@@ -19,7 +19,7 @@ from workloads.schedule import NS_PER_MS, Integers, Schedule
 KIND, OFFSET, DUE = b"kind", "offset", "at_ns"
 LEFT_OUT = ("position", "date_time")  # what offset and due time tell
 KINDS = ("persons", "auctions", "bids")
-UNREADABLE = (pa.ArrowInvalid, OSError, UnicodeDecodeError)
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class Batches:
@@ -107,9 +107,10 @@ def _as_generated(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _problem(found: dict[str, pa.RecordBatch], start: int, stop: int) -> str | None:
     for kind, batch in found.items():
         for name in (OFFSET, DUE):
-            if name not in batch.schema.names or batch.schema.field(name).type != pa.int64():
+            at = batch.schema.get_field_index(name)  # below 0 also if there are two
+            if at < 0 or batch.schema.field(at).type != pa.int64():
                 return f"a batch with another schema: {kind} has no {name} of int64"
-            if batch[name].null_count:
+            if batch.column(at).null_count:
                 return f"a batch of {kind} without a value for {name}"
         if (np.diff(batch[OFFSET].to_numpy()) <= 0).any():
             return f"the offsets of {kind} are not in order"

@@ -8,34 +8,36 @@ from testbed.core.effects import PartitionEffect, Publish, Write
 
 
 class WithheldOutput:
-    """The output of a sink's copy, by batch, since a checkpoint before which all is published."""
+    """The output of a sink's copy, by batch, since a checkpoint before which all is published.
+
+    size_bytes   the size of what is kept
+    """
 
     def __init__(self) -> None:
         self._effects: deque[tuple[int, Publish | Write]] = deque()
+        self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._effects)
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of what is kept."""
-        return sum(
-            rows.nbytes
-            for _, each in self._effects
-            for rows in (each.batches if isinstance(each, Publish) else (each.batch,))
-        )
-
     def hold(self, batch: int, effects: list[PartitionEffect]) -> list[PartitionEffect]:
         """Keep what these effects of a batch would emit; returns the others."""
-        self._effects.extend((batch, each) for each in effects if isinstance(each, Publish | Write))
+        for each in effects:
+            if isinstance(each, Publish | Write):
+                self._effects.append((batch, each))
+                self.size_bytes += _size_bytes(each)
         return [each for each in effects if not isinstance(each, Publish | Write)]
 
     def trim(self, first: int) -> None:
         """The output of all batches before this one is published."""
         while self._effects and self._effects[0][0] < first:
-            self._effects.popleft()
+            self.size_bytes -= _size_bytes(self._effects.popleft()[1])
 
     def take(self) -> list[Publish | Write]:
         """All that is kept, in order: it may be published now."""
-        effects, self._effects = self._effects, deque()
+        effects, self._effects, self.size_bytes = self._effects, deque(), 0
         return [each for _, each in effects]
+
+
+def _size_bytes(effect: Publish | Write) -> int:
+    return sum(rows.nbytes for rows in (effect.batches if isinstance(effect, Publish) else (effect.batch,)))

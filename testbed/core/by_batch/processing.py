@@ -16,19 +16,19 @@ class BatchProcessing(Processing):
     tentative   whether records may be missing from now on: then the output of a sink of either kind is set apart
     """
 
-    _output: tuple[pa.RecordBatch, ...] = ()
+    _output: list[pa.RecordBatch]  # of a sink, of the batch that is being processed
     tentative = False
 
     def forget_output(self) -> None:
-        """A recovery begins: what was gathered comes again."""
-        self._output, self.tentative = (), False
+        """A recovery begins, which each life does: what was gathered comes again."""
+        self._output, self.tentative = [], False
 
     def end_batch(self, batch: int) -> Publish | None:
         """All of a batch has been processed; returns what a sink with exactly-once delivery has to publish of it.
 
         Its number is one more than the batch: 0 stands for nothing published.
         """
-        output, self._output = self._output, ()
+        output, self._output = tuple(self._output), []
         return Publish(batch + 1, output) if output else None
 
     def end_tentative_batch(self, batch: int, end_ns: int) -> PublishTentative | None:
@@ -38,7 +38,7 @@ class BatchProcessing(Processing):
         """
         if end_ns > self._watermarks.current_ns:
             self._advance(end_ns)
-        output, self._output = self._output, ()
+        output, self._output = tuple(self._output), []
         return PublishTentative(batch, output) if output else None
 
     def _deliver(self, sink: Sink, frame: Frame) -> None:
@@ -46,4 +46,4 @@ class BatchProcessing(Processing):
             super()._deliver(sink, frame)
         elif frame.batch is not None:
             self._tally.records_in += frame.rows
-            self._output += (frame.batch,)
+            self._output.append(frame.batch)

@@ -27,8 +27,7 @@ def targets(column: pa.Array, partitions: int) -> Codes:
 
     Raises `BadInput` for a key that is missing.
     """
-    if column.null_count:
-        raise BadInput("key", None, "a value in every record")
+    _refuse_missing(column)
     found = _numbers(column)
     if pa.types.is_integer(column.type):
         found = (found * _MIX) >> _HALF
@@ -49,9 +48,14 @@ def spread(batch: pa.RecordBatch, partitions: int) -> Codes:
 
 
 def rows_by_channel(batch: pa.RecordBatch, route: Route) -> list[tuple[Channel, pa.RecordBatch]]:
-    """The rows for each channel of a route, in their order; channels without a row are left out."""
+    """The rows for each channel of a route, in their order; channels without a row are left out.
+
+    Raises `BadInput` for a key that is missing.
+    """
     channels = route.channels
     if len(channels) == 1:
+        if route.key is not None:
+            _refuse_missing(batch.column(route.key))
         return [(channels[0], batch)]
     by_content = route.key is None
     found = spread(batch, len(channels)) if by_content else targets(batch.column(route.key), len(channels))
@@ -66,6 +70,11 @@ def rows_by_channel(batch: pa.RecordBatch, route: Route) -> list[tuple[Channel, 
         for channel, end, count in zip(channels, ends.tolist(), counts.tolist(), strict=True)
         if count
     ]
+
+
+def _refuse_missing(keys: pa.Array) -> None:
+    if keys.null_count:
+        raise BadInput("key", None, "a value in every record")
 
 
 def _numbers(column: pa.Array) -> Hashes:

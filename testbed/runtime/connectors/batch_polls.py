@@ -51,7 +51,7 @@ class BatchPoll(Poll):
                 if message[kind].column(at).null_count:
                     raise self.place.unusable(first + number, f"a batch of {kind} without a value for {field.name}")
         columns = [OFFSET, *(field.name for field in wanted)]
-        found = pa.concat_batches([message[kind].select(columns).replace_schema_metadata() for message in self._found])
+        found = pa.concat_batches([_plain(message[kind], columns) for message in self._found])
         offsets: Integers = found[OFFSET].to_numpy()
         own = {"position": pa.array(self.place.position(offsets))}
         arrays = [own[name] if name in own else found[name] for name in schema.names]
@@ -63,3 +63,8 @@ class BatchPoll(Poll):
         if isinstance(found, str):
             raise self.place.unusable(number, found)
         return found
+
+
+def _plain(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    """These columns; what messages may differ in, such as whether a column may have nulls, is left out."""
+    return pa.RecordBatch.from_arrays([batch[name] for name in columns], names=columns)

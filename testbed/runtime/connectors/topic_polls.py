@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 from numpy.typing import NDArray
 
 from experiments.errors import EnvironmentFailure
@@ -95,7 +96,9 @@ class JsonPoll(Poll):
         """Raises `EnvironmentFailure` for an offset that is missing, and for a message that is no event."""
         super().__init__(place, start, start + len(messages))
         self.check_offsets(start, messages)
-        self._due_ms = np.array([each.timestamp()[1] for each in messages], np.int64)
+        times = [each.timestamp() for each in messages]
+        self._due_ms = np.array([time_ms for _, time_ms in times], np.int64)
+        self._of_broker = [kind == TIMESTAMP_LOG_APPEND_TIME for kind, _ in times]
         self._values = [each.value() or b"" for each in messages]
         self._check_messages()
         self._decoded: dict[str, Span] = {}
@@ -139,6 +142,9 @@ class JsonPoll(Poll):
                 raise self.place.unusable(offset, f"no event of this workload: it does not begin with {begins}")
         if self._due_ms.min() < 0:
             raise self.place.unusable(self.start + int(np.argmin(self._due_ms)), "a message without a time")
+        if any(self._of_broker):
+            why = "its time is when it came to the broker, not when it was due: the topic's message.timestamp.type"
+            raise self.place.unusable(self.start + self._of_broker.index(True), f"{why} has to be CreateTime")
 
 
 def _opening(kind: str) -> bytes:

@@ -19,7 +19,7 @@ UNREACHABLE = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
 
 
 def failed_to_read(error: KafkaError, topic: str, partition: int, offset: int) -> EnvironmentFailure:
-    """Why a partition can't be read from this offset on."""
+    """Why a partition can't be read from this Kafka offset on."""
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         lost = f"the topic {topic} no longer has what partition {partition} had from offset {offset} on"
         return EnvironmentFailure(lost, "start again, and let the topic keep its messages for longer")
@@ -40,7 +40,8 @@ class TopicReader(threading.Thread):
         self._events, self._records = records or 1, records
         self._consumer.assign([TopicPartition(place.topic, place.partition, offset // self._events)])
         self._ready: queue.Queue[Poll | EnvironmentFailure] = queue.Queue(MOST_WAITING)
-        self._place, self._from, self._end, self._closing = place, offset, end, threading.Event()
+        self._place, self._end, self._closing = place, end, threading.Event()
+        self._following = offset // self._events * self._events
         self._failure: EnvironmentFailure | None = None
         self.start()
 
@@ -62,34 +63,42 @@ class TopicReader(threading.Thread):
 
     def run(self) -> None:
         """Read until it is closed; after a failure there is nothing more to read."""
-        following = self._from // self._events * self._events
-        most = max(1, MOST_EVENTS // self._events)
-        while not self._closing.is_set() and (self._end is None or following < self._end):
-            found = self._consumer.consume(most, POLL_S)
-            errors = [error for each in found if (error := each.error()) is not None]
-            messages = cast(list[Received], [each for each in found if each.error() is None])
-            if self._end is not None:
-                messages = messages[: -((following - self._end) // self._events)]
-            try:
-                if messages:
-                    poll = self._poll(following, messages)
-                    following = poll.stop
-                    self._put(poll)
-                self._check(errors)
-            except EnvironmentFailure as failure:
-                self._put(failure)
-                break
-        self._consumer.close()
+        try:
+            while not self._closing.is_set() and (self._end is None or self._following < self._end):
+                self._read_on()
+        except EnvironmentFailure as failure:
+            self._put(failure)
+        except Exception as error:  # if nobody heard of it, the source would wait for ever
+            self._put(self._place.unusable(self._offset, f"can't be read: {type(error).__name__}: {error}"))
+        finally:
+            self._consumer.close()
 
-    def _poll(self, following: int, messages: list[Received]) -> Poll:
+    def _read_on(self) -> None:
+        found = self._consumer.consume(max(1, MOST_EVENTS // self._events), POLL_S)
+        errors = [error for each in found if (error := each.error()) is not None]
+        messages = cast(list[Received], [each for each in found if each.error() is None])
+        if self._end is not None:
+            messages = messages[: -((self._following - self._end) // self._events)]
+        if messages:
+            poll = self._poll(messages)
+            self._following = poll.stop
+            self._put(poll)
+        self._check(errors)
+
+    @property
+    def _offset(self) -> int:
+        """The Kafka offset of the message that is to be read next."""
+        return self._following // self._events
+
+    def _poll(self, messages: list[Received]) -> Poll:
         if self._records is None:
-            return JsonPoll(self._place, following, messages)
-        return BatchPoll(self._place, following, messages, self._records)
+            return JsonPoll(self._place, self._following, messages)
+        return BatchPoll(self._place, self._following, messages, self._records)
 
     def _check(self, errors: list[KafkaError]) -> None:
         for error in errors:
             if not error.retriable() and error.code() not in UNREACHABLE:
-                raise failed_to_read(error, self._place.topic, self._place.partition, self._from)
+                raise failed_to_read(error, self._place.topic, self._place.partition, self._offset)
 
     def _put(self, what: Poll | EnvironmentFailure) -> None:
         while not self._closing.is_set():

@@ -91,10 +91,18 @@ class KafkaResults(Outlet):
     def abandon(self) -> None:
         self._ended = Superseded(f"{self._name}: its slot goes on without it")
 
+    def close(self) -> None:
+        self._producer = None  # it knows this outlet, so neither would be freed
+
+    def _stop_if_ended(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+
     def _attempt(self, outputs: Numbered) -> KafkaError | None:
         """The error, if it failed. Then the producer is closed; the next `_open` shows how its transaction ended."""
         try:
             producer = self._producer or self._open()
+            self._stop_if_ended()
             if left := {number: batches for number, batches in outputs.items() if number > self._out}:
                 self._transact(producer, left)
         except KafkaException as error:
@@ -132,6 +140,8 @@ class KafkaResults(Outlet):
         producer.init_transactions(ANSWER_S)
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
         (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)
+        if found.error is not None:
+            raise KafkaException(found.error)
         self._out, self._group = max(found.offset, 0), consumer.consumer_group_metadata()
         consumer.close()
         self._producer = producer
@@ -143,6 +153,7 @@ class KafkaResults(Outlet):
         try:
             for batches in outputs.values():
                 self._send(producer, batches)
+            self._flush(producer)
         except KafkaException:
             producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
             raise
@@ -150,6 +161,12 @@ class KafkaResults(Outlet):
         producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
         producer.commit_transaction(ANSWER_S)
         self._out = number
+
+    def _flush(self, producer: Producer) -> None:
+        """Wait until the broker has all that was sent, which takes as long as the link needs."""
+        deadline = Deadline(PATIENCE_S)
+        while producer.flush(ANSWER_S) and not deadline.passed:
+            self._stop_if_ended()
 
     def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
         for some in together(batches):
@@ -162,6 +179,7 @@ class KafkaResults(Outlet):
                 producer.produce(self._topic, value, key, partition=self._partition)
                 return
             except BufferError:
+                self._stop_if_ended()
                 producer.poll(POLL_S)
 
 

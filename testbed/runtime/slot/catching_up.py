@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from testbed.core.checkpoints import OUTSIDE
-from testbed.core.frames import data_bytes
 from testbed.core.partition.partition import Partition
 from testbed.core.partition.partition_status import progress
+from testbed.core.ranges import size_of_messages
 from testbed.runtime.network.messages import Loaded, Peers, Reached
 from testbed.runtime.slot.restoring import ReadBack
 
@@ -73,7 +73,7 @@ class CatchingUp:
     def count(self, partition: Partition, channel: int) -> None:
         """A partition is about to process what is at the head of a channel."""
         if partition.number in self._ways:
-            self._ways[partition.number].size_bytes += data_bytes(partition.intake.head(channel))
+            self._ways[partition.number].size_bytes += size_of_messages(partition.intake.head(channel))
 
     def look(self, now_s: float) -> None:
         """Check which partitions have caught up [s, monotonic]. A partition that does not run yet has not, even if it

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
@@ -135,7 +136,14 @@ def test_what_a_topic_holds_is_read_in_the_order_of_its_times(cluster: Handle) -
     feed.send_until(len(records))
     feed.finish()
     assert kafka.records_of(cluster.kafka, "held", 1000) == records
-    assert len(kafka.records_of(cluster.kafka, "held", 7)) == 7
+    assert kafka.records_of(cluster.kafka, "held", 7) == records[:7], "of all partitions"
+    aborted = Producer({**cluster.kafka.for_librdkafka(), "transactional.id": "aborted"})
+    aborted.init_transactions()
+    aborted.begin_transaction()
+    aborted.produce("held", b"never", partition=1)
+    aborted.flush()
+    aborted.abort_transaction()
+    assert kafka.records_of(cluster.kafka, "held", 1000) == records
     assert kafka.records_of(cluster.kafka, "nowhere", 7) == []
 
 

@@ -105,9 +105,20 @@ def test_a_batch_with_another_schema_is_named():
     assert "bids has no at_ns of int64" in told(with_bids(lambda bids: bids.drop(["at_ns"])))
     nothing = with_bids(lambda bids: column(bids, "price", pa.nulls(bids.num_rows, pa.int64())))
     assert "without a value for price" in told(nothing)
+    twice = with_bids(lambda bids: bids.append_column("offset", bids["offset"]))
+    assert "bids has no offset of int64" in told(twice, events=False)
     more = with_bids(lambda bids: bids.append_column("more", pa.nulls(bids.num_rows)))
     found = messages()
     found[1] = replace(found[1], content=more)
+    assert poll_of(found).events("bids", BIDS, START, STOP) == poll_of(messages()).events("bids", BIDS, START, STOP)
+
+
+def test_batches_may_differ_in_whether_a_column_may_have_nulls():
+    def strict(bids):
+        return bids.cast(pa.schema([field.with_nullable(False) for field in bids.schema], bids.schema.metadata))
+
+    found = messages()
+    found[1] = replace(found[1], content=with_bids(strict))
     assert poll_of(found).events("bids", BIDS, START, STOP) == poll_of(messages()).events("bids", BIDS, START, STOP)
 
 

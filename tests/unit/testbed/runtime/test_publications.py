@@ -1,11 +1,13 @@
 """Sinks with exactly-once delivery on their way out: what gathers behind a publication goes together, each once."""
 
+import weakref
 from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 import pytest
 
+from infra.broker import Broker
 from testbed.operators import Delivery
 from testbed.runtime.connectors import topics
 from testbed.runtime.connectors.sinks import Files, Outlet, Superseded, published
@@ -218,10 +220,17 @@ def test_files_are_those_of_their_numbers_whatever_goes_together(tmp_path):
 
 
 class Transactions:
-    """In place of a producer: what was committed, message by message, with the number that the group stands at."""
+    """In place of a producer: what was committed, message by message, with the number that the group stands at.
 
-    def __init__(self):
+    on_flush   called for each flush; returns how many messages the broker still lacks
+    """
+
+    def __init__(self, on_flush=lambda: 0):
         self.committed, self._open, self.number = [], [], 0
+        self._on_flush = on_flush
+
+    def flush(self, limit_s):
+        return self._on_flush()
 
     def begin_transaction(self):
         self._open = []
@@ -242,10 +251,42 @@ def bid(number):
     return pa.RecordBatch.from_pydict({**given, "extra": ["x"]})
 
 
-def test_of_several_batches_a_transaction_has_those_that_are_not_out():
+def sink_with(producer):
     job = replace(JOB, output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE))
-    sink, producer = KafkaResults(job, job.layout().partitions[-1]), Transactions()
+    sink = KafkaResults(job, job.layout().partitions[-1])
     sink._producer, sink._group, sink._out = producer, None, 2
+    return sink
+
+
+def test_a_transaction_waits_for_a_slow_link_as_long_as_that_takes():
+    lacking = [3, 2, 1, 0]
+    producer = Transactions(lambda: lacking.pop(0))
+    assert sink_with(producer).publish({3: [bid(3)]}) == 3
+    assert (lacking, len(producer.committed)) == ([], 1)
+
+
+def test_an_outlet_that_is_abandoned_amid_a_transaction_commits_nothing():
+    producer = Transactions(lambda: sink.abandon() or 1)
+    sink = sink_with(producer)
+    with pytest.raises(Superseded):
+        sink.publish({3: [bid(3)]})
+    assert producer.committed == []
+
+
+def test_an_outlet_that_is_closed_lets_its_producer_go():
+    """The producer calls the outlet back, so each would keep the other, with threads and a connection."""
+    job = replace(JOB, output=OutputSpec(OutputKind.KAFKA, Delivery.PLAIN, broker=Broker("127.0.0.1:1")))
+    sink = KafkaResults(job, job.layout().partitions[-1])
+    sink.write([])
+    sink.close()
+    gone = weakref.ref(sink)
+    del sink
+    assert gone() is None
+
+
+def test_of_several_batches_a_transaction_has_those_that_are_not_out():
+    producer = Transactions()
+    sink = sink_with(producer)
     assert sink.publish({0: ()}) == 2
     assert sink.publish({1: [bid(1)], 2: [bid(2)], 3: [bid(3)], 6: [bid(6)]}) == 6
     assert sink.publish({3: [bid(3)], 6: [bid(6)]}) == 6

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkSpec
@@ -61,6 +62,14 @@ NO_BIDS = {
     "more": GOOD + b"x",
     "no-utf-8": GOOD.replace(b"x", b"\xff"),
 }
+
+
+def test_a_message_with_the_broker_s_time_is_named():
+    """Latency would be counted from when the broker took it, which leaves out what an outage cost."""
+    messages = [event(at) for at in range(START, START + COUNT)]
+    messages[7] = replace(messages[7], kind=TIMESTAMP_LOG_APPEND_TIME)
+    with pytest.raises(EnvironmentFailure, match=r"offset 47: .* message.timestamp.type has to be CreateTime"):
+        JsonPoll(PLACE, START, messages)
 
 
 @pytest.mark.parametrize("content", NO_EVENTS.values(), ids=NO_EVENTS)

@@ -10,6 +10,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_until
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
+from testbed.runtime.connectors import topic_reader
 from testbed.runtime.job import InputKind, JobInput
 from testbed.runtime.slot.inputs import feeds
 from tests.unit.testbed.small_job import JOB
@@ -66,6 +67,23 @@ def read_all(feed):
     return pa.Table.from_batches(found).combine_chunks(), at[0]
 
 
+def refusal(feed, at=0):
+    """Read on until that is refused."""
+    told, position = [], [at]
+
+    def failed():
+        try:
+            read = feed.read(position[0])
+        except EnvironmentFailure as failure:
+            told.append(str(failure))
+            return True
+        position[0] = read.position if read else position[0]
+        return False
+
+    assert poll_until(failed, interval_s=0.01, limit_s=LIMIT_S)
+    return told[0]
+
+
 def test_both_forms_of_input_have_the_same_events_and_ends(broker):
     single, batched = filled(broker, "single", None), filled(broker, "batched", BATCH)
     feed_of, batch_feed_of = feeds(single), feeds(batched)
@@ -86,20 +104,31 @@ def test_bad_input_is_told_with_its_place_by_whoever_reads(broker):
     producer.flush()
     job = replace(job, input=replace(job.input, events=None))
     feed = feeds(job)(source(job, "persons.1"))
-    told = []
-
-    def failed():
-        try:
-            read = feed.read(position[0])
-        except EnvironmentFailure as failure:
-            told.append(str(failure))
-            return True
-        position[0] = read.position if read else position[0]
-        return False
-
-    position = [0]
-    assert poll_until(failed, interval_s=0.01, limit_s=LIMIT_S)
-    assert f"the topic bad, partition 1, offset {EVENTS // JOB.parallelism}: no event of this workload" in told[0]
+    told = refusal(feed)
+    assert f"the topic bad, partition 1, offset {EVENTS // JOB.parallelism}: no event of this workload" in told
     with pytest.raises(EnvironmentFailure, match="no event of this workload"):
-        feed.read(position[0])
+        feed.read(EVENTS // JOB.parallelism)
+    feed.close()
+
+
+def test_what_nobody_thought_of_is_told_too(broker, monkeypatch):
+    """It would end the thread that reads, and the source would wait for ever."""
+    job = filled(broker, "odd", BATCH)
+
+    def fails(*_):
+        raise ValueError("odd")
+
+    monkeypatch.setattr(topic_reader, "BatchPoll", fails)
+    feed = feeds(job)(source(job, "persons.1"))
+    assert "the topic odd, partition 1, offset 0: can't be read: ValueError: odd" in refusal(feed)
+    feed.close()
+
+
+def test_where_the_topic_has_lost_messages_is_told_as_kafka_counts_them(broker):
+    """The job's input begins in the middle of a message."""
+    job = filled(broker, "short", BATCH)
+    job = replace(job, input=replace(job.input, events=None))
+    feed = feeds(job)(source(job, "persons.1"))
+    there = EVENTS // JOB.parallelism // BATCH
+    assert f"no longer has what partition 1 had from offset {there + 90} on" in refusal(feed, (there + 90) * BATCH + 7)
     feed.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
+from confluent_kafka import TIMESTAMP_CREATE_TIME
+
 from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll
 
 KINDS = ("bids", "auctions", "persons")
@@ -16,12 +18,13 @@ class Message:
     at: int
     content: bytes | None
     due_ms: int
+    kind: int = TIMESTAMP_CREATE_TIME
 
     def offset(self) -> int:
         return self.at
 
     def timestamp(self) -> tuple[int, int]:
-        return 1, self.due_ms
+        return self.kind, self.due_ms
 
     def value(self) -> bytes | None:
         return self.content
