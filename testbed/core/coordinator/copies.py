@@ -94,10 +94,11 @@ class Copies:
         return found
 
     def places(self, placement: Placement) -> dict[int, str]:
-        """A worker for each copy that is wanted and not there, as far as there is room.
+        """A worker for each copy that is wanted and not there, for as many as there is room.
 
         Copies of one slot go together, since one loss will take their primaries. Workers that host partitions have no
-        room. Copies that the fewest workers may have come first, so that others do not take their room.
+        room. Copies that the fewest workers may have come first, so that others do not take their room. A copy for
+        which none is left gets that of another one, if this can go elsewhere.
         """
         hosting, slots = set(placement.hosting), placement.slots
         slot_of = {each.number: each.slot(slots) for each in self._layout.partitions}
@@ -115,6 +116,8 @@ class Copies:
                 found[number] = name
                 taken[name] += 1
                 together[name, slot_of[number]] += 1
+        for number in sorted(apart.keys() - found.keys()):
+            _find_room(number, apart, found, taken, self._room, set())
         return found
 
     def drop(self, partition: int) -> Copy:
@@ -149,3 +152,29 @@ class Copies:
 def largest_slot(layout: Layout, slots: int) -> int:
     """How many partitions the largest slot has."""
     return max(Counter(each.slot(slots) for each in layout.partitions).values())
+
+
+def _find_room(
+    number: int,
+    apart: dict[int, list[str]],
+    found: dict[int, str],
+    taken: Counter[str],
+    room: int,
+    asked: set[str],
+) -> bool:
+    """Give a copy one of the workers that it may have, after others there have gone elsewhere if need be.
+
+    This is the search for an augmenting path, so a copy that finds none has no place whatever the others do.
+    """
+    for name in apart[number]:
+        if name in asked:
+            continue
+        asked.add(name)
+        others = [each for each, at in found.items() if at == name]
+        if taken[name] < room or any(_find_room(each, apart, found, taken, room, asked) for each in others):
+            if number in found:
+                taken[found[number]] -= 1
+            found[number] = name
+            taken[name] += 1
+            return True
+    return False
