@@ -85,7 +85,8 @@ def ledger(
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
     death. The first batch after a restart runs on cold executors: its time beyond the usual pace is warm-up. In
     a batch that outlived the death of a host (recovery by task), the excess is lost: work done again, and work that
-    the absent host did not do. It comes after the death, evenly over the rest of the batch.
+    the absent host did not do. It comes after the death, evenly over the rest of the batch. A death between batches
+    takes no time from a query that goes on.
     """
     timeline = _Timeline(window, batches, outages, usual, interval_ns)
     clipped = (clip(segment, window) for segment in timeline.segments())
@@ -111,7 +112,7 @@ class _Timeline:
             for segment in self._running(cursor, outage.death_ns, before, outage):
                 yield segment
                 cursor = segment.end_ns
-            for segment in outage_segments(outage, cursor, window[1]):
+            for segment in () if outage.went_on else outage_segments(outage, cursor, window[1]):
                 yield segment
                 cursor = segment.end_ns
             before = outage
@@ -122,14 +123,17 @@ class _Timeline:
     ) -> Iterator[LedgerSegment]:
         """From a restart (or the beginning) to the next death (or the end)."""
         cursor, last = start_ns, None
+        down = None if before is None or before.went_on else before
         for batch in self.batches:
             if start_ns < batch.ended_ns and batch.started_ns < until_ns:
-                gap = LedgerClass.RESTART if before and last is None else LedgerClass.IDLE
                 begin = max(batch.started_ns, cursor)
-                yield LedgerSegment(cursor, begin, gap, fault=before.fault if before and last is None else None)
+                if down and last is None:
+                    yield LedgerSegment(cursor, begin, LedgerClass.RESTART, fault=down.fault)
+                else:
+                    yield LedgerSegment(cursor, begin, LedgerClass.IDLE)
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
-        if cursor < until_ns:
+        if cursor < until_ns and not (after and after.went_on):
             yield from self._tail(cursor, until_ns, last, after)
 
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[LedgerSegment]:

@@ -1,7 +1,8 @@
 """Outages of the query: from the death of a host to its detection and the query's restart.
 
-A fault that strikes before the query runs again extends the outage and is counted in it. In mode `task` the query
-need not restart: an outage lasts until the query is seen to work on. This also ends an outage that was not noticed.
+A fault that strikes before the query runs again extends the outage and is counted in it. If a host dies so late that
+the query starts with it and fails soon after, this is an outage of its own. In mode `task` the query need not restart:
+an outage lasts until the query is seen to work on. This also ends an outage that was not noticed.
 
 Only faults that lose work begin an outage by themselves. One of another kind (a pause, a broker that is gone) may or
 may not bring the query down: if the query fails while such a fault is in force, or soon after, the outage is that
@@ -23,6 +24,7 @@ from journal.events.services import ProgramEnded
 
 # So long after its end a fault may still make the query fail: the longest timeouts of Spark and Kafka are two minutes.
 AFTERMATH_NS = 120 * 10**9
+UNNOTICED_NS = 10 * 10**9  # after a restart the query may notice a death from before it for so long
 
 
 class MomentKind(IntEnum):
@@ -48,13 +50,17 @@ class Moment:
 
 @dataclass(frozen=True)
 class Outage:
-    """`fault` is the first one (None if the query failed by itself), `faults` how many struck until it ran again."""
+    """`fault` is the first one (None if the query failed by itself), `faults` how many struck until it ran again.
+
+    `went_on`: the query was never down, since other hosts did the work (mode `task`).
+    """
 
     fault: int | None
     faults: int
     death_ns: int
     notice_ns: int | None = None
     ready_ns: int | None = None
+    went_on: bool = False
 
 
 def moments(
@@ -128,6 +134,7 @@ def outages(events: list[Moment]) -> list[Outage]:
     closed: list[Outage] = []
     current: Outage | None = None
     causes = _OutageCauses()
+    unnoticed: Moment | None = None  # a death after the notice: the query may not know of it when it is ready
     for moment in events:
         match moment.kind:
             case MomentKind.DISTURBANCE:
@@ -138,19 +145,27 @@ def outages(events: list[Moment]) -> list[Outage]:
                 causes.committed_ns = moment.at_ns
             case MomentKind.DEATH if current is not None:
                 current = replace(current, faults=current.faults + 1)
+                unnoticed = None if current.notice_ns is None else moment
             case MomentKind.DEATH:
-                current = Outage(moment.fault, 1, moment.at_ns)
+                current, unnoticed = Outage(moment.fault, 1, moment.at_ns), None
             case MomentKind.NOTICE if current is not None:
                 current = current if current.notice_ns is not None else replace(current, notice_ns=moment.at_ns)
+                unnoticed = None
             case MomentKind.NOTICE:
-                current = causes.outage(moment.at_ns)
+                if unnoticed and closed and moment.at_ns - (closed[-1].ready_ns or 0) <= UNNOTICED_NS:
+                    closed[-1] = replace(closed[-1], faults=closed[-1].faults - 1)
+                    current = Outage(unnoticed.fault, 1, causes.committed_ns, moment.at_ns)
+                else:
+                    current = causes.outage(moment.at_ns)
+                unnoticed = None
             case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
                 current, causes.committed_ns = None, moment.at_ns
             case MomentKind.ALIVE:
                 causes.committed_ns = moment.at_ns
                 if current is not None:
+                    went_on = current.notice_ns is None
                     notice_ns = moment.at_ns if current.notice_ns is None else current.notice_ns
-                    closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns))
+                    closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns, went_on=went_on))
                     current = None
     return closed + ([current] if current else [])

@@ -28,8 +28,14 @@ def batch(number, start_s, end_s, checkpoint_s=1.0, records=1000):
     return Batch(number, *nanoseconds, records, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
 
 
-def outage(fault, death_s, notice_s, ready_s, faults=1):
-    return Outage(fault, faults, *(None if x is None else round(x * NS) for x in (death_s, notice_s, ready_s)))
+def outage(fault, death_s, notice_s, ready_s, faults=1, went_on=False):
+    times = (None if x is None else round(x * NS) for x in (death_s, notice_s, ready_s))
+    return Outage(fault, faults, *times, went_on=went_on)
+
+
+def outlived(fault, death_s, seen_s, faults=1):
+    """Recovery by task: others went on, and were seen to."""
+    return outage(fault, death_s, seen_s, seen_s, faults, went_on=True)
 
 
 def by(made, segments=(), usual=None):
@@ -72,14 +78,14 @@ def test_a_fault_while_idle_loses_no_work():
 
 def test_a_batch_that_outlives_a_fault_does_its_lost_work_again():
     usual = UndisturbedPace(rate=1000 / (8 * NS))
-    survived = outage(0, 4, 4.2, 4.2)  # recovery by task: ready at once
+    survived = outlived(0, 4, 4.2)
     found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
     assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
 
 
 def test_what_a_batch_lost_to_a_fault_that_it_outlived_comes_after_it_and_evenly():
     """Of the 7 s from 4 to 11 three are lost, also where the window cuts them: of 2.5 s until 6.5 this is 15/14 s."""
-    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 4, 4.2, 4.2)
+    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outlived(0, 4, 4.2)
     first, rest = ((0, 6.5), (6.5, 12))
     found = [
         classes(ledger((round(start * NS), round(end * NS)), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS))
@@ -92,15 +98,32 @@ def test_what_a_batch_lost_to_a_fault_that_it_outlived_comes_after_it_and_evenly
 def test_what_a_batch_takes_longer_that_warms_up_and_outlives_a_fault_comes_evenly():
     """It takes 7 s of 15 s longer than usual: of its first 5 s in the window this is a third of that."""
     usual, made = UndisturbedPace(rate=1000 / (8 * NS)), [batch(0, 0, 9), batch(1, 9, 25)]
-    cuts = [outage(0, 4, 4.1, 4.1), outage(1, 12, 12.1, 12.1)]
+    cuts = [outlived(0, 4, 4.1), outlived(1, 12, 12.1)]
     found = classes(ledger((9 * NS, 14 * NS), made, cuts, usual, INTERVAL_NS))
     assert found == pytest.approx({"warm-up": 7 / 3, "useful": 8 / 3})
 
 
 def test_a_batch_that_was_slow_before_a_host_died_lost_no_more_than_its_time():
-    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 10.5, 10.6, 10.6)
+    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outlived(0, 10.5, 10.6)
     found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
     assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
+
+
+@pytest.mark.parametrize(("death_s", "seen_s"), [(7, 7.3), (9, 9.3), (9, 14)], ids=["amid", "between", "unnoticed"])
+def test_a_query_that_goes_on_waits_for_its_next_batch_as_ever(death_s, seen_s):
+    """The trigger is due every 6 s, and a batch takes 2 s: so it is idle from 8 to 12, whoever has died."""
+    made = [batch(number, start, start + 2, 0.5) for number, start in enumerate((0, 6, 12, 18))]
+    found = ledger((0, 20 * NS), made, [outlived(0, death_s, seen_s)], None, 6 * NS)
+    assert classes(found) == {"useful": 4 * 1.5, "checkpoint": 4 * 0.5, "idle": 3 * 4}
+
+
+def test_after_a_death_between_batches_the_next_one_is_cold():
+    usual, made = (
+        UndisturbedPace(rate=1000 / (1.5 * NS)),
+        [batch(0, 0, 2, 0.5), batch(1, 6, 9, 0.5), batch(2, 12, 14, 0.5)],
+    )
+    found = ledger((0, 14 * NS), made, [outlived(0, 4, 4.2)], usual, 6 * NS)
+    assert classes(found) == pytest.approx({"useful": 4.5, "warm-up": 1, "checkpoint": 1.5, "idle": 4 + 3})
 
 
 def test_a_query_that_never_comes_back_is_restarting_until_the_end():
@@ -120,7 +143,10 @@ def timelines(draw):
         death = at + draw(st.integers(-1, 9_000))
         notice = death + draw(st.integers(0, 2_000))
         ready = notice + draw(st.integers(0, 20_000))
-        cuts.append(outage(fault, death / 1e3, notice / 1e3, ready / 1e3))
+        if draw(st.booleans()):
+            cuts.append(outlived(fault, death / 1e3, ready / 1e3))
+        else:
+            cuts.append(outage(fault, death / 1e3, notice / 1e3, ready / 1e3))
         at = max(at, ready) + draw(st.integers(0, 500))
     return made, cuts
 
@@ -147,7 +173,7 @@ def test_the_usual_pace_is_that_of_undisturbed_batches():
 def test_by_task_neither_a_batch_that_outlived_a_death_nor_the_next_one_is_undisturbed():
     """The death at 12 was noticed at once, and the batch went on; the host came back in the next one, or after it."""
     made = [batch(0, 0, 9), batch(1, 10, 22), batch(2, 22, 33), batch(3, 33, 42), batch(4, 42, 51)]
-    quiet = steady(made, [outage(0, 12, 12.1, 12.1)])
+    quiet = steady(made, [outlived(0, 12, 12.1)])
     assert [b.batch for b in quiet] == [0, 3, 4]
     assert pace(quiet, real_time=False).rate == pytest.approx(1000 / (8 * NS))
 
@@ -177,6 +203,23 @@ def test_a_fault_before_the_restart_extends_the_outage():
     ]
     found = outages([Moment(at * NS, kind, fault) for at, kind, fault in events])
     assert found == [outage(0, 10, 11, 20, faults=2)]
+
+
+@pytest.mark.parametrize(("noticed_s", "blamed"), [(21, 1), (29, 1), (31, None)])
+def test_a_death_that_the_restarted_query_notices_only_then_begins_the_next_outage(noticed_s, blamed):
+    """A host died at 19. Its executor counted as up, so the query was ready at 20, and failed."""
+    query = [("executors-lost", 11), ("ready", 20), ("executors-lost", noticed_s), ("ready", 35)]
+    found = by_query(query, [struck(0, "kill", 10), struck(1, "kill", 19)])
+    if blamed is None:
+        assert found == [outage(0, 10, 11, 20, faults=2), outage(None, noticed_s, noticed_s, 35, faults=0)]
+    else:
+        assert found == [outage(0, 10, 11, 20), outage(1, 20, noticed_s, 35)]
+
+
+def test_such_an_outage_begins_with_the_last_commit():
+    query = [("executors-lost", 11), ("ready", 20), ("executors-lost", 26), ("ready", 35)]
+    found = by_query(query, [struck(0, "kill", 10), struck(1, "kill", 19)], [9, 24])
+    assert found == [outage(0, 10, 11, 20), outage(1, 24, 26, 35)]
 
 
 def test_a_query_that_fails_by_itself_is_an_outage_without_a_fault():
@@ -269,14 +312,13 @@ def test_by_task_a_death_that_nobody_notices_ends_with_the_next_commit():
     query = [("executors-lost", 11), ("executors-lost", 61)]
     made = [batch(n, s, s + 9) for n, s in enumerate(range(0, 70, 10))]
     found = by_task(query, [10, 15, 60], [b.ended_ns // NS for b in made])
-    assert found == [outage(0, 10, 11, 11), outage(1, 15, 19, 19), outage(2, 60, 61, 61)]
+    assert found == [outlived(0, 10, 11), outlived(1, 15, 19), outlived(2, 60, 61)]
     spent = classes(ledger((0, 70 * NS), made, found, pace(steady(made, found), real_time=False), INTERVAL_NS))
-    assert spent["detect"] == 1 + 1  # 10 to 11 and 60 to 61; the batch that was running at 15 was committed
-    assert spent["useful"] == 7 * 8 - 1 - 1
+    assert spent == {"useful": 7 * 8, "checkpoint": 7, "idle": 7}  # all batches were committed, none took longer
 
 
 def test_by_task_a_second_notice_is_no_outage():
-    assert by_task([("executors-lost", 12), ("executors-lost", 13)], [10, 11]) == [outage(0, 10, 12, 12, faults=2)]
+    assert by_task([("executors-lost", 12), ("executors-lost", 13)], [10, 11]) == [outlived(0, 10, 12, faults=2)]
 
 
 def test_by_task_a_query_that_failed_is_down_until_it_is_ready():
