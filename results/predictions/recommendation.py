@@ -14,7 +14,10 @@ import pandas as pd
 
 from experiments import spec
 from experiments.errors import BadInput
+from experiments.wording import significant
+from models import partial_rollback
 from models.interval_estimator import Estimate, IntervalEstimator
+from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
 from models.utilization import mean_time_to_failure, system_period
 from results.predictions.process import MeasuredProcess
@@ -24,11 +27,19 @@ from results.summary.fallback import as_it_recovered
 from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
 
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
+LATENCY = "detection + restart as measured, then the work since the last checkpoint at the service rate"
 MODELS = {
     "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
     "those of both (Garwood, Student)",
     "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated)",
-    "recovery_latency": "detection + restart as measured, then the work since the last checkpoint at the service rate",
+    "recovery_latency": LATENCY,
+}
+MODELS_IN_PART = {
+    "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
+    "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are those "
+    "of T*, longer by the same factor",
+    "utilization": "beyond the utilization paper: eq. 10 with that share",
+    "recovery_latency": LATENCY,
 }
 
 
@@ -36,10 +47,11 @@ MODELS = {
 class Recommendation:
     """What to change, and what to expect then; seconds.
 
-    advice            the interval that was run and the one to run, with eq. 10 at both
+    advice            the interval that was run and the one to run, with the expected utilization at both
     interval_s        95 % interval of the best interval; its upper end is inf if longer is never worse, as far as seen
+    redone_share      seconds that it takes to do again what was done in a second; eq. 10 has 1
     utilization       95 % interval of what one run of the same window measures at the advised interval; None if the
-                      run saw fewer than three checkpoints or recoveries
+                      run saw fewer than three checkpoints or recoveries, or if the share is less than 1
     latency           of a recovery at the advised interval: from the fault until the state is as far as it was
     latency_now_s     the same at the interval that was run
     """
@@ -48,6 +60,7 @@ class Recommendation:
     window_s: float
     advice: Advice
     interval_s: tuple[float, float]
+    redone_share: float
     utilization: tuple[float, float] | None
     latency: Estimate
     latency_now_s: float
@@ -55,7 +68,14 @@ class Recommendation:
     @property
     def models(self) -> dict[str, str]:
         """The model behind each field of the document."""
-        return MODELS
+        if self.is_of_eq_10:
+            return MODELS
+        return {name: text.format(share=significant(self.redone_share)) for name, text in MODELS_IN_PART.items()}
+
+    @property
+    def is_of_eq_10(self) -> bool:
+        """Whether a failure takes all work since the last checkpoint, as the paper has it."""
+        return self.redone_share == 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Its part of the document of `aftershock recommend --json`."""
@@ -64,6 +84,7 @@ class Recommendation:
             "interval": self.advice.optimal_interval_s,
             "interval_low": self.interval_s[0],
             "interval_high": None if math.isinf(self.interval_s[1]) else self.interval_s[1],
+            "redone_share": self.redone_share,
             "utilization_now": self.advice.expected,
             "utilization_then": self.advice.optimal_expected,
             "utilization_low": low,
@@ -85,23 +106,39 @@ def recommend(run: Run) -> Recommendation:
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
     share = _redone_share(process)
+    if share < 1.0:
+        best = _in_part(inputs, share)
     return Recommendation(
         run.run_id,
         process.window_s,
         best,
-        _interval_limits(process, facts),
-        _one_run(process, inputs, best.optimal_interval_s),
+        _interval_limits(process, facts, share),
+        share,
+        _one_run(process, inputs, best.optimal_interval_s) if share == 1.0 else None,
         _latency(process, inputs, best.optimal_interval_s, share),
         _latency(process, inputs, best.interval_s, share).value,
     )
 
 
-def _interval_limits(process: MeasuredProcess, facts: pd.Series) -> tuple[float, float]:
+def _in_part(inputs: ModelInputs, share: float) -> Advice:
+    """The best interval if a failure takes only a share of the work since the last checkpoint, and U at both."""
+    rate, cost_s, recovery_s = inputs.failure_rate, inputs.checkpoint_cost_s, inputs.recovery_time_s
+    further = share, inputs.hop_delay_s, inputs.depth
+    best_s = float(partial_rollback.optimal_interval(rate, cost_s, recovery_s, *further))
+    now, then = (
+        float(partial_rollback.utilization(rate, cost_s, recovery_s, each_s, *further))
+        for each_s in (inputs.interval_s, best_s)
+    )
+    return Advice(inputs.interval_s, now, best_s, then)
+
+
+def _interval_limits(process: MeasuredProcess, facts: pd.Series, share: float) -> tuple[float, float]:
+    """Those of T*. To first order the best interval is sqrt(2 c / (L f)) with a share f."""
     estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
     found = estimator.observe_time(process.window_s, len(process.strikes)).recommend()
-    return found.low_s, found.high_s
+    return found.low_s / math.sqrt(share), found.high_s / math.sqrt(share)
 
 
 def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -> tuple[float, float] | None:
@@ -126,7 +163,7 @@ def _redone_share(process: MeasuredProcess) -> float:
     """
     rates = number(process.load_rate), number(process.service_rate)
     busy = 1.0 if rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
-    return busy * float(np.mean(process.lost_shares))
+    return max(SMALLEST_SHARE, busy * float(np.mean(process.lost_shares)))
 
 
 def _latency(process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float) -> Estimate:

@@ -137,6 +137,8 @@ def _of_copies(found: CopiesAdvice) -> list[Row]:
 
 
 def _one_run(found: Recommendation) -> str:
+    if not found.is_of_eq_10:
+        return "not known where failures take a part"
     if found.utilization is None:
         return "not known: fewer than three checkpoints or recoveries"
     low, high = found.utilization

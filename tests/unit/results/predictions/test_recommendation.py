@@ -76,6 +76,23 @@ def test_time_to_spare_shortens_the_latency(tmp_path):
     assert spare == pytest.approx(none / 2, rel=1e-3)
 
 
+def test_the_best_interval_is_longer_where_a_failure_takes_a_part_of_the_work(tmp_path):
+    """To first order by the square root of that part; eq. 10 counts all of it."""
+    spare = made(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=runs["service_rate"] / 2)})
+    half, full = recommend(spare), recommend(made(tmp_path / "full"))
+    assert (half.redone_share, full.redone_share) == (pytest.approx(0.5), 1.0)
+    ratio = half.advice.optimal_interval_s / full.advice.optimal_interval_s
+    assert ratio == pytest.approx(math.sqrt(2), rel=0.1)
+    assert half.interval_s == pytest.approx([end * math.sqrt(2) for end in full.interval_s])
+    assert half.interval_s[0] < half.advice.optimal_interval_s < half.interval_s[1]
+    assert half.advice.expected > full.advice.expected
+    assert (half.utilization, full.utilization is None) == (None, False)
+    assert "0.5 of the time since the last checkpoint" in half.models["interval"]
+    text = recommended(advise(spare))
+    assert "not known where failures take a part" in text
+    assert all(len(line) <= 92 for line in text.splitlines())
+
+
 def test_the_document_has_the_fields_of_the_contract(run):
     found = advise(run).to_json()
     contract = {"interval", "interval_low", "interval_high", "utilization_now", "utilization_then", "copies"}
