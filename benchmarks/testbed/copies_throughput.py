@@ -8,7 +8,7 @@ that without copies: of each run, and the medians of several. The share counts p
 leaves out checkpoints of primaries, and what it costs to send to copies.
 
 Also prints where the cores' time for an event goes: into the processes with primaries, which send to the copies, too,
-and into all the rest. The rest is the processes with copies, Spark, and what is idle.
+and into all the rest. The rest is the processes with copies, Spark, and what is idle. The load is that before a run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import (
     POLL_S,
     START_LIMIT_S,
@@ -48,14 +49,17 @@ class Cost(NamedTuple):
     """Of one window: events per second, and the share of CPU time that is not the copies'.
 
     primaries_us, rest_us   the cores' time per event [us]: of the processes with primaries, and what remains
+    load                    the load before the run
     """
 
     events_per_s: float
     left: float
     primaries_us: float
     rest_us: float
+    load: float
 
 
+@one_line_errors()
 def main() -> None:
     """Measure every share of copies, in alternating runs."""
     given = _arguments()
@@ -88,6 +92,7 @@ def _job(query: str, share: float, turn: int, cluster: BenchmarkCluster) -> Job:
 
 def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float) -> Cost:
     """Run a job for a window that begins when it is warm and its copies work; ends the program if a slot is lost."""
+    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
     journal = cluster.start(job)
     begin_ns = poll_until(lambda: _working_ns(journal, share), interval_s=POLL_S, limit_s=START_LIMIT_S)
     if begin_ns is None:
@@ -101,9 +106,9 @@ def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float
     copied = cpu_shares(list(events(journal, TESTBED)), window).copies_cpu_share
     if copied is None:
         sys.exit(f"{job.run_id}: nothing was reported of what partitions cost")
-    figures = figures_of(job, journal, window)
+    figures = figures_of(job, journal, window, load)
     primaries_us, cores_us = 1e6 / figures.cpu, 1e6 * CORES / figures.wall
-    return Cost(figures.wall, 1 / (1 + copied), primaries_us, cores_us - primaries_us)
+    return Cost(figures.wall, 1 / (1 + copied), primaries_us, cores_us - primaries_us, figures.load)
 
 
 def _working_ns(journal: Path, share: float) -> int | None:
@@ -118,7 +123,7 @@ def _working_ns(journal: Path, share: float) -> int | None:
 def _line(share: float, cost: Cost, base: Cost) -> str:
     return (
         f"{share:6.0%} {cost.events_per_s:10,.0f} {cost.events_per_s / base.events_per_s:8.0%} {cost.left:14.0%}"
-        f" {cost.primaries_us:30.3f}, {cost.rest_us:8.3f} {os.getloadavg()[0]:5.0f}"
+        f" {cost.primaries_us:30.3f}, {cost.rest_us:8.3f} {cost.load:5.0f}"
     )
 
 

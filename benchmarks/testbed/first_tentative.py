@@ -25,6 +25,7 @@ from random import Random
 
 import pyarrow as pa
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
@@ -48,6 +49,7 @@ class FirstResult:
     first: float
 
 
+@one_line_errors()
 def main() -> None:
     given = _arguments()
     found = [_after_kill(given, given.seed * 1000 + number) for number in range(given.kills)]

@@ -2,9 +2,11 @@
 
 `.venv/bin/python -m benchmarks.testbed.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15]` runs NexMark's
 Q1 on two slots, which are processes as in `kills`, with results written to files. Each line is one run: protocol,
-delivery and records a message, then p50, p99 and the highest latency [ms], of the records that were due in the last
-`--seconds`. A file counts as out when it has its name, which is after it has been synced to disk. A run that does not
-keep up may have nothing out (nan).
+delivery and records a message, then p50, p99 and the highest latency [ms] of the records that were due in
+`--seconds`, the share of these records whose results are out, and the load before the run.
+
+A result is out when its file has its name, which is after the file has been synced to disk. Where less than 99 % is
+out, the run has not kept up. Then the latencies are nan: those that are known would depend on how long the run was.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.one_line_errors import one_line_errors
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.runtime.job import Job
 from tests.integration.testbed.kills.jobs import job_of
 from tests.integration.testbed.kills.slots import Slots
 from tests.integration.testbed.kills.watching import Stage, Watch
+from workloads.nexmark.stream import CYCLE, FIRST_BID
+from workloads.schedule import NS_PER_MS, Schedule
 
 CASES = (
     ("coordinated", Delivery.PLAIN),
@@ -36,19 +42,38 @@ CASES = (
 )
 QUERY, SLOTS, INTERVAL_S, BATCH_S, MS = "q1", 2, 2.0, 0.25, 1e6
 START_S, WARM_S, LEFT_OUT_S = 60.0, 5.0, 6.0  # output is out at the latest three intervals after it was due
+LEAST_OUT = 0.99  # of the records that were due; with less, the 99th percentile is not known
 
 
+class Run(NamedTuple):
+    """What one run has shown: the latencies of results that are out [ns], of how many records, and the load before."""
+
+    latencies_ns: np.ndarray
+    due: int
+    load: float
+
+    @property
+    def out(self) -> float:
+        """The share of records whose results are out."""
+        return self.latencies_ns.size / self.due
+
+    def line(self) -> str:
+        """Its latencies, the share that is out, and the load."""
+        quantiles = [0.5, 0.99, 1.0]
+        known = self.out >= LEAST_OUT
+        p50, p99, highest = np.quantile(self.latencies_ns, quantiles) / MS if known else [np.nan] * len(quantiles)
+        return f"{p50:7.0f} {p99:7.0f} {highest:8.0f} {self.out:6.1%} {self.load:5.0f}"
+
+
+@one_line_errors()
 def main() -> None:
     """Run every case, and print a line for each."""
     given = _arguments()
-    print("protocol       delivery      records  p50 ms  p99 ms  highest  load", flush=True)
+    print("protocol       delivery      records  p50 ms  p99 ms  highest    out  load", flush=True)
     for records in given.records:
         for protocol, delivery in CASES:
-            files = _latencies(protocol, delivery, records, given.rate, given.seconds)
-            found = np.concatenate([np.empty(0), *files])
-            p50, p99, highest = np.quantile(found, [0.5, 0.99, 1.0]) / MS if found.size else [np.nan] * 3
-            figures = f"{records:7} {p50:7.0f} {p99:7.0f} {highest:8.0f} {os.getloadavg()[0]:5.0f}"
-            print(f"{protocol:14} {delivery.value:13} {figures}", flush=True)
+            run = _measured(protocol, delivery, records, given.rate, given.seconds)
+            print(f"{protocol:14} {delivery.value:13} {records:7} {run.line()}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -59,8 +84,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, seconds: float) -> Iterator[np.ndarray]:
-    """Of each file the latencies of its records [ns], from one run."""
+def _measured(protocol: str, delivery: Delivery, records: int, rate: float, seconds: float) -> Run:
+    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
     root = Path(tempfile.mkdtemp(prefix="aftershock-intake-"))
     job = job_of(QUERY, protocol, 1, root, SLOTS, kills=1)
     output = replace(job.output, delivery=delivery)
@@ -77,14 +102,26 @@ def _latencies(protocol: str, delivery: Delivery, records: int, rate: float, sec
     finally:
         watch.close()
         rig.close()
-    yield from _in_files(job, begin_ns, end_ns)
+    latencies_ns = np.concatenate([np.empty(0), *in_files(job, begin_ns, end_ns)])
     shutil.rmtree(root)  # kept where something failed
+    return Run(latencies_ns, records_due(job, begin_ns, end_ns), load)
 
 
-def _in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:
+def records_due(job: Job, begin_ns: int, end_ns: int) -> int:
+    """How many records that Q1 reads, so how many results it has, are due from `begin_ns` to before `end_ns`."""
+    schedule = Schedule(job.input.start_ns, job.input.rate)
+    positions = np.arange(schedule.due_count(end_ns) + 1, dtype=np.int64)
+    due_ns = schedule.all_due_ms(positions) * NS_PER_MS
+    return np.count_nonzero((positions % CYCLE >= FIRST_BID) & (due_ns >= begin_ns) & (due_ns < end_ns))
+
+
+def in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:
+    """The latencies of the records in each file [ns]; of those that are due from `begin_ns` to before `end_ns`."""
     for path in Path(job.output.folder).rglob("[!.]*.arrow"):
         due_ns = pa.ipc.open_stream(path.read_bytes()).read_all().column("at_ns").to_numpy()
-        yield path.stat().st_mtime_ns - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
+        # Of its name, which it gets once it has been synced. The time of the last write (mtime) is before the sync.
+        out_ns = path.stat().st_ctime_ns
+        yield out_ns - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ the medians. Each sink commits by itself, so the window of each partition of the
 there. Wall clock means little where there is other work: the load before a run is printed, too.
 
 A run takes the window and about 20 s, so everything takes an hour and a half. A run that reads nearly all of the input
-in its window is refused: the end of the input would limit it.
+in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
+`--json` still prints the runs before it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -34,6 +35,7 @@ from typing import TextIO, TypeAlias
 
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.throughput import OF_ANY_STATE, BenchmarkCluster, cluster_of, job_of, times
 from experiments.errors import EnvironmentFailure
@@ -76,6 +78,7 @@ class Seen:
 
 
 Looks: TypeAlias = list[tuple[Seen, ...]]
+Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
 
 
 class OutputCount:
@@ -198,55 +201,73 @@ def cpu_share(journal: Path, from_ns: int, to_ns: int) -> float:
     return share
 
 
+@one_line_errors()
 def main() -> None:
     """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
     given = _arguments()
     shown = sys.stderr if given.json else sys.stdout
-    rows = list[dict[str, object]]()
+    found: dict[tuple[str, int], Runs] = {}
     schedule = Schedule(START_NS, EVENT_RATE, max(2, given.workers))
+    events = schedule.in_full_batches(given.events, given.batch or 1)
+    try:
+        _measure_all(found, schedule, events, given, shown)
+    finally:  # what has been measured is not lost with the run that failed
+        if given.json:
+            print(json.dumps(document(found, events, given)))
+
+
+def _measure_all(
+    found: dict[tuple[str, int], Runs], schedule: Schedule, events: int, given: argparse.Namespace, shown: TextIO
+) -> None:
+    """Adds the runs of each query and number of records a message as they are measured."""
     with cluster_of(given.workers) as cluster:
-        events = given.events // (batch_length := (given.batch or 1) * schedule.partitions) * batch_length
         print(f"filling the topic with {events:,} events", file=sys.stderr, flush=True)
         fill(cluster, kafka_job(cluster, given.workers, "fill", "q1", "none", 1, given.batch), schedule, events)
         print(HEAD, file=shown, flush=True)
         for query in given.queries:
             expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), schedule, events)
             for most in given.records:
-                rows += _compared(cluster, query, most, expected, given, shown)
-    if given.json:
-        settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats, "events": events}
-        settings |= {"window_s": given.window, "batch_events": given.batch}
-        print(json.dumps({"settings": settings, "medians": rows}))
+                found[query, most] = {protocol: [] for protocol in given.protocols}
+                _compare(cluster, query, most, expected, given, shown, found[query, most])
 
 
-def _compared(
+def _compare(
     cluster: BenchmarkCluster,
     query: str,
     most: int,
     expected: ExpectedResults,
     given: argparse.Namespace,
     shown: TextIO,
-) -> list[dict[str, object]]:
-    """A query with each protocol in its turn; returns the medians."""
-    found: dict[str, list[Rates]] = {protocol: [] for protocol in given.protocols}
+    runs: Runs,
+) -> None:
+    """A query with each protocol in its turn; adds each run."""
     jobs = dict[str, Job]()
     for repeat in range(given.repeats):
-        for protocol, rates in found.items():
+        for protocol, rates in runs.items():
             name = f"{query}-{most}-{protocol}-{repeat}"
             jobs[protocol] = job = kafka_job(cluster, given.workers, name, query, protocol, most, given.batch)
             rates.append(measured(cluster, job, expected, given.window))
-            print(line(job, rates[-1], found[given.protocols[0]][repeat]), file=shown, flush=True)
-    medians = {protocol: middle(rates) for protocol, rates in found.items()}
+            print(line(job, rates[-1], runs[given.protocols[0]][repeat]), file=shown, flush=True)
+    medians = {protocol: middle(rates) for protocol, rates in runs.items()}
     base = medians[given.protocols[0]]
     if given.repeats > 1:
         print(f"medians of {given.repeats}:", file=shown)
         for protocol, rates in medians.items():
             print(line(jobs[protocol], rates, base), file=shown, flush=True)
-    common = {"query": query, "records_per_message": most}
-    return [
-        {**common, "protocol": name, **asdict(each), "runs": [asdict(run) for run in found[name]]}
-        for name, each in medians.items()
+
+
+def document(found: Mapping[tuple[str, int], Runs], events: int, given: argparse.Namespace) -> dict[str, object]:
+    """What `--json` prints: the medians of all that has been measured, by query and records a message."""
+    settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats, "events": events}
+    settings |= {"window_s": given.window, "batch_events": given.batch}
+    medians = [
+        {"query": query, "records_per_message": most, "protocol": name, **asdict(middle(rates))}
+        | {"runs": [asdict(each) for each in rates]}
+        for (query, most), runs in found.items()
+        for name, rates in runs.items()
+        if rates
     ]
+    return {"settings": settings, "medians": medians}
 
 
 def middle(rates: Sequence[Rates]) -> Rates:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from aftershock.reference import markdown
 from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.kills import Case, EpisodeFailed, run_episode
 from testbed.recovery import STRATEGIES
 from tests.integration.testbed.kills.campaign import Episode, Means
@@ -110,6 +111,7 @@ def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Epis
     return LedgerLine(strategy, query, seed, dict(moments), pauses, episode.verdict.compared)
 
 
+@one_line_errors()
 def main() -> None:
     """Run episodes until there were enough kills of each strategy, or the time is up, and print the table."""
     given = _arguments()

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.one_line_errors import one_line_errors
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from models.replication.planners import PLANNERS
@@ -63,6 +64,7 @@ class EpisodeFailed(Exception):
     """An episode did not come to its end, or its output is not exact; the message says where its files are."""
 
 
+@one_line_errors()
 def main() -> None:
     """Run episodes until there were enough kills, and print the table."""
     given = _arguments()

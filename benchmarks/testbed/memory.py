@@ -4,7 +4,8 @@
 measures for some seconds how many events a second the machine manages (unless a rate is given), then runs the query at
 80 % of that, and prints the size of each slot's process once a minute, how it changes over the second half of the run
 (a line through all samples), and a verdict: bounded if by that line a slot gains less than 5 % of its size in half an
-hour. The load, and how far sources are behind, are printed, too.
+hour. Sources that are more than 10 s behind in the second half fail the run: what they do not read takes no memory. The
+program ends with 1 unless memory is bounded. The load before it, and how far sources are behind, are printed, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
 from journal.reader import raw_entries
@@ -29,22 +31,26 @@ from testbed.runtime.job import Job
 from testbed.source_positions import events_read
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
-HORIZON_S, MOST_GAIN = 1800.0, 0.05
+HORIZON_S, MOST_GAIN, MOST_BEHIND_S = 1800.0, 0.05, 10.0
 MB = 2**20
 
 
+@one_line_errors()
 def main() -> None:
     """Run the job for some minutes below its highest rate, and judge whether its memory grows."""
     given = _arguments()
+    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
     with cluster_of(given.workers) as cluster:
         job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)
         rate = given.rate or SHARE * measured(cluster, replace(job, run_id="rate", store=_store(job)), WINDOW_S).wall
-        print(f"{given.query} {given.protocol} at {rate:,.0f} events/s, load {os.getloadavg()[0]:.0f}", flush=True)
+        print(f"{given.query} {given.protocol} at {rate:,.0f} events/s, load {load:.0f}", flush=True)
         job = replace(job, input=replace(job.input, rate=rate, start_ns=time.time_ns()))
         journal = cluster.start(job)
         samples = np.array(list(_samples(cluster, job, journal, given.minutes * 60)))
         cluster.stop(job)
-    _judge(samples)
+    verdict, is_bounded = judged(samples)
+    print(verdict)
+    sys.exit(not is_bounded)
 
 
 def _arguments() -> argparse.Namespace:
@@ -62,16 +68,21 @@ def _store(job: Job) -> str:
 
 
 def _samples(cluster: BenchmarkCluster, job: Job, journal: Path, seconds: float) -> Iterator[list[float]]:
-    """Time [s], then the resident size [MB] of each worker's slot."""
+    """Time [s], how far sources are behind [s], and the resident size [MB] of each worker's slot.
+
+    How far behind is known once a minute and at the end, and nan else: finding out takes reading the whole journal.
+    """
     hosts = [host for host in cluster.handle.hosts if host != "gateway"]
     begun_s = time.monotonic()
     while (now_s := time.monotonic() - begun_s) < seconds:
-        found = [now_s, *(_slot_mb(cluster, host) for host in hosts)]
+        sizes, behind_s = [_slot_mb(cluster, host) for host in hosts], np.nan
         if round(now_s / SAMPLE_S) % SHOWN_EVERY == 0:
-            sizes = "  ".join(f"{size:7.1f}" for size in found[1:])
-            print(f"{now_s:6.0f} s  {sizes} MB  behind {_behind_s(job, journal):5.1f} s", flush=True)
-        yield found
+            behind_s = _behind_s(job, journal)
+            shown = "  ".join(f"{size:7.1f}" for size in sizes)
+            print(f"{now_s:6.0f} s  {shown} MB  behind {behind_s:5.1f} s", flush=True)
+        yield [now_s, behind_s, *sizes]
         time.sleep(SAMPLE_S - (time.monotonic() - begun_s) % SAMPLE_S)
+    yield [now_s, _behind_s(job, journal), *(_slot_mb(cluster, host) for host in hosts)]
 
 
 def _slot_mb(cluster: BenchmarkCluster, host: str) -> float:
@@ -93,23 +104,27 @@ def _command(pid: int) -> bytes:
 
 
 def _behind_s(job: Job, journal: Path) -> float:
-    """How much later than due the sources read; all that is due, while nothing was reported."""
+    """How much of what is due by now the sources have not read, by the last report; all of it if there is none [s]."""
     reports = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
-    if not reports:
-        return (time.time_ns() - job.input.start_ns) / 1e9
-    last = reports[-1]
-    read = events_read(last["positions"]) * Generated.block_events(job.input.rate)
-    return (last["at_ns"] - job.input.start_ns) / 1e9 - read / job.input.rate
+    blocks = events_read(reports[-1]["positions"]) if reports else 0
+    read_s = blocks * Generated.block_events(job.input.rate) / job.input.rate
+    return (time.time_ns() - job.input.start_ns) / 1e9 - read_s
 
 
-def _judge(samples: np.ndarray) -> None:
+def judged(samples: np.ndarray) -> tuple[str, bool]:
+    """The verdict on samples (as of `_samples`), with its criterion, and whether memory is bounded."""
     later = samples[samples[:, 0] >= samples[-1, 0] / 2]
     gains = []
-    for slot, sizes in enumerate(later.T[1:]):
+    for slot, sizes in enumerate(later.T[2:]):
         slope, _ = np.polyfit(later[:, 0], sizes, 1)
         gains.append(slope * HORIZON_S / sizes.mean())
         print(f"slot {slot}: {sizes.mean():.1f} MB, {slope * 60:+.3f} MB a minute, {gains[-1]:+.1%} in half an hour")
-    print("bounded" if max(gains) < MOST_GAIN else "not bounded")
+    behind_s = np.nanmax(later[:, 1])
+    if behind_s > MOST_BEHIND_S:
+        return f"failed: sources were {behind_s:.1f} s behind, more than {MOST_BEHIND_S:g} s", False
+    is_bounded = max(gains) < MOST_GAIN
+    criterion = f"below {MOST_GAIN * 100:g} % in half an hour"
+    return f"{'bounded' if is_bounded else 'not bounded'}: {'' if is_bounded else 'not '}{criterion}", is_bounded
 
 
 if __name__ == "__main__":

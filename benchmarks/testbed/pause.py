@@ -22,6 +22,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.one_line_errors import one_line_errors
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
 from testbed.core.effects import Store
@@ -143,6 +144,7 @@ class CheckpointedState:
         return time.perf_counter() - begun_s
 
 
+@one_line_errors()
 def main() -> None:
     """Take checkpoints, and print how long taking, pause and write took."""
     given = _arguments()

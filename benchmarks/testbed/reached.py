@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
@@ -42,6 +43,7 @@ class Outage:
     usual: float
 
 
+@one_line_errors()
 def main() -> None:
     given = _arguments()
     outages = [_outage(given, given.seed * 1000 + number) for number in range(given.kills)]

@@ -16,7 +16,9 @@ it are real, and what they send goes through bytes, as between two slots. Stages
     produce     messages to the producer, by its call
     commit      the rest of a transaction
 
-Only CPU time of this thread counts: what librdkafka's own threads do, and brokers and networks, is not in it.
+Only CPU time of this thread counts: what librdkafka's own threads do, and brokers and networks, is not in it. Only one
+of the two source partitions has input, so event time stands still, and no window ends. The load is that before the
+first line.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import OF_ANY_STATE
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -249,15 +252,16 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
     return Path(read, results, {stage: clock.spent_s[stage] / read * 1e6 for stage in STAGES})
 
 
+@one_line_errors()
 def main() -> None:
     """Print a line for each query, number of records a message, and protocol."""
-    given = _arguments()
+    given, load = _arguments(), os.getloadavg()[0]
     print("query protocol               records  events results" + "".join(f"{each:>10}" for each in (*STAGES, "all")))
     for query, most, protocol in itertools.product(given.queries, given.records, given.protocols):
         events, results, us = measured(query, protocol, most, given.events, given.batch)
         figures = "".join(f"{us_each:10.2f}" for us_each in (*us.values(), sum(us.values())))
         print(f"{query:5} {protocol:22} {most:7} {events:7} {results:7}{figures}", flush=True)
-    print(f"load {os.getloadavg()[0]:.0f}")
+    print(f"load {load:.0f}")
 
 
 def _arguments() -> argparse.Namespace:

@@ -4,8 +4,8 @@
 [--repeats N] [--no-chaining]` runs all partitions of a query in one slot, events made inside the sources and results
 forgotten, and checkpoints every 5 s to a folder below the temporary one. It takes turns between protocols, so that
 other work on the machine meets all alike, and judges by CPU time: of all threads, after a quarter of it to get warm.
-Prints for each the median over the repeats, its share of the first protocol's, and the part of CPU time that went
-into checkpoints.
+Prints for each the median over the repeats, its share of the first protocol's, the part of CPU time that went into
+checkpoints, and the load before a run.
 Nothing leaves the process, so that bytes are made for logs only: what a network costs is not in it.
 """
 
@@ -18,7 +18,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
 from testbed.core.coordinator.coordinator import Coordinator
@@ -29,6 +31,14 @@ from testbed.source_positions import events_read
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 
 EPOCH = 1
+
+
+class Cost(NamedTuple):
+    """Of one run: events per CPU second, the share of checkpoints in CPU time, and the load before it."""
+
+    events_per_cpu_s: float
+    checkpoints: float
+    load: float
 
 
 class OneSlot(LoneSlot):
@@ -72,20 +82,21 @@ class OneSlot(LoneSlot):
         return events_read(positions) * Generated.block_events(self._job.input.rate)
 
 
+@one_line_errors()
 def main() -> None:
     """Measure every protocol in alternating runs, and print a line for each query and protocol."""
     given = _arguments()
     print("query    protocol              records  events/CPU s  share  us/event  checkpoints  load", flush=True)
     for query in given.queries:
-        found: dict[str, list[tuple[float, float]]] = {protocol: [] for protocol in given.protocols}
+        found: dict[str, list[Cost]] = {protocol: [] for protocol in given.protocols}
         for _ in range(given.repeats):
-            for protocol, rates in found.items():
-                rates.append(_measured(query, protocol, given))
-        base = median(rate for rate, _ in found[given.protocols[0]])
-        for protocol, rates in found.items():
-            rate, share = median(rate for rate, _ in rates), median(share for _, share in rates)
+            for protocol, costs in found.items():
+                costs.append(_measured(query, protocol, given))
+        base = median(cost.events_per_cpu_s for cost in found[given.protocols[0]])
+        for protocol, costs in found.items():
+            rate, share, load = (median(figures) for figures in zip(*costs, strict=True))
             line = f"{query:8} {protocol:22} {given.records:7} {rate:13,.0f} {rate / base:6.0%} {1e6 / rate:9.3f}"
-            print(f"{line} {share:12.1%} {os.getloadavg()[0]:5.0f}", flush=True)
+            print(f"{line} {share:12.1%} {load:5.0f}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -94,9 +105,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measured(query: str, protocol: str, given: argparse.Namespace) -> tuple[float, float]:
-    """Events per CPU second, and the share of checkpoints in CPU time."""
-    name, cpu_s = f"{query}-{protocol}", given.cpu
+def _measured(query: str, protocol: str, given: argparse.Namespace) -> Cost:
+    name, cpu_s, load = f"{query}-{protocol}", given.cpu, os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="aftershock-slot-") as folder:
         job = job_of(name, query, protocol, 2, Path(folder), given.records, chaining=given.chaining)
         slot = OneSlot(replace(job, slots=1))
@@ -105,7 +115,7 @@ def _measured(query: str, protocol: str, given: argparse.Namespace) -> tuple[flo
             events, spent_s = slot.run(cpu_s)
         finally:
             slot.close()
-    return events / cpu_s, spent_s / cpu_s
+    return Cost(events / cpu_s, spent_s / cpu_s, load)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ runs. Events are made inside the sources and results are forgotten, so that the 
 generator's cost is in it. Prints the channels between partitions, events per second of wall clock and of CPU time of
 the slots over the window, the latter also as time for one event, each as a share of that of the first setting, and the
 bytes of protocols per byte of data, as if each message travelled by itself: of each run, and the medians of several.
-Wall clock means little where there is other work: the load is printed, too.
+Wall clock means little where there is other work: the load before a run is printed, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.one_line_errors import one_line_errors
 from experiments.cec_prices import CecPricesSpec
+from experiments.errors import EnvironmentFailure
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
@@ -73,7 +75,8 @@ class BenchmarkCluster:
         deadline_s = time.monotonic() + START_LIMIT_S
         while not times(journal, "ready"):
             if time.monotonic() > deadline_s:
-                raise TimeoutError(f"{job.run_id} has not begun: see {self.handle.directory('gateway') / 'logs'}")
+                logs = self.handle.directory("gateway") / "logs"
+                raise EnvironmentFailure(f"{job.run_id} has not begun after {START_LIMIT_S:g} s", f"see {logs}")
             time.sleep(POLL_S)
         return journal
 
@@ -84,11 +87,13 @@ class BenchmarkCluster:
 
 
 class Figures(NamedTuple):
-    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte of data."""
+    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte of data; and the
+    load before the run."""
 
     wall: float
     cpu: float
     overhead: float
+    load: float
 
 
 @contextmanager
@@ -125,19 +130,21 @@ def job_of(
 
 def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
     """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
+    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
     losses_ns = times(journal, "worker-lost")
     cluster.stop(job)
     begin_ns = times(journal, "ready")[0] + WARM_S * 1e9
     end_ns = min([begin_ns + window_s * 1e9, *losses_ns])  # what a report sums up is of the slots that are left
-    return figures_of(job, journal, (begin_ns, end_ns))
+    return figures_of(job, journal, (begin_ns, end_ns), load)
 
 
-def figures_of(job: Job, journal: Path, window: tuple[float, float]) -> Figures:
-    """What a run reported in a window [ns]; ends the program if that was no window to measure in."""
+def figures_of(job: Job, journal: Path, window: tuple[float, float], load: float) -> Figures:
+    """What a run reported in a window [ns], with the load before it; ends the program if that was no window to measure
+    in."""
     entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
-    return _figures(job, [entry for entry in entries if window[0] <= entry["at_ns"] < window[1]])
+    return _figures(job, [entry for entry in entries if window[0] <= entry["at_ns"] < window[1]], load)
 
 
 def times(journal: Path, event: str) -> list[int]:
@@ -145,6 +152,7 @@ def times(journal: Path, event: str) -> list[int]:
     return [entry["at_ns"] for entry in raw_entries(journal) if entry["event"] == event]
 
 
+@one_line_errors()
 def main() -> None:
     """Print a line for each query, protocol, interval and number of workers, all measured in alternating runs."""
     given = _arguments()
@@ -201,22 +209,26 @@ def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
     return (
         f"{job.slots:7} {query:11} {job.protocol:21} {job.checkpoint_interval_s:7g} {channels:8} {found.wall:10,.0f}"
         f" {found.wall / base.wall:6.0%} {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:8.3f}"
-        f" {found.overhead:+8.3%} {os.getloadavg()[0]:4.0f}"
+        f" {found.overhead:+8.3%} {found.load:4.0f}"
     )
 
 
-def _figures(job: Job, progress: list[dict]) -> Figures:
+def _figures(job: Job, progress: list[dict], load: float) -> Figures:
     if len(progress) < 2:
         sys.exit(f"{job.run_id}: no window to measure in: a slot was lost, or has hardly reported since it is warm")
     first, last = progress[0], progress[-1]
     blocks = events_read(last["positions"]) - events_read(first["positions"])
     events = blocks * Generated.block_events(job.input.rate)
     seconds, cpu_s = (last["at_ns"] - first["at_ns"]) / 1e9, last["cpu_s"] - first["cpu_s"]
-    protocol_bytes, data_bytes = (
-        sum(tally[name] for tally in last["tallies"].values()) for name in ("protocol_bytes", "data_bytes")
-    )
+    protocol_bytes = _counted(last, "protocol_bytes") - _counted(first, "protocol_bytes")
+    data_bytes = _counted(last, "data_bytes") - _counted(first, "data_bytes")
     overhead = protocol_bytes / data_bytes if data_bytes else 0.0
-    return Figures(events / seconds, events / cpu_s, overhead)
+    return Figures(events / seconds, events / cpu_s, overhead, load)
+
+
+def _counted(report: dict, name: str) -> int:
+    """What all partitions have counted from their start until a report."""
+    return sum(tally[name] for tally in report["tallies"].values())
 
 
 if __name__ == "__main__":

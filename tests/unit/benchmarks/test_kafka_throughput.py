@@ -1,9 +1,12 @@
 """Throughput that is counted at the output: how many records were read when a number of results was out."""
 
+import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from benchmarks.testbed import kafka_throughput
 from benchmarks.testbed.kafka_throughput import Rates, Seen, kafka_job, line, middle, records_in_window, window_of
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.record_path import STAGES, measured
@@ -125,6 +128,35 @@ def test_a_line_has_the_medians_and_shares():
     job = kafka_job(cluster, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
     assert line(job, rates[0], middle(rates)).split()[:6] == ["q1", "coordinated", "1024", "100", "50%", "200"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "measured_before"),
+    [
+        ("q1-1-none-0", []),
+        ("q1-1-coordinated-0", [("none", 1)]),
+        ("q1-1-none-1", [("none", 1), ("coordinated", 1)]),
+    ],
+)
+def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, monkeypatch, capsys):
+    def measured_until_one_fails(_cluster, job, *_):
+        if job.run_id == fails:
+            raise EnvironmentFailure("the input was used up", "use more --events")
+        return Rates(100.0, 200.0, 30.0, 7, 1.0)
+
+    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
+    monkeypatch.setattr(kafka_throughput, "cluster_of", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(kafka_throughput, "fill", lambda *_: None)
+    monkeypatch.setattr(kafka_throughput, "measured", measured_until_one_fails)
+    words = "--json --events 1000 --queries q1 --records 1 --protocols none coordinated"
+    monkeypatch.setattr("sys.argv", ["kafka_throughput", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        kafka_throughput.main()
+    assert ended.value.code == 3
+    told = capsys.readouterr()
+    assert told.err.endswith("\nthe input was used up; use more --events\n")
+    medians = json.loads(told.out)["medians"]
+    assert [(each["protocol"], len(each["runs"])) for each in medians] == measured_before
 
 
 @pytest.mark.parametrize("batch", [None, 50])
