@@ -37,6 +37,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -190,8 +191,10 @@ def window_of(batches: Sequence[MicroBatch], first: int, events: int) -> list[Mi
 
 def main() -> None:
     """Measure every query, and print a line for each."""
+    given = _arguments()
+    end_by_sigterm()
     try:
-        _measure(_arguments())
+        _measure(given)
     except AftershockError as error:
         sys.exit(str(error))
 

@@ -30,6 +30,7 @@ from typing import Any
 
 from benchmarks.engines.peer_engine import COMMANDS, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results, Timing
+from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -156,6 +157,7 @@ def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
 def main() -> None:
     """Measure, and print a line for each engine, query and rate."""
     given = _arguments()
+    end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
     try:
         engines = [Engine.parse(text) for text in given.engine or COMMANDS]

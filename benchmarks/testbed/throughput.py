@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.sigterm import end_by_sigterm
 from experiments.cec_prices import CecPricesSpec
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
@@ -93,7 +94,8 @@ class Figures(NamedTuple):
 
 @contextmanager
 def cluster_of(workers: int) -> Iterator[BenchmarkCluster]:
-    """A local cluster that is gone afterwards, with all that was written."""
+    """A local cluster that is gone afterwards, with all that was written, also if SIGTERM ends the program."""
+    end_by_sigterm()
     spec = ClusterSpec(workers=workers, worker_memory_mb=512)
     driver = driver_of(spec.driver)
     with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:
