@@ -118,12 +118,12 @@ class RunningEngine:
         return self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
 
     def cpu_s(self) -> float:
-        """CPU time of the processes that live [s]."""
+        """CPU time of the processes that live, and of those that they started and that have ended [s]."""
         total = 0.0
         for each in self._processes():
             with suppress(psutil.NoSuchProcess):
                 times = each.cpu_times()
-                total += times.user + times.system
+                total += times.user + times.system + times.children_user + times.children_system
         return total
 
     def stop(self) -> None:

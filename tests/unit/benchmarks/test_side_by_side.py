@@ -88,6 +88,15 @@ def test_what_an_engine_started_costs_and_ends_with_it(task: Task) -> None:
     assert poll_until(lambda: not grandchild.is_running(), interval_s=0.02, limit_s=LONG_S)
 
 
+def test_processes_that_have_ended_cost_as_well(task: Task) -> None:
+    child = f"{sys.executable} -c 'sum(range(10**7))'"
+    running = RunningEngine(Engine("shell", f'sh -c "{child}; echo done; sleep {LONG_S:g}"'), task)
+    log = task.folder / "log"
+    assert poll_until(lambda: log.read_text() == "done\n", interval_s=0.02, limit_s=LONG_S)
+    assert running.cpu_s() > 0.05
+    running.stop()
+
+
 def test_an_engine_that_keeps_up_is_not_behind(results: Results) -> None:
     fill(results, lambda since_ms: 500)
     timing = results.between(BEGIN_MS, BEGIN_MS + 3 * THIRD_MS)
