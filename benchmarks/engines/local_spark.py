@@ -11,22 +11,27 @@ from pyspark.sql import SparkSession
 from spark_jobs.streaming.job import STATE_SETTINGS
 from tests.integration.local_spark import session_of
 
-HEAP = "2g"
+HEAP, MOST_REPORTS = "2g", 1_000_000
 
 
 @contextmanager
 def local_spark(cores: int, partitions: int, jvm_options: str = "") -> Iterator[SparkSession]:
     """A session with `cores` cores and `partitions` partitions of each state store; it ends with the block."""
-    settings = {
+    with session_of("aftershock-benchmark", cores, settings_of(partitions, jvm_options)) as session:
+        yield session
+
+
+def settings_of(partitions: int, jvm_options: str = "") -> dict[str, str]:
+    """Spark's settings of such a session."""
+    return {
         "spark.driver.memory": HEAP,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.streaming.numRecentProgressUpdates": str(MOST_REPORTS),  # by default the last 100 micro-batches
         "spark.log.level": "ERROR",
         **STATE_SETTINGS,
         **({"spark.driver.extraJavaOptions": jvm_options} if jvm_options else {}),
     }
-    with session_of("aftershock-benchmark", cores, settings) as session:
-        yield session
 
 
 def cpu_s(spark: SparkSession) -> float:

@@ -11,8 +11,8 @@ has every query read all of them, as fast as it can, in one Spark session. A row
 
 The window begins with the second micro-batch: the first one loads and compiles the query. `--cuts` ends the query
 early, to see where the time goes: after the records are read, after they are parsed (bids), and with its results
-forgotten. `--first-compiler` runs the JVM as executors of a run have it (decision 4). With `--json` the table is one
-JSON document.
+forgotten. `--first-compiler` runs the JVM as executors of a run have it (decision 4). A query that fails, or has not
+ended after `LIMIT_S`, is stopped and has a line that says why. With `--json` the table is one JSON document.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -73,23 +76,40 @@ class Row:
     query: str
     until: str
     records: int
-    seconds: float
+    measured_s: float
     cpu_s: float
     batches: int
     results: int | None
-    load: float
+    load_1min: float
 
     def to_json(self) -> dict[str, Any]:
         """The fields, and the rates by the clock and by CPU time [records/s]."""
-        by_clock, by_cpu = self.records / self.seconds, self.records / self.cpu_s
+        by_clock, by_cpu = self.records / self.measured_s, self.records / self.cpu_s
         return {**asdict(self), "records_per_second": by_clock, "records_per_core_second": by_cpu}
 
     def __str__(self) -> str:
         results = "-" if self.results is None else f"{self.results:,}"
         return (
-            f"{self.query:5} {self.until:9} {self.records / self.seconds:9,.0f} {self.records / self.cpu_s:8,.0f}"
-            f" {self.cpu_s / self.seconds:6.2f} {self.records:10,} {results:>10} {self.batches:8} {self.load:5.0f}"
+            f"{self.query:5} {self.until:9} {self.records / self.measured_s:9,.0f} {self.records / self.cpu_s:8,.0f}"
+            f" {self.cpu_s / self.measured_s:6.2f} {self.records:10,} {results:>10} {self.batches:8}"
+            f" {self.load_1min:5.0f}"
         )
+
+
+@dataclass(frozen=True)
+class FailedRow:
+    """A query that could not be measured, and why."""
+
+    query: str
+    until: str
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.query:5} {self.until:9} {self.error}"
 
 
 @dataclass(frozen=True)
@@ -126,15 +146,25 @@ class Session:
         self._spark, self._topic, self._batch, self._folder = spark, topic, batch, folder
         self._runs = 0
 
+    def attempt(self, name: NexmarkQuery, cut: Cut) -> Row | FailedRow:
+        """The same as `measure`, but a failure of the query is a row: the others can still be measured."""
+        try:
+            return self.measure(name, cut)
+        except (AftershockError, PySparkException) as error:
+            return FailedRow(name.value, cut.value, next(iter(str(error).splitlines()), type(error).__name__))
+
     def measure(self, name: NexmarkQuery, cut: Cut) -> Row:
-        """Run a query to the end of its input."""
+        """Run a query to the end of its input; it is stopped in any case."""
         self._runs += 1
         output = f"results-{self._runs}"
         kafka.create_topics(self._topic.broker, {output: self._topic.partitions})
         writer = self._writer(NexmarkSpec(query=name), cut, output)
         writer = writer.option("checkpointLocation", str(self._folder / output)).outputMode("append")
         running = writer.trigger(availableNow=True).start()
-        batches, first, seconds, cpu = watched(running, lambda: cpu_s(self._spark))
+        try:
+            batches, first, seconds, cpu = watched(running, lambda: cpu_s(self._spark))
+        finally:
+            running.stop()
         window = window_of(batches, first, self._topic.events)
         results = self._topic.written(output) if cut is Cut.WHOLE else None
         load = os.getloadavg()[0]
@@ -190,8 +220,10 @@ def window_of(batches: Sequence[MicroBatch], first: int, events: int) -> list[Mi
 
 def main() -> None:
     """Measure every query, and print a line for each."""
+    given = _arguments()
+    end_by_sigterm()
     try:
-        _measure(_arguments())
+        _measure(given)
     except AftershockError as error:
         sys.exit(str(error))
 
@@ -206,29 +238,41 @@ def _measure(given: argparse.Namespace) -> None:
         topic = Topic(handle.kafka, given.events, given.rate, given.partitions)
         topic.fill()
         spark = ending.enter_context(local_spark(given.cores, given.partitions, options))
-        settings = _settings(given, spark, options)
+        settings = settings_of(given, versions(spark), options)
         print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", file=told, flush=True)
         session = Session(spark, topic, given.batch, root)
         session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # warm-up: the first query also loads Spark's own classes
         for name, cut in itertools.product(given.queries, given.cuts):
-            rows.append(session.measure(NexmarkQuery(name), Cut(cut)))
+            rows.append(session.attempt(NexmarkQuery(name), Cut(cut)))
             print(rows[-1], file=told, flush=True)
     if given.json:
         print(json.dumps({"settings": settings, "rows": [row.to_json() for row in rows]}))
 
 
-def _settings(given: argparse.Namespace, spark: SparkSession, options: str) -> dict[str, str]:
+def settings_of(given: argparse.Namespace, found: dict[str, str], options: str) -> dict[str, Any]:
+    """What was measured, and with what; `found` and `options` are those of the JVM."""
     spec = NexmarkSpec()
     return {
-        **versions(spark),
-        "JVM options": f"heap {HEAP} {options}".strip(),
-        "cores": f"{given.cores} of {os.cpu_count()}, the broker on the same",
-        "input": f"{given.events:,} events as JSON on {given.partitions} partitions",
-        "event time": f"{given.rate:,.0f} events a second",
-        "micro-batches": f"{given.batch:,} records, one checkpoint each, on a local disk",
-        "state": f"RocksDB with changelog checkpoints, {given.partitions} shuffle partitions",
-        "windows": f"{spec.window_s:g} s, sliding by {spec.slide_s:g} s",
-        "output": "Kafka, at least once: Spark's sink has no transactions",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **found,
+        "jvm_options": options,
+        "jvm_heap": HEAP,
+        "cores": given.cores,
+        "machine_cores": os.cpu_count(),
+        "broker": "on the same cores",
+        "queries": given.queries,
+        "cuts": given.cuts,
+        "events": given.events,
+        "events_as": "JSON, one message each",
+        "event_time_records_per_second": given.rate,
+        "partitions": given.partitions,
+        "batch_records": given.batch,
+        "checkpoints": "one for each micro-batch, on a local disk",
+        "state": "RocksDB with changelog checkpoints",
+        "window_s": spec.window_s,
+        "slide_s": spec.slide_s,
+        "limit_s": LIMIT_S,
+        "delivery": "at least once: Spark's sink has no transactions",
     }
 
 

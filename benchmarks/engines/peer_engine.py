@@ -12,7 +12,8 @@ The command may have these words in braces, each of which is filled in:
 It reads the input from its beginning: one record a message, whose timestamp is when it was due. It writes each result
 once, committed, as a JSON object with `start_ms`, `end_ms` and `key` (the window, and what names the result in it; of
 results of single records when the last of them was due) and the rest as it likes. What it starts must be its
-children, or it ends them by itself.
+children, or it ends them by itself. CPU time is that of its children; what it has a daemon do (as `docker` does) is not
+seen.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import psutil
@@ -31,13 +33,23 @@ import psutil
 from experiments.errors import BadInput, EnvironmentFailure
 from infra.broker import Broker
 from infra.launch import REPOSITORY
+from workloads.nexmark.feed import LATENESS_S
 
 STOP_S = 30.0
 OWN = "{broker} {credentials} {query} {window_s} {input} {output} {partitions} {checkpoint_s} {folder}"
-COMMANDS = {
-    "spark": f"{{python}} -m benchmarks.engines.spark_engine {OWN}",
-    "testbed": f"{{python}} -m benchmarks.engines.testbed_engine {OWN}",
-}
+
+
+class ResultDelivery(StrEnum):
+    """How often, and when, readers of committed messages see a result.
+
+    EXACTLY_ONCE   once, after its checkpoint was committed
+    AT_LEAST_ONCE  before its micro-batch was committed, and again if that is repeated after a failure
+    AS_ASKED       as its task says (each result once, committed); nobody has checked that of somebody else's engine
+    """
+
+    EXACTLY_ONCE = "exactly once"
+    AT_LEAST_ONCE = "at least once"
+    AS_ASKED = "as asked"
 
 
 @dataclass(frozen=True)
@@ -70,19 +82,24 @@ class Task:
 
 @dataclass(frozen=True)
 class Engine:
-    """A name, and the command."""
+    """A name, the command, and what it does differently from others on purpose.
+
+    waits_s   how much longer its windows stay open, for late events [s]; None: nobody knows
+    """
 
     name: str
     command: str
+    delivery: ResultDelivery = ResultDelivery.AS_ASKED
+    waits_s: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        """One of `COMMANDS`, or NAME=COMMAND; raises `BadInput`."""
-        if text in COMMANDS:
-            return cls(text, COMMANDS[text])
+        """One of `ENGINES`, or NAME=COMMAND; raises `BadInput`."""
+        if text in ENGINES:
+            return ENGINES[text]
         name, _, command = text.partition("=")
         if not name or not command:
-            raise BadInput("engine", text, f"{' or '.join(COMMANDS)}, or NAME=COMMAND")
+            raise BadInput("engine", text, f"{' or '.join(ENGINES)}, or NAME=COMMAND")
         return cls(name, command)
 
     def command_for(self, task: Task) -> list[str]:
@@ -91,6 +108,17 @@ class Engine:
             return [word.format_map(task.words) for word in shlex.split(self.command)]
         except (KeyError, IndexError, ValueError, AttributeError) as error:
             raise BadInput("engine", self.command, f"only these in braces: {', '.join(task.words)}") from error
+
+
+ENGINES = {
+    each.name: each
+    for each in (
+        Engine(
+            "spark", f"{{python}} -m benchmarks.engines.spark_engine {OWN}", ResultDelivery.AT_LEAST_ONCE, LATENESS_S
+        ),
+        Engine("testbed", f"{{python}} -m benchmarks.engines.testbed_engine {OWN}", ResultDelivery.EXACTLY_ONCE, 0.0),
+    )
+}
 
 
 class RunningEngine:
@@ -118,12 +146,12 @@ class RunningEngine:
         return self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
 
     def cpu_s(self) -> float:
-        """CPU time of the processes that live [s]."""
+        """CPU time of the processes that live, and of those that they started and that have ended [s]."""
         total = 0.0
         for each in self._processes():
             with suppress(psutil.NoSuchProcess):
                 times = each.cpu_times()
-                total += times.user + times.system
+                total += times.user + times.system + times.children_user + times.children_system
         return total
 
     def stop(self) -> None:

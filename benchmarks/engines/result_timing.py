@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
 
-MOST = 10_000
+MOST, LATE_S = 10_000, 0.1
 READING = {"group.id": "side-by-side", "enable.auto.commit": False, "isolation.level": "read_committed"}
 
 
@@ -20,14 +20,20 @@ READING = {"group.id": "side-by-side", "enable.auto.commit": False, "isolation.l
 class Timing:
     """Of the results that were due in a window: how many there are, their latency [s], and how it grew.
 
-    behind   by how much of a second it grew in a second, from the first third of the window to the last: the share of
-             the load that the engine did not keep up with, if that is small; nan if one of them has no result
+    p50_s, p99_s  of all that were due: the latency of one that never came is infinite; nan if there is none
+    behind        by how much of a second it grew in a second, from the first third of the window to the last: the share
+                  of the load that the engine did not keep up with, if that is small; nan if one of them has no result
+    missing       how many never came; None if nobody knows how many were due
+    read_late     share of the results that the driver took more than `LATE_S` after its last look, when more may have
+                  been there
     """
 
     results: int
     p50_s: float
     p99_s: float
     behind: float
+    missing: int | None = None
+    read_late: float = 0.0
 
 
 class Results:
@@ -37,6 +43,8 @@ class Results:
         self._consumer = consumer
         self._due_ms: list[int] = []
         self._out_ms: list[float] = []
+        self._read_late: list[bool] = []
+        self._caught_up_ms = time.time_ns() / 1e6
         self._known: set[tuple[int, str]] = set()
         self.doubled = 0
 
@@ -54,14 +62,20 @@ class Results:
         """Take results for `seconds`, at most `MOST`; raises `EnvironmentFailure` for a message that is no result."""
         found = self._consumer.consume(MOST, seconds)
         now_ms = time.time_ns() / 1e6
+        late = now_ms - self._caught_up_ms > LATE_S * 1e3
+        if len(found) < MOST:  # else more may wait
+            self._caught_up_ms = now_ms
         for message in found:
             if message.error() is not None:
                 raise KafkaException(message.error())
             place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-            self.take(message.value(), now_ms, place)
+            self.take(message.value(), now_ms, place, late=late)
 
-    def take(self, value: bytes | None, out_ms: float, place: str) -> None:
-        """Note a result that could be read at `out_ms`; one that is there already is only counted as `doubled`."""
+    def take(self, value: bytes | None, out_ms: float, place: str, *, late: bool = False) -> None:
+        """Note a result that could be read at `out_ms`; one that is there already is only counted as `doubled`.
+
+        late   it may have been there for longer than `LATE_S`
+        """
         try:
             body = json.loads(value or b"")
             start_ms, due_ms, key = int(body["start_ms"]), int(body["end_ms"]), str(body["key"])
@@ -73,9 +87,10 @@ class Results:
         self._known.add((start_ms, key))
         self._due_ms.append(due_ms)
         self._out_ms.append(out_ms)
+        self._read_late.append(late)
 
-    def between(self, begin_ms: float, end_ms: float) -> Timing:
-        """What is known of the results that were due in a window."""
+    def between(self, begin_ms: float, end_ms: float, expected: int | None = None) -> Timing:
+        """What is known of the results that were due in a window; `expected`: how many these are, if that is known."""
         due_ms, out_ms = np.array(self._due_ms, float), np.array(self._out_ms, float)
         inside = (due_ms >= begin_ms) & (due_ms < end_ms)
         due_ms, latency_s = due_ms[inside], (out_ms - due_ms)[inside] / 1e3
@@ -84,8 +99,12 @@ class Results:
         behind = float("nan")
         if first.size and last.size:
             behind = float(np.median(last) - np.median(first)) / (2 * third_ms / 1e3)
-        p50_s, p99_s = np.quantile(latency_s, [0.5, 0.99]).tolist() if latency_s.size else [float("nan")] * 2
-        return Timing(len(latency_s), p50_s, p99_s, behind)
+        missing = None if expected is None else max(0, expected - len(latency_s))
+        all_s = np.append(latency_s, np.full(missing or 0, np.inf))
+        # A quantile between two results would be nan beside an infinite one: take the later.
+        p50_s, p99_s = np.quantile(all_s, [0.5, 0.99], method="higher").tolist() if all_s.size else [float("nan")] * 2
+        read_late = float(np.mean(np.array(self._read_late)[inside])) if latency_s.size else 0.0
+        return Timing(len(latency_s), p50_s, p99_s, behind, missing, read_late)
 
     def close(self) -> None:
         """Nothing more is read."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -35,6 +34,7 @@ from aftershock.reference import markdown
 from benchmarks.json_ledger import add_line, whole_lines
 from benchmarks.orchestration import belongings
 from benchmarks.orchestration.serve_idle import PORT, served
+from benchmarks.sigterm import end_by_sigterm
 from experiments import spec
 from experiments.errors import AftershockError
 from infra.drivers import driver_of
@@ -168,7 +168,7 @@ def played(
 def main() -> None:
     """Run pieces until there were enough faults, or the time is up, and print the table."""
     given = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the served Airflow ends
+    end_by_sigterm()  # so that the served Airflow ends
     ledger, end_s = Ledger(given.ledger), time.monotonic() + given.hours * 3600
     with TemporaryDirectory(prefix="aftershock-soak-") as folder:
         home = Path(folder)

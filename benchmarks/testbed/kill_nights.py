@@ -12,7 +12,6 @@ strategy and moment. Ends with 1 if any episode in the ledger went wrong.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from pathlib import Path
 from aftershock.reference import markdown
 from benchmarks.json_ledger import add_line, whole_lines
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.kills import Case, EpisodeFailed, run_episode
 from testbed.recovery import STRATEGIES
 from tests.integration.testbed.kills.campaign import Episode, Means
@@ -115,7 +115,7 @@ def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Epis
 def main() -> None:
     """Run episodes until there were enough kills of each strategy, or the time is up, and print the table."""
     given = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the slots of the episode end
+    end_by_sigterm()  # so that the slots of the episode end
     ledger, end_s = Ledger(given.ledger), time.monotonic() + given.hours * 3600
     while time.monotonic() < end_s and (following := ledger.next(given.strategies, given.kills)) is not None:
         ledger.add(played(*following))

@@ -18,6 +18,7 @@ from workloads.schedule import Schedule
 
 STRETCH = 500_000  # positions whose events are made at a time
 READ_OF_A_CYCLE = {
+    NexmarkQuery.Q0: CYCLE - FIRST_BID,
     NexmarkQuery.Q1: CYCLE - FIRST_BID,
     NexmarkQuery.Q3: 1 + AUCTIONS_A_CYCLE,
     NexmarkQuery.Q8: 1 + AUCTIONS_A_CYCLE,
@@ -34,7 +35,8 @@ class ExpectedResults:
     def __init__(self, spec: NexmarkSpec, schedule: Schedule, events: int) -> None:
         self._share = READ_OF_A_CYCLE[spec.query] / CYCLE
         self._spec, self._schedule, self._events = spec, schedule, events
-        make = {NexmarkQuery.Q1: self._bids, NexmarkQuery.Q12: self._counts}.get(spec.query, self._pairs)
+        by_bid = dict.fromkeys((NexmarkQuery.Q0, NexmarkQuery.Q1), self._bids)
+        make = {**by_bid, NexmarkQuery.Q12: self._counts}.get(spec.query, self._pairs)
         self.complete: NDArray[np.int64] = np.sort(make())
 
     def records_read(self, results: int) -> float:
@@ -42,6 +44,16 @@ class ExpectedResults:
         if not results:
             return 0.0
         return float(self.complete[min(results, len(self.complete)) - 1] + 1) * self._share
+
+    def due_between(self, begin_ms: float, end_ms: float) -> int:
+        """How many results are due in a time [ms since the epoch]: their last record is, or their window ends.
+
+        There must be records in every window.
+        """
+        due_ms = self._schedule.all_due_ms(self.complete)
+        if self._spec.query is NexmarkQuery.Q12:  # complete with the first record after the window
+            due_ms = self._windows(due_ms) * self._spec.window_ms
+        return int(np.count_nonzero((due_ms >= begin_ms) & (due_ms < end_ms)))
 
     def _columns(self, kind: str, *names: str) -> list[NDArray[np.int64]]:
         stream = stream_of(self._spec, self._schedule)

@@ -27,6 +27,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from experiments.cec_prices import CecPricesSpec
 from experiments.errors import EnvironmentFailure
 from experiments.hashtags import HashtagsSpec, HashtagTopology
@@ -98,7 +99,8 @@ class Figures(NamedTuple):
 
 @contextmanager
 def cluster_of(workers: int) -> Iterator[BenchmarkCluster]:
-    """A local cluster that is gone afterwards, with all that was written."""
+    """A local cluster that is gone afterwards, with all that was written, also if SIGTERM ends the program."""
+    end_by_sigterm()
     spec = ClusterSpec(workers=workers, worker_memory_mb=512)
     driver = driver_of(spec.driver)
     with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:

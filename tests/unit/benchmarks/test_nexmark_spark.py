@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from argparse import Namespace
+from contextlib import nullcontext
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
 
-from benchmarks.engines import nexmark_spark
-from benchmarks.engines.nexmark_spark import Row, watched, window_of
+from benchmarks.engines import local_spark, nexmark_spark
+from benchmarks.engines.nexmark_spark import Cut, FailedRow, Row, Session, Topic, watched, window_of
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.workloads import NexmarkQuery
 from spark_jobs.streaming.progress import MicroBatch
+
+ROW = Row("q0", "whole", records=600, measured_s=2.0, cpu_s=3.0, batches=3, results=552, load_1min=1.0)
 
 
 def progress(batch: int, start: int, end: int, *, ran: bool = True) -> SimpleNamespace:
@@ -87,8 +95,90 @@ def test_a_query_that_does_not_end_is_told():
 
 
 def test_rates_are_by_the_clock_and_by_cpu_time():
-    row = Row("q0", "whole", records=600, seconds=2.0, cpu_s=3.0, batches=3, results=552, load=1.0)
-    document = row.to_json()
+    document = ROW.to_json()
     assert (document["records_per_second"], document["records_per_core_second"]) == (300.0, 200.0)
-    assert str(row).split() == ["q0", "whole", "300", "200", "1.50", "600", "552", "3", "1"]
+    assert str(ROW).split() == ["q0", "whole", "300", "200", "1.50", "600", "552", "3", "1"]
     assert len(nexmark_spark.HEAD.split()) == 10  # "a core" is two words
+
+
+class Starting:
+    """Starts a query that is given, whatever its settings are."""
+
+    def __init__(self, running) -> None:
+        self._running = running
+
+    def option(self, *given):
+        return self
+
+    def outputMode(self, mode):
+        return self
+
+    def trigger(self, **given):
+        return self
+
+    def start(self):
+        return self._running
+
+
+class Failing(Query):
+    """A query that is over only when it is stopped, or ends with an error."""
+
+    def __init__(self, error: PySparkException | None = None) -> None:
+        super().__init__([progress(0, 0, 100)], ends=False)
+        self.stopped, self._error = False, error
+
+    def awaitTermination(self, timeout: float) -> bool:
+        if self._error:
+            raise self._error
+        return super().awaitTermination(timeout)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (Failing(), "a query has not ended after 900 s"),
+        (Failing(StreamingQueryException("out of memory\n  at java.lang")), "out of memory"),
+    ],
+)
+def test_a_query_that_fails_is_stopped_and_has_a_row(query, why, monkeypatch, tmp_path):
+    monkeypatch.setattr(nexmark_spark.kafka, "create_topics", lambda *given: None)
+    monkeypatch.setattr(nexmark_spark, "cpu_s", lambda spark: 1.0)
+    monkeypatch.setattr(Session, "_writer", lambda *given: Starting(query))
+    row = Session(None, Topic(None, 100, 1000.0, 1), 100, tmp_path).attempt(NexmarkQuery.Q4, Cut.WHOLE)
+    assert query.stopped
+    assert isinstance(row, FailedRow)
+    assert str(row).split(maxsplit=2)[:2] == ["q4", "whole"]
+    assert row.error.startswith(why)
+    assert "\n" not in row.error
+
+
+def test_the_other_queries_are_measured_after_one_that_failed(monkeypatch, capsys):
+    def measure(session, name, cut):
+        if name is NexmarkQuery.Q4:
+            raise EnvironmentFailure("a query has not ended after 900 s", "try fewer events")
+        return ROW
+
+    given = Namespace(queries=["q4", "q0"], cuts=["whole"], events=600, rate=100.0, partitions=2, batch=100, cores=1)
+    monkeypatch.setattr(Topic, "fill", lambda topic: None)
+    monkeypatch.setattr(nexmark_spark, "lone_broker", lambda *given: nullcontext(Namespace(kafka=None)))
+    monkeypatch.setattr(nexmark_spark, "local_spark", lambda *given: nullcontext())
+    monkeypatch.setattr(nexmark_spark, "versions", lambda spark: {"Spark": "4"})
+    monkeypatch.setattr(Session, "measure", measure)
+    nexmark_spark._measure(Namespace(**vars(given), first_compiler=False, json=True))
+    document = json.loads(capsys.readouterr().out)
+    failed, measured = document["rows"]
+    assert (failed["query"], failed["until"]) == ("q4", "whole")
+    assert "has not ended" in failed["error"]
+    assert measured == ROW.to_json()
+    settings = document["settings"]
+    assert datetime.fromisoformat(settings["date"]).tzinfo is not None
+    assert (settings["cores"], settings["machine_cores"]) == (1, os.cpu_count())
+    assert (settings["queries"], settings["event_time_records_per_second"]) == (["q4", "q0"], 100.0)
+
+
+def test_spark_keeps_the_reports_of_all_micro_batches():
+    """By default it keeps a hundred, so that a run of more has lost records."""
+    assert int(local_spark.settings_of(2)["spark.sql.streaming.numRecentProgressUpdates"]) >= 100_000

@@ -1,0 +1,56 @@
+"""A benchmark that is told to end takes with it what it started."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from types import ModuleType
+
+import pytest
+
+from benchmarks.engines import nexmark_spark, side_by_side
+from benchmarks.orchestration import soak
+from benchmarks.testbed import kill_nights, throughput
+
+PROGRAM = """
+import time
+from benchmarks.sigterm import end_by_sigterm
+end_by_sigterm()
+try:
+    print("begun", flush=True)
+    time.sleep(60)
+finally:
+    print("ended what was started", flush=True)
+"""
+
+
+class HandlerSet(Exception):
+    """Instead of the handler: nothing else has begun yet."""
+
+
+def handler_set() -> None:
+    raise HandlerSet
+
+
+def test_finally_blocks_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "begun\n"
+        program.send_signal(signal.SIGTERM)
+        assert program.stdout.read() == "ended what was started\n"
+    assert program.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("program", [side_by_side, nexmark_spark, soak, kill_nights])
+def test_programs_that_start_processes_end_so(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_arguments", Namespace)
+    monkeypatch.setattr(program, "end_by_sigterm", handler_set)
+    with pytest.raises(HandlerSet):
+        program.main()
+
+
+def test_programs_with_a_cluster_end_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "end_by_sigterm", handler_set)
+    with pytest.raises(HandlerSet), throughput.cluster_of(1):
+        pass
