@@ -45,8 +45,8 @@ class UndisturbedPace:
 def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
     """The batches with input that no outage touched: neither during them, nor as the first after a restart.
 
-    Nor as the one after a batch that outlived the death of a host (recovery by task): that is without the host at
-    first, and then has its cold executor.
+    Nor one without a host that died while the query went on (recovery by task), and the one after these, which has the
+    host's cold executor.
     """
     slow = {batch.batch for outage in outages for batch in _slowed(batches, outage)}
     return [b for b in batches if b.records and b.batch not in slow and not any(_touches(o, b) for o in outages)]
@@ -54,9 +54,11 @@ def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
 
 def _slowed(batches: list[Batch], outage: Outage) -> list[Batch]:
     first = first_after(batches, outage)
-    if first is None or first.started_ns >= outage.death_ns:
+    if first is None or (first.started_ns >= outage.death_ns and not outage.went_on):
         return [first] if first else []
-    return [first, *[batch for batch in batches if batch.records and batch.started_ns >= first.ended_ns][:1]]
+    whole_ns = max(first.ended_ns, outage.back_ns or 0)
+    without = [batch for batch in batches if batch.records and first.ended_ns <= batch.started_ns < whole_ns]
+    return [first, *without, *[batch for batch in batches if batch.records and batch.started_ns >= whole_ns][:1]]
 
 
 def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
@@ -85,8 +87,8 @@ def ledger(
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
     death. The first batch after a restart runs on cold executors: its time beyond the usual pace is warm-up. In
     a batch that outlived the death of a host (recovery by task), the excess is lost: work done again, and work that
-    the absent host did not do. It comes after the death, evenly over the rest of the batch. A death between batches
-    takes no time from a query that goes on.
+    the absent host did not do. It comes after the death, evenly over the rest of the batch. So it is in all batches
+    that begin before the host is back. A death between batches takes no time from a query that goes on.
     """
     timeline = _Timeline(window, batches, outages, usual, interval_ns)
     clipped = (clip(segment, window) for segment in timeline.segments())
@@ -139,10 +141,13 @@ class _Timeline:
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[LedgerSegment]:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
         survived = after if after is not None and after.death_ns < batch.ended_ns else None
+        survived = self._absent(batch) or survived
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
         if survived:  # a batch that warms up as well has no time of its own for either
             since, kind, outage = (
-                (begin, LedgerClass.WARM_UP, before) if before else (survived.death_ns, LedgerClass.LOST, survived)
+                (begin, LedgerClass.WARM_UP, before)
+                if before and before is not survived
+                else (survived.death_ns, LedgerClass.LOST, survived)
             )
             yield from self._spread(
                 LedgerSegment(begin, checkpoint_from, kind, batch.batch, outage.fault), since, extra_ns
@@ -155,6 +160,11 @@ class _Timeline:
                 )
             yield LedgerSegment(useful_from, checkpoint_from, LedgerClass.USEFUL, batch.batch)
         yield LedgerSegment(checkpoint_from, batch.ended_ns, LedgerClass.CHECKPOINT, batch.batch)
+
+    def _absent(self, batch: Batch) -> Outage | None:
+        """The outage because of which a batch begins without a host."""
+        without = (each for each in self.outages if each.back_ns and each.death_ns <= batch.started_ns < each.back_ns)
+        return next(without, None)
 
     def _spread(self, work: LedgerSegment, since: int, extra_ns: int) -> Iterator[LedgerSegment]:
         """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.

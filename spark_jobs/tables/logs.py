@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 from pyspark.sql import DataFrame
 
 from experiments.engines import TriggerMode
+from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import LoadMode
 from journal.event import Event
@@ -21,7 +23,7 @@ from spark_jobs.tables import rows
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import host_names
-from spark_jobs.tables.outages import Outage, moments, outages
+from spark_jobs.tables.outages import Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches
 from spark_jobs.tables.run_files import RunFiles
 from spark_jobs.tables.streaming.batches import Batch, batches, chains
@@ -69,7 +71,22 @@ class Logs:
     @cached_property
     def outages(self) -> list[Outage]:
         """The outages that began before the window ended, in order."""
-        return self._outages(self.query, self.files.journal("injector", INJECTOR))
+        found = self._outages(self.query, self.files.journal("injector", INJECTOR))
+        if not any(each.went_on for each in found):
+            return found
+        return with_hosts_back(found, self._away)
+
+    @property
+    def _away(self) -> list[tuple[int, int]]:
+        """From when until when the hosts of each fault had no executor [ns], as far as that is known.
+
+        Hosts that neither have been healed nor have one again are away until the window ends.
+        """
+        killed = [row for row in self.faults if FaultKind(str(row["kind"])).loses_work]
+        rows = [cast(dict[str, int | None], row) for row in killed]
+        ends = [row["executors_ns"] or (None if row["healed_ns"] else self.files.window[1]) for row in rows]
+        found = zip((row["actual_ns"] for row in rows), ends, strict=True)
+        return [(struck_ns, end_ns) for struck_ns, end_ns in found if struck_ns is not None and end_ns is not None]
 
     def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
         mode = self.files.experiment.engine.recovery_run

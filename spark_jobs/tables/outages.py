@@ -11,7 +11,7 @@ fault's (the last one's of several). It begins with the fault, or with the last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -52,7 +52,8 @@ class Moment:
 class Outage:
     """`fault` is the first one (None if the query failed by itself), `faults` how many struck until it ran again.
 
-    `went_on`: the query was never down, since other hosts did the work (mode `task`).
+    `went_on`: the query was never down, since other hosts did the work (mode `task`); `back_ns`: until then it had
+    fewer of them than before, None if that is not known.
     """
 
     fault: int | None
@@ -61,6 +62,7 @@ class Outage:
     notice_ns: int | None = None
     ready_ns: int | None = None
     went_on: bool = False
+    back_ns: int | None = None
 
 
 def moments(
@@ -127,6 +129,20 @@ class _OutageCauses:
             return Outage(None, 0, noticed_ns, noticed_ns)
         fault = max(able, key=lambda each: self.since[each])
         return Outage(fault, 1, max(self.since[fault], self.committed_ns), noticed_ns)
+
+
+def with_hosts_back(outages: Iterable[Outage], away: Collection[tuple[int, int]]) -> list[Outage]:
+    """The outages, and of those through which the query went on when the hosts were back that it went on without.
+
+    `away`: from when until when hosts had no executor [ns], for each fault.
+    """
+    return [replace(each, back_ns=_back_ns(each, away)) if each.went_on else each for each in outages]
+
+
+def _back_ns(outage: Outage, away: Iterable[tuple[int, int]]) -> int | None:
+    until_ns = outage.ready_ns or outage.death_ns
+    own_ns = [back_ns for struck_ns, back_ns in away if outage.death_ns <= struck_ns <= until_ns]
+    return max(own_ns, default=None)
 
 
 def outages(events: list[Moment]) -> list[Outage]:

@@ -15,7 +15,7 @@ from journal.events.query import QUERY, QueryReady
 from journal.events.services import ProgramEnded
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
-from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages
+from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import by_batches, recoveries
 from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import batch_committed, example, named
@@ -124,6 +124,25 @@ def test_after_a_death_between_batches_the_next_one_is_cold():
     )
     found = ledger((0, 14 * NS), made, [outlived(0, 4, 4.2)], usual, 6 * NS)
     assert classes(found) == pytest.approx({"useful": 4.5, "warm-up": 1, "checkpoint": 1.5, "idle": 4 + 3})
+
+
+def test_every_batch_without_a_host_loses_what_that_would_have_done():
+    """The host is back at 45. All batches until then take 12 s instead of 9, and so does the one that it is cold in."""
+    spans = [(0, 9), (10, 19), (20, 32), (32, 44), (44, 56), (56, 65), (66, 75)]
+    made = [batch(number, *span) for number, span in enumerate(spans)]
+    (away,) = with_hosts_back([outlived(0, 19.5, 20)], [(round(19.5 * NS), 45 * NS), (70 * NS, 75 * NS)])
+    assert away.back_ns == 45 * NS
+    assert [b.batch for b in steady(made, [away])] == [0, 1, 6]
+    usual = pace(steady(made, [away]), real_time=False)
+    found = ledger((0, 75 * NS), made, [away], usual, INTERVAL_NS)
+    assert classes(found) == pytest.approx({"useful": 7 * 8, "lost": 3 * 3, "checkpoint": 7, "idle": 3})
+    assert {segment.fault for segment in found if segment.kind == "lost"} == {0}
+
+
+def test_whether_hosts_are_back_matters_only_where_the_query_went_on():
+    down = outage(0, 10, 11, 20)
+    assert with_hosts_back([down], [(10 * NS, 30 * NS)]) == [down]
+    assert with_hosts_back([outlived(0, 10, 11)], [(12 * NS, 30 * NS)]) == [outlived(0, 10, 11)]
 
 
 def test_a_query_that_never_comes_back_is_restarting_until_the_end():
