@@ -118,6 +118,7 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     of_logs = ("extent", "replay", "modelled_extent", "modelled_replay")  # see test_output_log_targets
     apart |= {f"output_logs.{name}" for name in of_logs}
     apart |= {"copies.cpu"}  # of a run that has copies: see test_copies
+    apart |= {"quality.nothing_duplicated"}  # of the testbed: see below
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 
@@ -284,6 +285,35 @@ def test_duplicates_are_told_but_not_judged(good_run: Run) -> None:
     verdicts = good_run.table("verdicts").set_index("check")
     assert verdicts.loc["quality.nothing_lost", "verdict"] == "pass"
     assert "225 duplicated" in verdicts.loc["quality.nothing_lost", "observed"]
+
+
+ONCE = {"name": "dataflow", "protocol": "coordinated"}
+
+
+@pytest.mark.parametrize(("copies", "verdict"), [(0, "pass"), (1, "fail")])
+def test_a_copy_fails_a_run_that_promises_every_result_once(copies: int, verdict: str, tmp_path: Path) -> None:
+    def written(frame: pd.DataFrame) -> pd.DataFrame:
+        return put("duplicated", 7, copies)(frame.assign(duplicated=0))
+
+    run = synthetic.make_run(tmp_path, changes={"quality": written})
+    experiment = synthetic.experiment(engine=ONCE, workload={"name": "nexmark", "query": "q12"})
+    assert verdict_of("quality.nothing_duplicated", run, tmp_path, experiment)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("engine", "promised"),
+    [
+        ({}, False),
+        (ONCE, True),
+        ({"name": "dataflow", "protocol": "none"}, False),
+        ({"name": "dataflow", "protocol": "uncoordinated"}, True),
+        ({"name": "dataflow", "protocol": "output-log"}, True),
+        ({"name": "dataflow", "protocol": "batch-aligned", "recovery": "source-replay", "partitions": 16}, True),
+    ],
+)
+def test_each_result_is_promised_once_by_what_publishes_in_transactions(engine: dict, promised: bool) -> None:
+    asks = checks_for(synthetic.experiment(engine=engine, workload={"name": "nexmark", "query": "q12"}))
+    assert ("quality.nothing_duplicated" in {check.name for check in asks}) == promised
 
 
 @pytest.mark.extended
