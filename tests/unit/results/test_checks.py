@@ -261,6 +261,18 @@ def test_no_recovery_is_sound_only_where_none_was_needed(
     assert (row["verdict"], told in row["observed"] if verdict == "pass" else told in row["detail"]) == (verdict, True)
 
 
+@pytest.mark.parametrize(
+    ("row", "window_s", "verdict"),
+    [(5, 240.0, "pass"), (5, 263.0, "pass"), (5, 264.5, "fail"), (2, 240.0, "fail")],
+)
+def test_an_outage_ends_unless_too_little_time_was_left(row, window_s, verdict, tmp_path: Path) -> None:
+    """The last fault strikes at 201.7 s, and its host is away for 2 s."""
+    run = synthetic.make_run(tmp_path, window_s=window_s, changes={"recoveries": null("ready_ns", row)})
+    found = verdict_of("recoveries.values", run, tmp_path)
+    assert found["verdict"] == verdict, found
+    assert verdict == "pass" or "ended" in found["detail"]
+
+
 def test_lateness_is_judged_at_p99(tmp_path: Path) -> None:
     """One late kill in 100 is allowed, two are not."""
     kills = tuple(10.0 + 11 * i for i in range(101))
