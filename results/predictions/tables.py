@@ -56,7 +56,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         rows += _with_costs_of_another(run, experiment, process)
         rows += _in_the_long_run(process) if replay else []
     else:
-        rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
+        rows.append(_without_faults(process))
     if reason is None and experiment.faults.can_fail:
         rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
     stated = {"quantity": "utilization", "measured": measured}
@@ -155,6 +155,18 @@ def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: flo
     predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
     why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
     return {"model": model, "why": why} | predicted | _inputs(process, rate)
+
+
+def _without_faults(process: MeasuredProcess) -> Row:
+    """The model charges checkpoints in proportion to the window; by chance the window has one more or less of them.
+
+    Beside the scatter of the costs the bounds allow for that: it is the only difference where all cost the same.
+    """
+    row = _eq_10(process, NO_FAULTS_MODEL, 0, 0.0)
+    if row.get("low") is None:
+        return row
+    one = row["checkpoint_cost_s"] / process.window_s
+    return row | {"low": row["low"] - one, "high": row["high"] + one}
 
 
 def _predict_run(process: MeasuredProcess, failures: int | None, rate: float) -> Prediction:
