@@ -147,12 +147,17 @@ def _law(experiment: Experiment) -> float:
     return faults.failure_rate * faults.duration_s / experiment.window_s
 
 
-def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float) -> Row:
+def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float, *, beside: float = 0.0) -> Row:
+    """The row of a prediction by the model; its bounds are `beside` further out than those of the simulated runs."""
     try:
         found = _predict_run(process, failures, rate)
     except BadInput as refusal:
         return {"model": model, "why": on_one_line(str(refusal))} | _inputs(process, rate)
-    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
+    predicted = {
+        "predicted": found.predicted,
+        "low": None if found.low is None else found.low - beside,
+        "high": None if found.high is None else found.high + beside,
+    }
     why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
     return {"model": model, "why": why} | predicted | _inputs(process, rate)
 
@@ -162,11 +167,8 @@ def _without_faults(process: MeasuredProcess) -> Row:
 
     Beside the scatter of the costs the bounds allow for that: it is the only difference where all cost the same.
     """
-    row = _eq_10(process, NO_FAULTS_MODEL, 0, 0.0)
-    if row.get("low") is None:
-        return row
-    one = row["checkpoint_cost_s"] / process.window_s
-    return row | {"low": row["low"] - one, "high": row["high"] + one}
+    cost_s = mean(pd.Series(process.costs_s, dtype=float)) or 0.0
+    return _eq_10(process, NO_FAULTS_MODEL, 0, 0.0, beside=cost_s / process.window_s)
 
 
 def _predict_run(process: MeasuredProcess, failures: int | None, rate: float) -> Prediction:
