@@ -56,7 +56,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         rows += _with_costs_of_another(run, experiment, process)
         rows += _in_the_long_run(process) if replay else []
     else:
-        rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
+        rows.append(_without_faults(process))
     if reason is None and experiment.faults.can_fail:
         rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
     stated = {"quantity": "utilization", "measured": measured}
@@ -147,14 +147,28 @@ def _law(experiment: Experiment) -> float:
     return faults.failure_rate * faults.duration_s / experiment.window_s
 
 
-def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float) -> Row:
+def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float, *, beside: float = 0.0) -> Row:
+    """The row of a prediction by the model; its bounds are `beside` further out than those of the simulated runs."""
     try:
         found = _predict_run(process, failures, rate)
     except BadInput as refusal:
         return {"model": model, "why": on_one_line(str(refusal))} | _inputs(process, rate)
-    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
+    predicted = {
+        "predicted": found.predicted,
+        "low": None if found.low is None else found.low - beside,
+        "high": None if found.high is None else found.high + beside,
+    }
     why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
     return {"model": model, "why": why} | predicted | _inputs(process, rate)
+
+
+def _without_faults(process: MeasuredProcess) -> Row:
+    """The model charges checkpoints in proportion to the window; by chance the window has one more or less of them.
+
+    Beside the scatter of the costs the bounds allow for that: it is the only difference where all cost the same.
+    """
+    cost_s = mean(pd.Series(process.costs_s, dtype=float)) or 0.0
+    return _eq_10(process, NO_FAULTS_MODEL, 0, 0.0, beside=cost_s / process.window_s)
 
 
 def _predict_run(process: MeasuredProcess, failures: int | None, rate: float) -> Prediction:

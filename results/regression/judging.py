@@ -20,9 +20,10 @@ from results.regression.bootstrap import DRAWS, RARE, Comparison, Stratum, chanc
 from results.regression.change import Change
 from results.summary.metrics import Better, Metric, Scale
 
-FALSE_ALARM = 0.01  # half of them better, half worse
+FALSE_ALARM = 0.01  # half of them better, half worse; of counts see `_of_counts`
 FALSE_SAME = 0.05
 FEWEST_CANDIDATES, FEWEST_BASELINE = 3, 5
+ABOVE, BELOW, OFTENER = 2, 4, 4  # the tests of a count share its false alarms: a half, a quarter and a quarter of them
 NOTHING = np.empty(0)
 LARGEST = 20.0  # a change beyond this says nothing: as a logarithm 500 million times as much
 
@@ -192,17 +193,23 @@ def _of_counts(pair: Pair) -> Chances:
     them are candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum,
     Tables for a nonparametric test of location, 1954). Candidates beyond the baseline of their own stratum are added
     up over the strata, which do not depend on each other. Fewer is told only if all candidates are below.
+
+    One large count in the baseline would hide all that stay below it. So it is tested, too, whether more runs are above
+    zero than before (Fisher's exact test); the change is then that from zero. Where chance hardly makes so many, or so
+    few, of them the counts are not the same.
     """
     change = max(float(candidates.max() - baseline.max()) for candidates, baseline in pair.comparable)
     if not pair.baseline.any() and pair.candidates.any():
         return Chances(change, 0.0, 1.0)
-    beyond = _beyond(pair)
     if all(candidates.max() < baseline.min() for candidates, baseline in pair.comparable):
-        beyond = len(pair.candidates)
-    if beyond:
-        return Chances(change, min(1.0, 2 * _as_many_beyond(pair, beyond)), 1.0)
+        return Chances(change, min(1.0, BELOW * _as_many_beyond(pair, len(pair.candidates))), 1.0)
+    beyond, (more, fewer) = _beyond(pair), _as_often(pair)
+    above, oftener = ABOVE * _as_many_beyond(pair, beyond), OFTENER * more
+    if oftener < above and change <= 0:
+        change = float(pair.candidates.max())
     within = all(baseline.min() <= candidates.min() for candidates, baseline in pair.comparable)
-    return Chances(change, 1.0, 0.0 if within else 1.0)
+    is_same = within and not beyond and 2 * min(more, fewer) > FALSE_SAME
+    return Chances(change, min(1.0, above, oftener), 0.0 if is_same else 1.0)
 
 
 def _beyond(pair: Pair) -> int:
@@ -218,6 +225,18 @@ def _as_many_beyond(pair: Pair, beyond: int) -> float:
         as_many = [math.comb(own, k) / math.comb(runs, k) for k in range(own + 1)]
         numbers = np.convolve(numbers, -np.diff([*as_many, 0.0]))
     return float(numbers[beyond:].sum())
+
+
+def _as_often(pair: Pair) -> tuple[float, float]:
+    """The probabilities that by chance as many candidates or more, and as many or fewer, are above zero."""
+    numbers = np.ones(1)  # the probability of each number above zero, over the strata so far
+    for candidates, baseline in pair.comparable:
+        own, runs = len(candidates), len(candidates) + len(baseline)
+        lossy = np.count_nonzero(candidates) + np.count_nonzero(baseline)
+        chosen = [math.comb(lossy, k) * math.comb(runs - lossy, own - k) / math.comb(runs, own) for k in range(own + 1)]
+        numbers = np.convolve(numbers, chosen)
+    seen = np.count_nonzero(pair.candidates)
+    return float(numbers[seen:].sum()), float(numbers[: seen + 1].sum())
 
 
 def holm(p_values: Sequence[float]) -> list[tuple[float, float]]:
@@ -262,12 +281,15 @@ def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float], width
 def _doubt(pair: Pair) -> str:
     if pair.metric.scale is Scale.COUNT and (beyond := _beyond(pair)):
         return f"more than ever before in {beyond} of {len(pair.candidates)} runs, which chance can do"
+    if pair.metric.scale is Scale.COUNT and pair.baseline.any():
+        new, old = (f"{np.count_nonzero(values)} of {len(values)} runs" for values in (pair.candidates, pair.baseline))
+        return f"above zero in {new} instead of {old}, which does not show whether it changed"
     return "noise hides whether it changed"
 
 
 def _effect(metric: Metric, change: float) -> float | None:
-    """A change as people read it; None for a bound that the noise leaves open."""
-    if not abs(change) < LARGEST:
+    """A change as people read it; None for a bound that the noise leaves open. Counts have no such bounds."""
+    if metric.scale is not Scale.COUNT and not abs(change) < LARGEST:
         return None
     return math.expm1(change) if metric.scale is Scale.RATIO else change
 

@@ -21,6 +21,7 @@ from results.regression.wording import sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
+NO_BASELINE = "the baseline has no run of a seed that was judged"
 SERIES = ("experiment", "experiment_digest", "machine")  # what names one
 
 
@@ -72,12 +73,13 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
 
 
 def _told(one: Judgement, split: Split) -> Judgement:
-    """A judgement that says, too, that the seeds were changed; what is held against nothing is not called the same."""
+    """A judgement that says, too, which runs nothing was held against: they may hide a change, unless one was found."""
     blind = any(candidates and not baseline for candidates, baseline in split.strata)
-    if not split.reseeded or one.verdict is Change.WORSE or (one.verdict is not Change.UNKNOWN and not blind):
+    reason = "the seeds were changed, and runs before had other faults" if split.reseeded else NO_BASELINE
+    is_told = one.verdict is Change.UNKNOWN and not split.reseeded
+    if one.verdict is Change.WORSE or is_told or (one.verdict is not Change.UNKNOWN and not blind):
         return one
-    reasons = [one.why, "the seeds were changed, and runs before had other faults"]
-    return replace(one, verdict=Change.UNKNOWN, why="; ".join(filter(None, reasons)))
+    return replace(one, verdict=Change.UNKNOWN, why="; ".join(filter(None, [one.why, reason])))
 
 
 def baseline_run_ids() -> set[str]:

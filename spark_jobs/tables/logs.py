@@ -97,8 +97,14 @@ class Logs:
 
     @cached_property
     def undisturbed(self) -> list[Batch]:
-        """The batches of the window that no outage touched."""
-        return [b for b in steady(self.batches, self.outages) if b.started_ns >= self.files.window[0]]
+        """The batches that lie in the window and that no outage touched.
+
+        One that is committed after the window is left out: the ledger has only a part of its time, and an outage after
+        the window can have touched it.
+        """
+        start_ns, end_ns = self.files.window
+        found = steady(self.batches, self.outages)
+        return [b for b in found if start_ns <= b.started_ns and b.ended_ns <= end_ns]
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:

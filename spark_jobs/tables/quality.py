@@ -40,17 +40,29 @@ def quality(sink: DataFrame, oracle: DataFrame, final: Column, *, by_second: boo
 
     `sink` and `oracle` are results (`workloads.results`). A record is known by window and key, and is in the oracle as
     often as it should be, mostly once. Lost: not in the sink so often. Duplicated: more often, or more than once if it
-    should not be there. Wrong: a key with a copy that differs from the exact value, or one that should not be there at
-    all.
+    should not be there. Wrong: a key with a copy that differs from the exact value or has none, or one that should not
+    be there at all. What has no window or no key is no result, so it is wrong whenever it came: nothing makes it right
+    later. A bound that it lacks counts as 0.
     """
     record = ["start_ms", "end_ms", "key"]
     wanted = oracle.groupBy(*record).agg(F.count("*").alias("wanted"), F.max("value").alias("exact"))
     copies = sink.groupBy(*record).agg(
-        F.count("*").alias("copies"), F.min("value").alias("lowest"), F.max("value").alias("highest")
+        F.count("*").alias("copies"),
+        F.count("value").alias("valued"),
+        F.min("value").alias("lowest"),
+        F.max("value").alias("highest"),
     )
-    both = wanted.join(copies, record, "full").fillna(0, ["wanted", "copies"]).where(final)
+    is_no_result = F.col("start_ms").isNull() | F.col("end_ms").isNull() | F.col("key").isNull()
+    both = wanted.join(copies, record, "full").fillna(0, ["wanted", "copies"]).where(is_no_result | final)
+    both = both.fillna(0, ["start_ms", "end_ms"])
     due, found = F.col("wanted"), F.col("copies")
-    differs = F.col("exact").isNull() | (F.col("lowest") != F.col("exact")) | (F.col("highest") != F.col("exact"))
+    # Aggregates skip nulls, and a comparison with null is neither true nor false: values that lack are counted apart.
+    differs = (
+        F.col("exact").isNull()
+        | (F.col("valued") < found)
+        | (F.col("lowest") != F.col("exact"))
+        | (F.col("highest") != F.col("exact"))
+    )
     if by_second:
         start_ms = F.floor(F.col("start_ms") / 1000).cast("long") * 1000
         both = both.withColumns({"start_ms": start_ms, "end_ms": start_ms + 1000})

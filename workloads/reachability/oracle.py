@@ -14,7 +14,7 @@ from experiments.workloads import ReachabilitySpec
 from workloads.json_records import opening
 from workloads.reachability.input import LINKS, SOURCES, paths
 
-PATH, LESS_THAN_NONE = "path", "less than none"
+PATH, LESS_THAN_NONE, UNREADABLE = "path", "less than none", "unreadable"
 RESULTS = pa.schema([("start_ms", pa.int64()), ("end_ms", pa.int64()), ("key", pa.string()), ("value", pa.string())])
 
 
@@ -33,12 +33,18 @@ def collected(changes: DataFrame) -> DataFrame:
 
     One that is there less than no times is in it with another value. That is right where a deletion was read whose
     creation was not, since partitions of the input need not end together; else a change is missing or came twice.
+
+    One with a change that cannot be read is in it with a value that is never right, so that the comparison with the
+    oracle sees it: a sum skips what is null.
     """
     record = ["start_ms", "end_ms", "key"]
     times = F.sum(F.col("value").cast("long")).alias("times")
-    sums = changes.groupBy(*record).agg(times, F.max("arrived_ms").alias("arrived_ms")).where("times <> 0")
-    value = F.when(F.col("times") > 0, PATH).otherwise(LESS_THAN_NONE).alias("value")
-    copies = F.explode(F.sequence(F.lit(1), F.abs("times"))).alias("copy")
+    unreadable = (F.count("*") - F.count("value")).alias("unreadable")
+    sums = changes.groupBy(*record).agg(times, unreadable, F.max("arrived_ms").alias("arrived_ms"))
+    sums = sums.where("times <> 0 OR unreadable > 0 OR key IS NULL")
+    known = F.when(F.col("times") > 0, PATH).otherwise(LESS_THAN_NONE)
+    value = F.when(F.col("unreadable") > 0, UNREADABLE).otherwise(known).alias("value")
+    copies = F.explode(F.sequence(F.lit(1), F.greatest(F.abs("times"), F.lit(1)))).alias("copy")
     return sums.select(*record, value, "arrived_ms", copies).drop("copy")
 
 

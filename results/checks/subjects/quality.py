@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from results.checks.check import ASKED_OF, Check, has_oracle
+from results.checks.check import ASKED_OF, Check, has_oracle, puts_out_once
 from results.checks.evidence import Evidence
 from results.checks.rules import in_set
 
@@ -39,5 +39,16 @@ CHECKS: tuple[Check, ...] = (
         asks="no result differs from the oracle's",
         asked_of=ASKED_OF[has_oracle],
         applies=has_oracle,
+    ),
+    Check(
+        name="quality.nothing_duplicated",
+        table="quality",
+        subject=closed_windows,
+        rules=lambda evidence: [in_set("duplicated", 0)],
+        observed=lambda frame: f"{frame['duplicated'].sum():,} of {frame['emitted'].sum():,} results duplicated",
+        expected=lambda evidence: "0 duplicated",
+        asks="no result was written twice",
+        asked_of=ASKED_OF[puts_out_once],
+        applies=puts_out_once,
     ),
 )

@@ -32,6 +32,7 @@ from results.tables.columns import SIGNED
 from results.tables.schema import RUN_TABLES, TABLES, FaultOutcome, LedgerClass
 from results.tables.testbed import RecoveredHow
 
+RESTART_S = 60.0  # from the return of the last host until the query works again: twice as long as usual
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
     "recoveries",
@@ -68,20 +69,34 @@ def columns(evidence: Evidence, table: str) -> pd.DataFrame:
 
 
 def recoveries(evidence: Evidence) -> pd.DataFrame:
-    """Return the recoveries, or of a run that needed none one row: `outage_s`, the ledger's seconds of outages.
+    """Return the recoveries with `ended`, or of a run that needed none one row: `outage_s`, the ledger's seconds of
+    outages.
 
     A run needs none where no fault that took effect loses work by itself, and the query went on through those that did.
     """
     found = evidence.table("recoveries")
-    if not found.empty:
-        return found
     struck = took_effect(evidence.table("faults"))
+    if not found.empty:
+        return found.assign(ended=_ended(found, struck, evidence))
     if struck.empty:
         raise NotEnough("no fault took effect: there was nothing to recover from")
     if any(FaultKind(kind).loses_work for kind in struck["kind"]):
         raise NotEnough("table recoveries has no rows, but a fault that loses work took effect")
     ledger = evidence.rows("ledger", "the ledger has no segments")
     return pd.DataFrame({"outage_s": [float(ledger.loc[ledger["class"].isin(FAILURE_CLASSES), "seconds"].sum())]})
+
+
+def _ended(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Whether the query worked again after each outage, or had too little time for that before the window ended.
+
+    Only the last outage can have too little: others ended before the next began. It lasts until the last of the faults
+    that struck during it is over.
+    """
+    last_ns = max([found["death_ns"].max(), *struck["actual_ns"].dropna()])
+    due_ns = last_ns + int((evidence.experiment.faults.longest_heal_s + RESTART_S) * 1e9)
+    ended = found["ready_ns"].notna()
+    ended.iloc[-1] |= due_ns > evidence.the_run()["window_end_ns"]
+    return ended
 
 
 def value_rules(table: str) -> list[Rule]:
@@ -142,7 +157,9 @@ def _recoveries_seen(frame: pd.DataFrame) -> str:
 
 def _recovery_rules(evidence: Evidence) -> list[Rule]:
     """On the recoveries, or on what stands for their absence."""
-    return [in_set("outage_s", 0.0)] if evidence.table("recoveries").empty else value_rules("recoveries")
+    if evidence.table("recoveries").empty:
+        return [in_set("outage_s", 0.0)]
+    return [*value_rules("recoveries"), in_set("ended", True)]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -154,8 +171,10 @@ CHECKS: tuple[Check, ...] = (
         subject=recoveries,
         rules=_recovery_rules,
         observed=_recoveries_seen,
-        expected=lambda evidence: "no value missing or out of range; no outage without a recovery",
-        asks="recoveries have no value missing or out of range; without a recovery there is no outage either",
+        expected=lambda evidence: "no value missing or out of range; no outage without a recovery, or without an end",
+        asks="recoveries have no value missing or out of range, and the query worked again after each, unless the"
+        f" window ended at most {RESTART_S:g} s after the return of the last host; without a recovery there is no"
+        " outage either",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
     ),

@@ -115,6 +115,9 @@ def test_the_changes_of_the_cyclic_query_add_up_to_what_a_search_finds(spark: Sp
     assert judged(spark, [*others, there, there]) == (paths, paths + 1, 0, 1, 0)
     less = (*there[:3], "-2")
     assert judged(spark, [*changes, less]) == (paths, paths, 0, 0, 1)
+    unreadable = [(*there[:3], None), (None, None, None, None)]
+    assert judged(spark, [*changes, unreadable[0]]) == (paths, paths, 0, 0, 1)
+    assert judged(spark, [*changes, unreadable[1]]) == (paths, paths + 1, 0, 0, 1)
 
 
 def test_a_deletion_whose_creation_was_not_read_leaves_the_same_for_both(spark: SparkSession) -> None:

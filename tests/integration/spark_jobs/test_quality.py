@@ -51,6 +51,40 @@ def test_copies_that_disagree_are_duplicated_and_wrong(frame) -> None:
     assert judged(sink, oracle) == {0: (2, 4, 0, 2, 2)}
 
 
+@pytest.fixture(scope="module")
+def as_it_is(spark: SparkSession):
+    def make(*records: tuple[int | None, int | None, str | None, str | None]) -> DataFrame:
+        return spark.createDataFrame(list(records), SCHEMA)
+
+    return make
+
+
+RIGHT = (0, 10_000, "an", "3")
+
+
+def test_a_result_without_its_value_is_wrong_even_beside_a_right_copy(frame, as_it_is) -> None:
+    without = (*RIGHT[:3], None)
+    assert judged(as_it_is(without), frame((0, "an", 3))) == {0: (1, 1, 0, 0, 1)}
+    assert judged(as_it_is(RIGHT, without), frame((0, "an", 3))) == {0: (1, 2, 0, 1, 1)}
+
+
+@pytest.mark.parametrize(
+    "garbage", [(None, None, None, None), (0, 10_000, None, "3"), (0, None, "an", "3"), (0, 90_000, None, "3")]
+)
+@pytest.mark.parametrize("by_second", [False, True])
+def test_what_is_no_result_is_wrong_beside_the_right_ones(frame, as_it_is, garbage, by_second) -> None:
+    final = closed(WordCountSpec(), CLOSED_MS, {})
+    found = quality(as_it_is(RIGHT, garbage), frame((0, "an", 3)), final, by_second=by_second).collect()
+    assert [sum(row[name] for row in found) for name in ("exact", "emitted", "lost", "wrong")] == [1, 2, 0, 1]
+    assert all(value is not None for row in found for value in row)
+
+
+def test_of_single_records_too_what_is_no_result_is_wrong(as_it_is) -> None:
+    right, final = (0, 0, "0:9:an", "3"), closed(WordCountSpec(depth=0), CLOSED_MS, {"input": {"0": 10}})
+    (row,) = quality(as_it_is(right, (None,) * 4), as_it_is(right), final, by_second=True).collect()
+    assert (row["exact"], row["emitted"], row["lost"], row["wrong"]) == (1, 2, 0, 1)
+
+
 def test_a_record_that_should_be_there_several_times(frame) -> None:
     oracle = frame(*[(0, "path", 1)] * 3, (0, "other", 1), (0, "other", 1))
     assert judged(oracle, oracle) == {0: (5, 5, 0, 0, 0)}

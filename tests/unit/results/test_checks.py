@@ -118,6 +118,7 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     of_logs = ("extent", "replay", "modelled_extent", "modelled_replay")  # see test_output_log_targets
     apart |= {f"output_logs.{name}" for name in of_logs}
     apart |= {"copies.cpu"}  # of a run that has copies: see test_copies
+    apart |= {"quality.nothing_duplicated"}  # of the testbed: see below
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 
@@ -260,6 +261,18 @@ def test_no_recovery_is_sound_only_where_none_was_needed(
     assert (row["verdict"], told in row["observed"] if verdict == "pass" else told in row["detail"]) == (verdict, True)
 
 
+@pytest.mark.parametrize(
+    ("row", "window_s", "verdict"),
+    [(5, 240.0, "pass"), (5, 263.0, "pass"), (5, 264.5, "fail"), (2, 240.0, "fail")],
+)
+def test_an_outage_ends_unless_too_little_time_was_left(row, window_s, verdict, tmp_path: Path) -> None:
+    """The last fault strikes at 201.7 s, and its host is away for 2 s."""
+    run = synthetic.make_run(tmp_path, window_s=window_s, changes={"recoveries": null("ready_ns", row)})
+    found = verdict_of("recoveries.values", run, tmp_path)
+    assert found["verdict"] == verdict, found
+    assert verdict == "pass" or "ended" in found["detail"]
+
+
 def test_lateness_is_judged_at_p99(tmp_path: Path) -> None:
     """One late kill in 100 is allowed, two are not."""
     kills = tuple(10.0 + 11 * i for i in range(101))
@@ -284,6 +297,35 @@ def test_duplicates_are_told_but_not_judged(good_run: Run) -> None:
     verdicts = good_run.table("verdicts").set_index("check")
     assert verdicts.loc["quality.nothing_lost", "verdict"] == "pass"
     assert "225 duplicated" in verdicts.loc["quality.nothing_lost", "observed"]
+
+
+ONCE = {"name": "dataflow", "protocol": "coordinated"}
+
+
+@pytest.mark.parametrize(("copies", "verdict"), [(0, "pass"), (1, "fail")])
+def test_a_copy_fails_a_run_that_promises_every_result_once(copies: int, verdict: str, tmp_path: Path) -> None:
+    def written(frame: pd.DataFrame) -> pd.DataFrame:
+        return put("duplicated", 7, copies)(frame.assign(duplicated=0))
+
+    run = synthetic.make_run(tmp_path, changes={"quality": written})
+    experiment = synthetic.experiment(engine=ONCE, workload={"name": "nexmark", "query": "q12"})
+    assert verdict_of("quality.nothing_duplicated", run, tmp_path, experiment)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("engine", "promised"),
+    [
+        ({}, False),
+        (ONCE, True),
+        ({"name": "dataflow", "protocol": "none"}, False),
+        ({"name": "dataflow", "protocol": "uncoordinated"}, True),
+        ({"name": "dataflow", "protocol": "output-log"}, True),
+        ({"name": "dataflow", "protocol": "batch-aligned", "recovery": "source-replay", "partitions": 16}, True),
+    ],
+)
+def test_each_result_is_promised_once_by_what_publishes_in_transactions(engine: dict, promised: bool) -> None:
+    asks = checks_for(synthetic.experiment(engine=engine, workload={"name": "nexmark", "query": "q12"}))
+    assert ("quality.nothing_duplicated" in {check.name for check in asks}) == promised
 
 
 @pytest.mark.extended

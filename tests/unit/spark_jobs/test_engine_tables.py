@@ -1,10 +1,14 @@
-"""Which tables only one engine fills."""
+"""Which tables only one engine fills, and which batches the logs of both take for the usual ones."""
 
 from types import SimpleNamespace
 
-from experiments.engines import EngineName
-from results.tables.schema import RUN_TABLES
+import pytest
+
+from experiments.engines import EngineName, TriggerMode
+from results.tables.schema import RUN_TABLES, LedgerClass
 from spark_jobs.tables.build import ENGINE_TABLES, LOGS
+from spark_jobs.tables.ledger import NS, LedgerSegment
+from spark_jobs.tables.streaming.batches import Batch
 
 
 def logs(engine):
@@ -27,3 +31,15 @@ def test_only_the_testbed_measures_columns_of_the_table_of_runs_that_others_lack
     )
     assert "message_overhead" in testbed.keys() <= columns
     assert spark == {}
+
+
+@pytest.mark.parametrize("engine", LOGS.values())
+def test_the_pace_is_that_of_batches_that_lie_in_the_window(engine):
+    """At 100 records/s: of the last batch the ledger has one second of ten, which would give ten times the rate."""
+    experiment = SimpleNamespace(engine=SimpleNamespace(trigger=TriggerMode.MICRO_BATCH))
+    found = engine(SimpleNamespace(window=(10 * NS, 41 * NS), experiment=experiment))
+    spans = [(5, 15), (15, 25), (30, 40), (40, 50)]
+    made = [Batch(n, a * NS, b * NS, 0, 100 * (b - a), 0, 0, 0, 0, 0, {}, None, None) for n, (a, b) in enumerate(spans)]
+    found.__dict__.update(batches=made, outages=[], segments=[LedgerSegment(10 * NS, 41 * NS, LedgerClass.USEFUL)])
+    assert [batch.batch for batch in found.undisturbed] == [1, 2]
+    assert found.pace.rate * NS == pytest.approx(100)

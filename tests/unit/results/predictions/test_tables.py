@@ -62,6 +62,18 @@ def test_a_run_without_faults_is_predicted_by_the_model_without_them(tmp_path):
     assert pd.isna(row["recovery_time_s"])
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_without_faults_the_window_may_have_one_checkpoint_more_or_less(tmp_path, more):
+    def alike(checkpoints):
+        return checkpoints.assign(checkpoint_s=synthetic.CHECKPOINT_S)
+
+    _, found = predict(tmp_path, synthetic.experiment(faults={}), kills=(), changes={"checkpoints": alike})
+    (row,) = found.values()
+    measured = 1 - (WINDOW_S / synthetic.INTERVAL_S + more) * synthetic.CHECKPOINT_S / WINDOW_S
+    assert row["low"] - 1e-9 <= measured <= row["high"] + 1e-9
+    assert row["high"] - row["low"] == pytest.approx(2 * synthetic.CHECKPOINT_S / WINDOW_S)
+
+
 def test_a_law_that_happened_to_strike_nothing_is_predicted_all_the_same(tmp_path):
     _, found = predict(tmp_path, kills=())
     assert list(found) == [NO_FAULTS_MODEL, LAW_MODEL]

@@ -108,6 +108,13 @@ ZEROS = [0] * 10
         ([0, 0, 0, 0, 9], [5, 30, 8, 90, 10, 60, 7, 40, 6, 20], Change.UNKNOWN),
         ([95, 96, 97], [0, 30, 0, 90, 10], Change.UNKNOWN),  # 1 of 28 sets of runs does as well by chance
         ([0, 0], ZEROS, Change.UNKNOWN),
+        ([900] * 5, [0] * 19 + [1000], Change.WORSE),  # 6 of 53,130
+        ([900, 0, 900, 900, 900], [0] * 19 + [1000], Change.WORSE),  # 1 of 506
+        ([900, 0, 900, 0, 900], [0] * 19 + [1000], Change.UNKNOWN),  # 1 of 62
+        ([900, 0, 900, 0, 0], [0] * 19 + [1000], Change.SAME),  # 1 of 11
+        ([900, 900, 900, 900, 1100], [0] * 19 + [1000], Change.WORSE),
+        ([0] * 5, [900] * 19 + [0], Change.UNKNOWN),
+        ([0, 900, 0, 0, 0], [0] * 19 + [1000], Change.SAME),
     ],
 )
 def test_counts_that_were_zero_stay_zero(candidates, baseline, verdict):
@@ -134,6 +141,27 @@ def test_counts_beyond_all_before_are_worse_as_rarely_as_they_say():
     assert judging._of_counts(pair([9, 9, 9, 9, 0], [1] * 20, "lost")).p_value == pytest.approx(2 / 2530)
     for level in (0.01, 0.1, 0.5):
         assert np.mean(np.array(beyond) <= level) <= level / 2 + 0.002
+
+
+def test_runs_above_zero_are_more_as_rarely_as_they_say():
+    """On random orders of counts that are often zero, the three tests together give the false alarms allowed."""
+    (found,) = judge([pair([900] * 5, [0] * 19 + [1000], "lost")])
+    assert (found.p_value, found.effect) == (pytest.approx(4 * 6 / 53_130), 900)
+    generator = np.random.default_rng(10)
+    lossy = generator.random((20_000, 25)) < generator.random((20_000, 1))
+    counts = generator.integers(1, 1000, lossy.shape) * lossy
+    chances = [judging._of_counts(pair(runs[:5], runs[5:], "lost")) for runs in counts if runs[5:].any()]
+    for level in (0.01, 0.1, 0.5):
+        assert np.mean([one.p_value <= level for one in chances]) <= level + 0.002
+    is_within = [one.p_same == 0 for one in chances]
+    assert np.mean(is_within) > 0.3
+
+
+def test_runs_above_zero_are_counted_within_their_strata():
+    """Each of two seeds loses in 3 of 5 runs instead of 1 of 20: .016 of one seed, much less of both."""
+    stratum = (np.array([900.0, 0, 900, 0, 900]), np.array([0.0] * 19 + [1000]))
+    assert judged(Pair(METRICS["lost"], (stratum,))) == [Change.UNKNOWN]
+    assert judged(Pair(METRICS["lost"], (stratum, stratum))) == [Change.WORSE]
 
 
 def test_counts_are_compared_within_their_strata():

@@ -224,6 +224,27 @@ def test_a_pinned_baseline_accepts_a_change(home):
     assert document.verdict in ("same", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("slower", "seeds", "verdict"),
+    [
+        (2.0, {9}, "unknown"),
+        (1.0, (), "unknown"),
+        (0.5, {3}, "unknown"),
+        (2.0, {3}, "worse"),
+    ],
+)
+def test_a_seed_without_a_pinned_run_is_not_called_the_same(home, slower, seeds, verdict):
+    for night in range(14):
+        for seed in (3, 9):
+            rate = 6000 * (1 + 0.01 * (7 * night % 5)) / (slower if night >= 9 and seed in seeds else 1)
+            write_run(f"n{night:02d}-s{seed}", night + seed / 10, seed=seed, facts={"service_rate": rate})
+    (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(f'n{night:02d}-s3' for night in range(5))}]\n")
+    found = regress()
+    assert found.document().verdict == verdict
+    if verdict == "unknown":
+        assert found.rows("regression")[0]["why"] == "the baseline has no run of a seed that was judged"
+
+
 @pytest.mark.extended
 def test_baselines_must_not_be_deleted(home):
     names = write_nights(steady(30))
