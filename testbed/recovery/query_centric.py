@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import cast
-
-import numpy as np
+from typing import TYPE_CHECKING, cast
 
 from experiments.errors import BadInput
 from testbed.core.recovery import RecoveryStrategy, World
-from testbed.recovery.assignment import Costs, assigned, assigned_by_cost, even_share, room_of
+from testbed.recovery.assignment import Costs, even_share, room_of
 from testbed.recovery.query_partitions import problem_of
+
+if TYPE_CHECKING:
+    from models.recovery.problem import RecoveryPlan, RecoveryProblem
 
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
-LESS = 0.95
 # The coordinator's server hears no slot while it plans, and gives up those it has not heard for `silence_limit_s`, 5 s.
 PLANNING_S = 1.0
 
@@ -89,21 +89,21 @@ class QueryCentric(RecoveryStrategy):
         return back | self._restored(world, lost, room)
 
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
-        """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
-        planned, again and again, but the planner has `limit_s` for all of it."""
+        """What is planned, and where it fits. A plan may not fit, so there may be several, but the planner has
+        `limit_s` for all of them."""
         from models.recovery.within_limits import plan_within, time_left
+        from testbed.recovery.packing import packed
 
         left_s = time_left(self._limit_s)
-        capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
-        while True:
-            problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
+        costs = self._costs_in(world) or dict.fromkeys(range(world.partitions), 1.0)
+        capacity = math.fsum(each for each in room.values() if each > 0)
+
+        def planner(problem: RecoveryProblem) -> RecoveryPlan:
             plan, notes = plan_within(problem, self._planner, left_s())
             self._notes.extend(notes)
-            chosen = np.flatnonzero(plan.partitions).tolist()
-            assignment = assigned(chosen, room) if costs is None else assigned_by_cost(chosen, room, costs)
-            if assignment is not None:
-                return assignment
-            capacity *= LESS
+            return plan
+
+        return packed(problem_of(world.layout, lost, capacity, self.priorities, costs), room, costs, planner)
 
     def _room(self, world: World) -> dict[str, float]:
         """How much more each worker can take: partitions, or cores if costs are measured."""

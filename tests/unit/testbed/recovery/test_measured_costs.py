@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from experiments.errors import BadInput
-from testbed.recovery import QueryCentric, query_centric
+from testbed.recovery import QueryCentric, packing
 from testbed.recovery.assignment import assigned, assigned_by_cost
 from testbed.recovery.query_partitions import queries_of
 from testbed.runtime.network.messages import SlotStatus
@@ -99,7 +99,7 @@ def test_no_worker_gets_more_than_it_gives_and_all_queries_return(seed, monkeypa
 
 
 def test_places_that_do_not_look_at_costs_are_noticed(monkeypatch):
-    monkeypatch.setattr(query_centric, "assigned_by_cost", lambda partitions, room, costs: assigned(partitions, room))
+    monkeypatch.setattr(packing, "assigned_by_cost", lambda partitions, room, costs: assigned(partitions, room))
     assert max(max(loads_of(uneven(seed), monkeypatch)[0]) for seed in range(4)) > LIMIT * (1 + 1e-6)
 
 
