@@ -62,7 +62,7 @@ class QueryCentric(RecoveryStrategy):
         if cores is not None and cores <= 0:
             raise BadInput("cpu_limit", cores, "more than 0")
         self._capacity, self._planner, self._limit_s, self.priorities = capacity, planner, limit_s, priorities or {}
-        self._cores = cores
+        self.cores = cores
         self._notes: list[str] = []
         self._noted: set[str] = set()
         self.measured: Costs = {}  # the cores that partitions use, by their numbers; the owner sets measured values
@@ -110,19 +110,19 @@ class QueryCentric(RecoveryStrategy):
         costs = self._costs_in(world)
         if costs is None:
             return room_of(world, self._capacity or even_share(world))
-        return room_of(world, cast(float, self._cores), costs)
+        return room_of(world, cast(float, self.cores), costs)
 
     def _costs_in(self, world: World) -> Costs | None:
         """The cores that each partition takes; None before any is measured, and if each is to cost the same."""
-        if self._cores is None or not self.measured:
+        if self.cores is None or not self.measured:
             return None
         usual = max(math.fsum(self.measured.values()) / len(self.measured), LEAST_COST)
         known = {number: self.measured.get(number, usual) for number in range(world.partitions)}
         for number, cost in known.items():
-            if cost > self._cores:
+            if cost > self.cores:
                 name = world.layout.partitions[number].name
-                self._note(f"{name} takes {cost:.2g} cores and a slot may take {self._cores:g}: it has one to itself")
-        self.used = {number: min(max(cost, LEAST_COST), self._cores) for number, cost in known.items()}
+                self._note(f"{name} takes {cost:.2g} cores and a slot may take {self.cores:g}: it has one to itself")
+        self.used = {number: min(max(cost, LEAST_COST), self.cores) for number, cost in known.items()}
         return self.used
 
     def _note(self, line: str) -> None:
