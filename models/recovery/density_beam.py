@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from models.recovery.best_density import BATCH, best_density, ceiling
+from models.recovery.best_density import MOST_QUERIES as MOST_BY_PAIRS
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.pair_bounds import Start, unknown
 from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem, require_at_most
@@ -25,8 +26,8 @@ def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
 
     A plan of BestDensity is found where one query of its pair is among the `WIDEST` whose own extensions are worth
     most, so the priority is at most that of BestDensity. The bound of theorem 5.1, 1 - exp(-1/d) of the optimum, is
-    checked by linear relaxation; if a plan may miss it, BestDensity itself decides. Raises `BadInput` for more than
-    `MOST_QUERIES`, or if BestDensity has to decide and refuses.
+    checked by linear relaxation; if a plan may miss it, BestDensity itself decides. With more queries than BestDensity
+    takes, the plan stands, although it may miss the bound. Raises `BadInput` for more than `MOST_QUERIES`.
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
@@ -43,7 +44,8 @@ def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
     best = fitting[: values.size][np.argsort(-values, kind="stable")[:widest]]
     for query in best.tolist():
         value, recovered = _with_partners(start, query, fitting, value, recovered)
-    if value < (1 - math.exp(-1 / problem.shares.max())) * ceiling(of, problem.limit):
+    can_decide = len(problem.queries) <= MOST_BY_PAIRS
+    if can_decide and value < (1 - math.exp(-1 / problem.shares.max())) * ceiling(of, problem.limit):
         return best_density(problem)
     return problem.plan(problem.union(_complete(of, recovered)), optimal=False)
 

@@ -99,6 +99,19 @@ class RecoveryProblem:
         require_capacity(capacity)
         return replace(self, capacity=float(capacity))
 
+    def only(self, queries: Mask) -> RecoveryProblem:
+        """The same failure without the other queries, and without the partitions that only those need."""
+        needed, failed = self.union(queries), self.failed.copy()
+        failed[np.flatnonzero(self.failed)[~needed]] = False
+        return replace(
+            self,
+            failed=failed,
+            queries=tuple(self.queries[i] for i in np.flatnonzero(queries)),
+            needs=self.needs[queries][:, needed],
+            costs=self.costs[needed],
+            priorities=self.priorities[queries],
+        )
+
     def after(self, plan: RecoveryPlan) -> RecoveryProblem:
         """What is still failed after a plan, with the capacity that the plan leaves."""
         left = ~plan.partitions[self.failed]

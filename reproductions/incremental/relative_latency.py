@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -22,7 +24,7 @@ from reproductions.incremental.experiments import (
 )
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
-from reproductions.plants import scaled_rows
+from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 from results.summary.availability import NORMAL
@@ -41,13 +43,16 @@ def facts(cell: Cell) -> Row:
 
 def slides(cell: Cell) -> Iterator[Row]:
     """Each slide of each query that was due from the first loss on [s since then], with its relative latency, and
-    whether the query was lost."""
+    whether the query was lost. A lost query without any has one row without a moment, and is infinitely late."""
     lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
     if lost.empty or found.empty:
         return
     first_ns = lost["death_ns"].min()
     gone = {query.rpartition(".")[0] for query in lost["query"]}
-    for row in found[found["due_ns"] >= first_ns].itertuples():
+    since = found[found["due_ns"] >= first_ns]
+    for query in sorted(gone.difference(since["query"])):
+        yield {"query": query, "lost": True, "due_s": None, "relative_latency": np.inf}
+    for row in since.itertuples():
         about = {"query": row.query, "lost": row.query in gone}
         yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "relative_latency": row.relative_latency}
 
@@ -70,23 +75,29 @@ def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
     """By loss, the mean relative latency of lost queries under Incremental over that under Blocking."""
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
     found = means.unstack("waits")
-    return pd.DataFrame({"ratio": found[Waits.ROOM.value] / found[Waits.ALL.value]})
+    ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
+    if ratio.isna().any():
+        raise NotEnough("a lost query has no results under either")
+    return pd.DataFrame({"ratio": ratio})
 
 
 def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """By run, the median relative latency of the slides that were due last."""
+    """By run, the highest median that a query has of the relative latency of the slides that were due last.
 
-    def median(table: pd.DataFrame) -> pd.DataFrame:
-        rows = _of_runs(table, lost)
-        last = (
-            rows[rows["due_s"] >= table["due_s"].max() - END_S].groupby(["waits", *LOSS])["relative_latency"].median()
-        )
-        of_all = last.reindex(rows.groupby(["waits", *LOSS]).size().index)  # a run without results then has none
-        if of_all.isna().any():
+    A query without such slides is infinitely late; a run without any is not known to have come so far.
+    """
+
+    def worst(table: pd.DataFrame) -> pd.DataFrame:
+        rows, run = _of_runs(table, lost), ["waits", *LOSS]
+        end_s = table["due_s"].max() - END_S
+        followed = table[table["due_s"] >= end_s].groupby(run).size().index
+        if not rows.groupby(run).size().index.isin(followed).all():
             raise NotEnough(f"a run has no results of the last {END_S:g} s")
-        return of_all.to_frame("median")
+        medians = rows[rows["due_s"] >= end_s].groupby([*run, "query"])["relative_latency"].median()
+        of_all = medians.reindex(rows.groupby([*run, "query"]).size().index, fill_value=np.inf)
+        return of_all.groupby(run).max().to_frame("worst")
 
-    return median
+    return worst
 
 
 def _less_than_lost(table: pd.DataFrame) -> pd.DataFrame:
@@ -108,6 +119,8 @@ def _latest(table: pd.DataFrame) -> list[Ratio]:
     since each replicate draws hosts and delays."""
     rows = _of_runs(table[table["waits"] == Waits.ROOM.value], True)
     highest = rows.groupby(["replicate", "hosts_lost"], as_index=False)["relative_latency"].max()
+    if np.isinf(highest["relative_latency"]).any():
+        raise NotEnough("a lost query has no results")
     return [paired_ratio(f"{MANY} hosts by {SOME}", highest, "relative_latency", "hosts_lost", MANY, SOME)]
 
 
@@ -130,11 +143,17 @@ def _back_to_normal(name: str, lost: bool, who: str) -> ReproductionCheck:
     return holds(
         name,
         _at_the_end(lost),
-        [between("median", None, NORMAL)],
-        lambda found: f"{found['median'].min():.2f} to {found['median'].max():.2f}",
-        f"median relative latency of {who} is below {NORMAL:g} in the last {END_S:g} s",
-        scaled_rows("relative_latency", 2.0, lost=lost),
+        [between("worst", None, NORMAL)],
+        lambda found: f"{found['worst'].min():.2f} to {found['worst'].max():.2f} of the run's latest query",
+        f"median relative latency of each of the {who} is below {NORMAL:g} in the last {END_S:g} s",
+        InRows(f"relative_latency x 2 of one of the {who}", partial(_one_query_late, lost)),
     )
+
+
+def _one_query_late(lost: bool, table: pd.DataFrame) -> pd.DataFrame:
+    """The table with one query twice as late as it was, in all runs."""
+    one = (table["lost"] == lost) & (table["query"] == table.loc[table["lost"] == lost, "query"].min())
+    return table.assign(relative_latency=table["relative_latency"].where(~one, 2 * table["relative_latency"]))
 
 
 def _plot(table: pd.DataFrame) -> Figure:

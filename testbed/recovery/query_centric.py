@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import cast
-
-import numpy as np
+from typing import TYPE_CHECKING, cast
 
 from experiments.errors import BadInput
 from testbed.core.recovery import RecoveryStrategy, World
-from testbed.recovery.assignment import Costs, assigned, assigned_by_cost, even_share, room_of
+from testbed.recovery.assignment import Costs, even_share, room_of
 from testbed.recovery.query_partitions import problem_of
+
+if TYPE_CHECKING:
+    from models.recovery.problem import RecoveryPlan, RecoveryProblem
 
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
-LESS = 0.95
 # The coordinator's server hears no slot while it plans, and gives up those it has not heard for `silence_limit_s`, 5 s.
 PLANNING_S = 1.0
 
@@ -62,7 +62,7 @@ class QueryCentric(RecoveryStrategy):
         if cores is not None and cores <= 0:
             raise BadInput("cpu_limit", cores, "more than 0")
         self._capacity, self._planner, self._limit_s, self.priorities = capacity, planner, limit_s, priorities or {}
-        self._cores = cores
+        self.cores = cores
         self._notes: list[str] = []
         self._noted: set[str] = set()
         self.measured: Costs = {}  # the cores that partitions use, by their numbers; the owner sets measured values
@@ -89,40 +89,40 @@ class QueryCentric(RecoveryStrategy):
         return back | self._restored(world, lost, room)
 
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
-        """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
-        planned, again and again, but the planner has `limit_s` for all of it."""
+        """What is planned, and where it fits. A plan may not fit, so there may be several, but the planner has
+        `limit_s` for all of them."""
         from models.recovery.within_limits import plan_within, time_left
+        from testbed.recovery.packing import packed
 
         left_s = time_left(self._limit_s)
-        capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
-        while True:
-            problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
+        costs = self._costs_in(world) or dict.fromkeys(range(world.partitions), 1.0)
+        capacity = math.fsum(each for each in room.values() if each > 0)
+
+        def planner(problem: RecoveryProblem) -> RecoveryPlan:
             plan, notes = plan_within(problem, self._planner, left_s())
             self._notes.extend(notes)
-            chosen = np.flatnonzero(plan.partitions).tolist()
-            assignment = assigned(chosen, room) if costs is None else assigned_by_cost(chosen, room, costs)
-            if assignment is not None:
-                return assignment
-            capacity *= LESS
+            return plan
+
+        return packed(problem_of(world.layout, lost, capacity, self.priorities, costs), room, costs, planner)
 
     def _room(self, world: World) -> dict[str, float]:
         """How much more each worker can take: partitions, or cores if costs are measured."""
         costs = self._costs_in(world)
         if costs is None:
             return room_of(world, self._capacity or even_share(world))
-        return room_of(world, cast(float, self._cores), costs)
+        return room_of(world, cast(float, self.cores), costs)
 
     def _costs_in(self, world: World) -> Costs | None:
         """The cores that each partition takes; None before any is measured, and if each is to cost the same."""
-        if self._cores is None or not self.measured:
+        if self.cores is None or not self.measured:
             return None
         usual = max(math.fsum(self.measured.values()) / len(self.measured), LEAST_COST)
         known = {number: self.measured.get(number, usual) for number in range(world.partitions)}
         for number, cost in known.items():
-            if cost > self._cores:
+            if cost > self.cores:
                 name = world.layout.partitions[number].name
-                self._note(f"{name} takes {cost:.2g} cores and a slot may take {self._cores:g}: it has one to itself")
-        self.used = {number: min(max(cost, LEAST_COST), self._cores) for number, cost in known.items()}
+                self._note(f"{name} takes {cost:.2g} cores and a slot may take {self.cores:g}: it has one to itself")
+        self.used = {number: min(max(cost, LEAST_COST), self.cores) for number, cost in known.items()}
         return self.used
 
     def _note(self, line: str) -> None:

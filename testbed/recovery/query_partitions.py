@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_PRIORITY = 1.0
 
 
-def queries_of(layout: Layout) -> dict[str, frozenset[int]]:
-    """The partitions of each query, by the name of its output partition."""
+def needs_of(layout: Layout) -> dict[int, frozenset[int]]:
+    """Each partition with all that are upstream of it."""
     needs: dict[int, frozenset[int]] = {}
 
     def needed(number: int) -> frozenset[int]:
@@ -30,7 +30,13 @@ def queries_of(layout: Layout) -> dict[str, frozenset[int]]:
             needs[number] = frozenset({number}).union(*senders)
         return needs[number]
 
-    return {each.name: needed(each.number) for each in layout.partitions if isinstance(each.element, Sink)}
+    return {each.number: needed(each.number) for each in layout.partitions}
+
+
+def queries_of(layout: Layout) -> dict[str, frozenset[int]]:
+    """The partitions of each query, by the name of its output partition."""
+    needs = needs_of(layout)
+    return {each.name: needs[each.number] for each in layout.partitions if isinstance(each.element, Sink)}
 
 
 def problem_of(

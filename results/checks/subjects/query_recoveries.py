@@ -32,7 +32,9 @@ def planned(evidence: Evidence) -> pd.DataFrame:
     rows = evidence.rows("query_recoveries", "no query was lost")
     known = rows[rows["predicted_ns"].notna()]
     if known.empty:
-        raise NotEnough("slots came between the losses, or none came: the model plans no such burst")
+        raise NotEnough(
+            "slots came between the losses, none came, or partitions cost CPU: the model plans no such burst"
+        )
     since_s = (known["predicted_ns"] - known["death_ns"]).astype(float) / 1e9
     allowed_s = np.maximum(TOLERANCE * since_s, evidence.experiment.engine.batch_length_run_s)
     apart_s = (known["planned_ns"] - known["predicted_ns"]).astype("Float64").abs().astype(float) / 1e9

@@ -40,7 +40,7 @@ class _Burst:
     slots        that are there after the last loss
     left         what is missing then
     arrivals_ns  when slots came after the last loss
-    costs        the cores that partitions take, if they are planned by that
+    by_cpu       whether partitions cost the CPU that was measured
     is_one       whether no slot came between the losses: the model knows only bursts that are over at once
     """
 
@@ -52,7 +52,7 @@ class _Burst:
     slots: int = 0
     left: frozenset[str] = frozenset()
     arrivals_ns: list[int] = field(default_factory=list)
-    costs: Mapping[str, float] = field(default_factory=dict)
+    by_cpu: bool = False
     is_one: bool = True
 
     def lose(self, loss: Loss, slots: int) -> None:
@@ -106,7 +106,7 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
             case Recovering():
                 burst.restore(event)
             case CostsMeasured():
-                burst.costs = event.cores
+                burst.by_cpu = True
             case PartitionReached():
                 burst.behind -= {event.partition} - burst.down
                 if burst.lost and not burst.behind:
@@ -148,16 +148,18 @@ def _last(moments_ns: Sequence[int | None]) -> int | None:
 def _predicted_ns(
     burst: _Burst, layout: Layout, priorities: Mapping[str, float], experiment: Experiment
 ) -> dict[str, int]:
-    """By query when the model restores it, given which slots came when; nothing for what it never restores."""
+    """By query when the model restores it, given which slots came when; nothing for what it never restores.
+
+    Nothing either if partitions cost CPU: the model knows how much all slots can take together, and not which partition
+    fits on which slot, nor what the coordinator had measured at each arrival.
+    """
     engine = experiment.engine
-    if not burst.is_one or not burst.left:
+    if not burst.is_one or not burst.left or burst.by_cpu:
         return {}
     slots = experiment.cores - engine.standby_run
-    by_cpu = engine.cpu_limit if burst.costs else None
-    capacity = by_cpu or engine.capacity or -(-len(layout.partitions) // slots)
-    costs = {each.number: burst.costs[each.name] if by_cpu else 1.0 for each in layout.partitions}
+    capacity = engine.capacity or -(-len(layout.partitions) // slots)
     failed = [each.number for each in layout.partitions if each.name in burst.left]
-    room = burst.slots * capacity - (math.fsum(costs.values()) - math.fsum(costs[number] for number in failed))
+    room = float(burst.slots * capacity - (len(layout.partitions) - len(failed)))
     start_ns = min(burst.arrivals_ns, default=0)
     arrivals = [Arrival((at_ns - start_ns) / 1e9, float(capacity)) for at_ns in burst.arrivals_ns]
 
@@ -165,7 +167,7 @@ def _predicted_ns(
         name = (engine.planner or RecoveryPlanner.BEST_DENSITY).value
         return plan_within(left, name, engine.planner_limit_run_s)[0]
 
-    problem = problem_of(layout, failed, max(room, 0.0), priorities, costs)
+    problem = problem_of(layout, failed, max(room, 0.0), priorities)
     if engine.recovery_run is RecoveryMode.BLOCKING:
         if burst.slots + len(arrivals) < slots:
             return {}

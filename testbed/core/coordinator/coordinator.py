@@ -89,7 +89,7 @@ class Coordinator:
         self._line_orders = LineOrders(layout, self.history)
         self._down = set(range(len(layout.partitions)))
         self._lost = set(self._down)
-        self._recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
+        self.recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
         if record is not None:
             record.check(layout, protocol.name)
             self.epoch = record.epoch
@@ -109,7 +109,7 @@ class Coordinator:
         """How far it is. With a partial recovery partitions that were not lost run in any phase."""
         if self._down:
             return Phase.WAITING
-        return Phase.RESTORING if self._recoveries.of else Phase.RUNNING
+        return Phase.RESTORING if self.recoveries.of else Phase.RUNNING
 
     @property
     def down(self) -> frozenset[int]:
@@ -130,7 +130,7 @@ class Coordinator:
     def on_joined(self, worker: str, host: str = "", domains: Iterable[str] = ()) -> None:
         """A worker comes; its host and failure domains are empty if they are not known."""
         self.placement.join(Worker(worker, host, frozenset(domains)))
-        self._restore_what_can_be()
+        self.restore_what_can_be()
         self._make_copies()
 
     def on_lost(self, worker: str) -> None:
@@ -152,11 +152,11 @@ class Coordinator:
             self._outbox.order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
         self._tell_neighbours(lost, promoted)
         if not self._strategy.partial:
-            self._recoveries.clear()
-        self._recoveries.leave(lost | promoted)
+            self.recoveries.clear()
+        self.recoveries.leave(lost | promoted)
         if promoted:
             self._recover(frozenset(), promoted)
-        self._restore_what_can_be()
+        self.restore_what_can_be()
         self._make_copies()
 
     def adapt(self, wanted: frozenset[int]) -> None:
@@ -203,7 +203,7 @@ class Coordinator:
         if message.epoch in self.copies.attachments:
             self._copying.on_ready(message)
         else:
-            self._recoveries.on_ready(message)
+            self.recoveries.on_ready(message)
             self._go_where_ready()
 
     def _on_unreadable(self, message: Unreadable) -> None:
@@ -211,20 +211,20 @@ class Coordinator:
         self.history.drop_unreadable(message.partition, message.key)
         self._down |= set(range(len(self._layout.partitions)))
         self._copying.drop(self._down)
-        self._recoveries.clear()
+        self.recoveries.clear()
         self._tell_neighbours(self._down)
-        self._restore_what_can_be()
+        self.restore_what_can_be()
 
     def _on_turned_tentative(self, message: TurnedTentative) -> None:
         """If what was missing has come back in the meantime, the partition goes back at once."""
         if self._absent_partitions is not None:
             self._absent_partitions.turned(message.partition)
-            self._restore_what_can_be()
+            self.restore_what_can_be()
 
     def _tell_neighbours(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
         """Who is down or restored has been told nothing. Everybody else hears which of its inputs are absent now, or
         for which receivers it must not wait, but for those whose copies are about to be promoted: they hear it then."""
-        lost = self._down | self._recoveries.restoring(self.lives)
+        lost = self._down | self.recoveries.restoring(self.lives)
         for kind, of, gone in (
             (Absent, self._absent_partitions, self._down),
             (Waiting, self.waiting_partitions, lost),
@@ -243,7 +243,8 @@ class Coordinator:
             self._announce_stable()
             self._make_copies()
 
-    def _restore_what_can_be(self) -> None:
+    def restore_what_can_be(self) -> None:
+        """Ask the strategy what to bring back, and do so. What it goes by may have changed since it was asked last."""
         plan = self._strategy.plan(self._world())
         for number, worker in plan.items():
             if worker is not None:
@@ -273,7 +274,7 @@ class Coordinator:
         """Bring these partitions back to the line, or let their copies take their place. Their neighbours rejoin them;
         other partitions are not affected."""
         back = restored | promoted
-        self._recoveries.leave(back)
+        self.recoveries.leave(back)
         self._copying.drop(restored)
         self._begin_epoch()
         self._down -= restored
@@ -283,8 +284,8 @@ class Coordinator:
         self._outbox.effects.append(self._line_orders.sweep(back, promoted, self.epoch))
         rejoins = self._line_orders.rejoins(back, self._up(), self.epoch)
         if len(restored) == len(self._layout.partitions):
-            self._recoveries.clear()
-        self._recoveries.begin(self.epoch, {*back, *rejoins})
+            self.recoveries.clear()
+        self.recoveries.begin(self.epoch, {*back, *rejoins})
         restore = partial(self._line_orders.restore, epoch=self.epoch)
         for number in sorted(back):
             self.lives[number] = self.epoch
@@ -301,7 +302,7 @@ class Coordinator:
         A partition that was just told to roll back again no longer belongs to its earlier recovery.
         """
         layouts = self._layout.partitions
-        for epoch, recovery in self._recoveries.over():
+        for epoch, recovery in self.recoveries.over():
             told = {number: recovery.go(layouts[number], epoch) for number in sorted(recovery.taking_part)}
             self._outbox.order(told, told.__getitem__)
             self._tell_neighbours(())

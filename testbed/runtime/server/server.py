@@ -26,7 +26,6 @@ from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
-from testbed.recovery import QueryCentric
 from testbed.runtime.job import Job
 from testbed.runtime.network.admission import Admission, Fields
 from testbed.runtime.network.messages import (
@@ -43,10 +42,10 @@ from testbed.runtime.network.messages import (
 )
 from testbed.runtime.network.wire import NO_PARTITION, Address, block, turn
 from testbed.runtime.server.cost_reports import CostReports
+from testbed.runtime.server.following_costs import FollowingCosts
 from testbed.runtime.server.following_load import following_load
 from testbed.runtime.server.garbage_collection import GarbageCollector
 from testbed.runtime.server.guest import Guest
-from testbed.runtime.server.measured_costs import MeasuredCosts
 from testbed.runtime.server.milestones import Milestones
 from testbed.runtime.server.missing_input import MissingInput
 from testbed.runtime.server.record_keeper import RecordKeeper
@@ -125,11 +124,9 @@ class Server:
         self._milestones = Milestones(self._layout, journal)
         if found is not None and strategy.partial:
             self._milestones.take_over()
-        self._costs = MeasuredCosts({} if found is None else found.costs)
         self._cost_reports = CostReports(self._layout, self._guests, journal)
-        self._measures_costs = isinstance(strategy, QueryCentric)
-        if isinstance(strategy, QueryCentric):
-            strategy.measured = self._costs.cores
+        costs = {} if found is None else found.costs
+        self._costs = FollowingCosts(self._layout, self._coordinator, strategy, self._guests, costs)
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._following_load = following_load(job, self._layout, self._coordinator, self.selector, journal)
@@ -233,8 +230,7 @@ class Server:
             self._validation.status(message)
             guest.status = message
             self._milestones.note(message)
-            if self._measures_costs:
-                self._costs.note(guest.name, message, guest.heard_s)
+            self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
@@ -265,6 +261,7 @@ class Server:
     def _on_clock(self, now_s: float) -> None:
         self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
+        self._costs.on_clock(now_s)
         if self._following_load is not None:
             self._following_load.on_clock(now_s, [guest.status for guest in self._hosting_guests()])
         for guest in list(self._guests.values()):

@@ -305,6 +305,38 @@ def test_a_run_without_results_in_the_end_is_not_back_to_normal(found_in):
     assert (judged["verdict"], "no results of the last" in str(judged["detail"])) == ("unknown", True)
 
 
+@pytest.mark.parametrize(("id", "check"), [each for each in CHECKS if each.values[1].name.endswith("back_to_normal")])
+def test_a_query_without_results_in_the_end_is_not_back_to_normal(id: str, check: ReproductionCheck, found_in) -> None:
+    sound = found_in(id, IN_PAIRS.get(id, 1))
+    table = sound.rows()
+    query = "q5" if check.name == "others.back_to_normal" else "q0"
+    spoilt = replace(sound, table=table[(table["query"] != query) | (table["due_s"] < 60)])
+    assert judge(check, spoilt)["verdict"] == "fail"
+
+
+def test_a_lost_query_without_results_since_the_loss_is_infinitely_late(home):
+    def without_results(experiment: Experiment) -> Tables:
+        tables = paper(experiment)
+        if waits_for(experiment) is Waits.ROOM:
+            tables["query_latencies"] = [row for row in tables["query_latencies"] if row["query"] != "q0"]
+        return tables
+
+    found = computed_on("incremental/fig-15", without_results, 3)
+    judged = {check.name: judge(check, found) for check in CATALOGUE["incremental/fig-15"].checks}
+    assert judged["lost.back_to_normal"]["verdict"] == judged["incremental.below_blocking"]["verdict"] == "fail"
+    assert judged["more.takes_longer"]["detail"] == "a lost query has no results"
+
+
+def test_where_a_lost_query_has_no_results_either_way_neither_is_below_the_other(home):
+    def without_results(experiment: Experiment) -> Tables:
+        tables = paper(experiment)
+        return tables | {"query_latencies": [row for row in tables["query_latencies"] if row["query"] != "q0"]}
+
+    found = computed_on("incremental/fig-13", without_results, 1)
+    judged = judge(named("incremental/fig-13", "incremental.below_blocking"), found)
+    assert (judged["verdict"], judged["detail"]) == ("unknown", "a lost query has no results under either")
+
+
 def test_a_host_that_never_came_back_is_no_delay_of_the_model(found_in):
     sound = found_in("incremental/fig-07")
     table = sound.rows()

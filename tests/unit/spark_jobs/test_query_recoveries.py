@@ -106,13 +106,13 @@ def test_the_model_gives_a_planner_the_time_of_the_run(monkeypatch):
     assert set(limits_s) == {0.5}
 
 
-@pytest.mark.parametrize(("cores", "last"), [(0.2, 30.0), (0.6, 40.0)])
-def test_the_model_plans_by_the_costs_that_were_measured(cores, last):
-    """Two slots are left. Of 0.8 cores each and 0.8 of the first that comes, they have 1.2 free, or 2."""
+def test_the_model_does_not_know_what_the_coordinator_plans_by_measured_costs():
+    """It packs slot by slot, by the costs of each arrival."""
     measured = spec.load("incremental-topology-1", ["engine.cpu_limit=0.8"])
-    costs = told("costs-measured", 21, cores=dict.fromkeys(EVERYONE, cores))
+    costs = told("costs-measured", 21, cores=dict.fromkeys(EVERYONE, 0.2))
     found = rows([*START, *LOSSES, costs, *FIRST_BACK, *THEN_BACK], measured)
-    assert max(row[3] for row in found.values()) == last
+    assert [row[1:] for row in found.values()] == [(40.1, 42.1, None), (50.1, 52.1, None)]
+    assert all(row[3] for row in rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], measured).values())
 
 
 def test_what_never_comes_back_has_no_times():

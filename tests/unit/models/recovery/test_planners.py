@@ -377,3 +377,13 @@ def test_the_beam_leaves_it_to_best_density_where_it_may_miss_the_bound_of_the_t
     monkeypatch.setattr(beam, "best_density", lambda given: asked.append(given) or best_density(given))
     assert density_beam(problem).priority == best_density(problem).priority
     assert asked == [problem]
+
+
+def test_the_beam_keeps_its_plan_where_best_density_takes_no_so_many_queries():
+    """One query of three partitions fits, and the relaxation says 5/3, of which 1 - 1/e is more than 1."""
+    queries = 3001
+    needs = sparse.csr_array(sparse.kron(sparse.eye(queries), np.ones((1, 3))))
+    names, costs = tuple(map(str, range(queries))), np.ones(3 * queries)
+    feeds = sparse.csr_array((costs.size, costs.size))
+    problem = RecoveryProblem(costs > 0, names, needs, costs, np.ones(queries), feeds, 5.0)
+    assert density_beam(problem).priority == 1

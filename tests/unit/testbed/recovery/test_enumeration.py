@@ -108,7 +108,7 @@ def nobody_rejoins(orders, *which):
 
 
 def nobody_goes_on(coordinator, real=Coordinator._go_where_ready):
-    for epoch, recovery in coordinator._recoveries.of.items():
+    for epoch, recovery in coordinator.recoveries.of.items():
         recovery.taking_part = {each for each in recovery.taking_part if coordinator.lives[each] == epoch}
     real(coordinator)
 

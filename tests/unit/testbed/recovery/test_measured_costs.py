@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from experiments.errors import BadInput
-from testbed.recovery import QueryCentric, query_centric
+from testbed.recovery import QueryCentric, packing
 from testbed.recovery.assignment import assigned, assigned_by_cost
 from testbed.recovery.query_partitions import queries_of
-from testbed.runtime.network.messages import SlotStatus
+from testbed.runtime.network.messages import Cost, SlotStatus
 from testbed.runtime.server.measured_costs import MeasuredCosts
 from tests.unit.testbed.campaigns import quick
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, laid_out
@@ -17,26 +17,56 @@ from tests.unit.testbed.recovery.bursts import arrivals_after
 TEN, LIMIT = 10, 0.8
 
 
-def status(cpu_s, **records):
-    tallies = {int(name[1:]): {"records_in": count, "records_out": 7 * count} for name, count in records.items()}
-    return SlotStatus(1, tallies=tallies, cpu_s=cpu_s)
+def status(cpu_s, **counts):
+    """Of each partition the records, or these and the CPU time that it took itself, half of it for checkpoints."""
+    given = {int(name[1:]): of if isinstance(of, tuple) else (of, 0.0) for name, of in counts.items()}
+    costs = {number: Cost(False, own_s / 2, own_s / 2, records, 0, 0) for number, (records, own_s) in given.items()}
+    return SlotStatus(1, cpu_s=cpu_s, costs=costs)
 
 
-def measured(*reports):
+def measured(*reports, running=range(9)):
     costs = MeasuredCosts({})
     for at_s, worker, report in reports:
-        costs.note(worker, report, at_s)
+        costs.note(worker, report, at_s, running)
     return costs.cores
 
 
-def test_a_partition_costs_its_share_of_the_records_of_the_cpu_of_its_slot():
+def test_what_a_slot_takes_beside_its_partitions_is_divided_by_their_records():
     found = measured((0, "a", status(5.0, p0=100, p1=0)), (4, "a", status(7.0, p0=400, p1=100)))
     assert found == pytest.approx({0: 0.375, 1: 0.125})
 
 
-def test_a_source_counts_what_it_sends():
-    sent = [SlotStatus(1, tallies={3: {"records_in": 0, "records_out": n}}, cpu_s=n / 10) for n in (0, 10)]
-    assert measured((0, "a", sent[0]), (4, "a", sent[1])) == {3: 0.25}
+def test_a_partition_of_few_dear_records_costs_what_it_takes_itself():
+    first = status(5.0, p0=(100, 1.0), p1=(0, 2.0))
+    assert measured((0, "a", first), (4, "a", status(7.0, p0=(400, 1.2), p1=(100, 3.4)))) == pytest.approx(
+        {0: (0.2 + 0.3) / 4, 1: (1.4 + 0.1) / 4}
+    )
+
+
+def test_of_a_slot_whose_clock_says_less_than_those_of_its_partitions_nothing_is_left_to_divide():
+    assert measured((0, "a", status(0.0, p0=(0, 0.0))), (4, "a", status(1.9, p0=(9, 2.0)))) == {0: 0.5}
+
+
+def test_a_copy_is_no_partition_of_the_slot():
+    copied = [SlotStatus(1, cpu_s=float(n), costs={3: Cost(True, n, 0.0, n, 0, 0)}) for n in (0, 10)]
+    assert measured((0, "a", copied[0]), (4, "a", copied[1])) == {}
+
+
+def test_a_partition_that_waits_for_input_keeps_its_cost():
+    reports = (0, "a", status(0.0, p0=0, p1=0)), (4, "a", status(2.0, p0=100, p1=0))
+    assert measured(*reports, running={0}) == {0: 0.5}
+
+
+def test_nothing_is_measured_across_an_interruption():
+    costs = MeasuredCosts({0: 0.3})
+    costs.note("a", status(0.0, p0=0), 0, {0})
+    costs.interrupt()
+    costs.note("a", status(5.0, p0=100), 5, {0})
+    assert costs.cores == {0: 0.3}
+    costs.note("a", status(5.1, p0=101), 5.5, {0})
+    assert costs.cores == {0: 0.3}
+    costs.note("a", status(5.2, p0=102), 6, {0})
+    assert costs.cores == pytest.approx({0: 0.2})
 
 
 def test_only_the_last_seconds_count():
@@ -47,11 +77,11 @@ def test_only_the_last_seconds_count():
 def test_what_a_slot_that_is_gone_took_is_remembered_and_a_restored_partition_counts_anew():
     costs = MeasuredCosts({})
     for at_s, cpu_s, count in ((0, 0.0, 0), (2, 1.0, 50)):
-        costs.note("a", status(cpu_s, p0=count), at_s)
+        costs.note("a", status(cpu_s, p0=count), at_s, {0})
     costs.forget("a")
-    costs.note("b", status(9.0, p0=3), 5)
+    costs.note("b", status(9.0, p0=3), 5, {0})
     assert costs.cores == {0: 0.5}
-    costs.note("b", status(9.2, p0=30), 6)
+    costs.note("b", status(9.2, p0=30), 6, {0})
     assert costs.cores == {0: pytest.approx(0.2)}
 
 
@@ -99,7 +129,7 @@ def test_no_worker_gets_more_than_it_gives_and_all_queries_return(seed, monkeypa
 
 
 def test_places_that_do_not_look_at_costs_are_noticed(monkeypatch):
-    monkeypatch.setattr(query_centric, "assigned_by_cost", lambda partitions, room, costs: assigned(partitions, room))
+    monkeypatch.setattr(packing, "assigned_by_cost", lambda partitions, room, costs: assigned(partitions, room))
     assert max(max(loads_of(uneven(seed), monkeypatch)[0]) for seed in range(4)) > LIMIT * (1 + 1e-6)
 
 

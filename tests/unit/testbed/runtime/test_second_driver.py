@@ -104,7 +104,7 @@ def test_nobody_hears_where_sources_end_before_that_is_written(started):
 
 def test_what_partitions_cost_outlives_the_driver(started, tmp_path):
     first = started()
-    first._costs.cores = {0: 0.5, 2: 0.25}
+    first._costs.cores.update({0: 0.5, 2: 0.25})
     with join(first, tmp_path):
         assert started()._costs.cores == {0: 0.5, 2: 0.25}
 
