@@ -26,7 +26,8 @@ HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
 SILENCE_LIMIT_S = 30.0
-KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+KEPT_AS_SENT |= {"message.timestamp.type": "CreateTime"}
 
 
 def properties(broker: Broker, data: Path) -> str:
@@ -126,6 +127,9 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
                 if unread[place] <= 0 or consumer.position(place) >= ends[place]:
                     consumer.pause(place)
                     del unread[place]
+            if len(found) > 2 * most:  # what is later than the first so many is never wanted
+                found.sort(key=lambda record: record.timestamp)
+                del found[most:]
             if deadline.passed and unread:
                 cause = f"the broker at {broker.address} sent nothing of the topic {topic} for {SILENCE_LIMIT_S:g} s"
                 raise EnvironmentFailure(cause, "look at the broker, and for a transaction that has not ended")

@@ -112,7 +112,7 @@ def has_oracle(experiment: Experiment) -> bool:
     return experiment.workload.has_oracle
 
 
-def puts_out_once(experiment: Experiment) -> bool:
+def promises_each_result_once(experiment: Experiment) -> bool:
     """Whether a copy in the output is an error that an oracle shows: the testbed publishes in transactions, of which
     only those that were committed are read. Spark's sink promises each result at least once."""
     return has_oracle(experiment) and is_dataflow(experiment) and experiment.engine.puts_out_once
@@ -122,7 +122,7 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
-    puts_out_once: "the testbed with a protocol that delivers exactly once (all but `none`), with an oracle",
+    promises_each_result_once: "the testbed with a protocol that delivers once (all but `none`), with an oracle",
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
     names_queries: "workload `hashtags`",

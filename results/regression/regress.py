@@ -73,7 +73,7 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
 
 
 def _told(one: Judgement, split: Split) -> Judgement:
-    """A judgement that says, too, which runs nothing was held against: they may hide a change, unless one was found."""
+    """Runs without a baseline may hide a change, so the verdict is unknown unless another run shows one."""
     blind = any(candidates and not baseline for candidates, baseline in split.strata)
     reason = "the seeds were changed, and runs before had other faults" if split.reseeded else NO_BASELINE
     is_told = one.verdict is Change.UNKNOWN and not split.reseeded

@@ -45,8 +45,8 @@ class UndisturbedPace:
 def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
     """The batches with input that no outage touched: neither during them, nor as the first after a restart.
 
-    Nor one without a host that died while the query went on (recovery by task), and the one after these, which has the
-    host's cold executor.
+    Batches without a host that died while the query went on (recovery by task) are none either, nor is the one after
+    them, which has the host's cold executor.
     """
     slow = {batch.batch for outage in outages for batch in _slowed(batches, outage)}
     return [b for b in batches if b.records and b.batch not in slow and not any(_touches(o, b) for o in outages)]
@@ -136,6 +136,8 @@ class _Timeline:
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns and not (after and after.went_on):
+            if last is None and before is not None and before.went_on:  # its batches go on from those before it
+                last = next((each for each in reversed(self.batches) if each.ended_ns <= start_ns), None)
             yield from self._tail(cursor, until_ns, last, after)
 
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[LedgerSegment]:
@@ -162,9 +164,9 @@ class _Timeline:
         yield LedgerSegment(checkpoint_from, batch.ended_ns, LedgerClass.CHECKPOINT, batch.batch)
 
     def _absent(self, batch: Batch) -> Outage | None:
-        """The outage because of which a batch begins without a host."""
-        without = (each for each in self.outages if each.back_ns and each.death_ns <= batch.started_ns < each.back_ns)
-        return next(without, None)
+        """The outage because of which a batch begins without a host, of several the last."""
+        without = [each for each in self.outages if each.back_ns and each.death_ns <= batch.started_ns < each.back_ns]
+        return max(without, key=lambda each: each.death_ns, default=None)
 
     def _spread(self, work: LedgerSegment, since: int, extra_ns: int) -> Iterator[LedgerSegment]:
         """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.

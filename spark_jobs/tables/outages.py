@@ -150,7 +150,7 @@ def outages(events: list[Moment]) -> list[Outage]:
     closed: list[Outage] = []
     current: Outage | None = None
     causes = _OutageCauses()
-    unnoticed: Moment | None = None  # a death after the notice: the query may not know of it when it is ready
+    unnoticed = list[Moment]()  # deaths after the notice: the query may not know of them when it is ready
     for moment in events:
         match moment.kind:
             case MomentKind.DISTURBANCE:
@@ -161,19 +161,19 @@ def outages(events: list[Moment]) -> list[Outage]:
                 causes.committed_ns = moment.at_ns
             case MomentKind.DEATH if current is not None:
                 current = replace(current, faults=current.faults + 1)
-                unnoticed = None if current.notice_ns is None else moment
+                unnoticed += [] if current.notice_ns is None else [moment]
             case MomentKind.DEATH:
-                current, unnoticed = Outage(moment.fault, 1, moment.at_ns), None
+                current, unnoticed = Outage(moment.fault, 1, moment.at_ns), []
             case MomentKind.NOTICE if current is not None:
                 current = current if current.notice_ns is not None else replace(current, notice_ns=moment.at_ns)
-                unnoticed = None
+                unnoticed = []
             case MomentKind.NOTICE:
                 if unnoticed and closed and moment.at_ns - (closed[-1].ready_ns or 0) <= UNNOTICED_NS:
-                    closed[-1] = replace(closed[-1], faults=closed[-1].faults - 1)
-                    current = Outage(unnoticed.fault, 1, causes.committed_ns, moment.at_ns)
+                    closed[-1] = replace(closed[-1], faults=closed[-1].faults - len(unnoticed))
+                    current = Outage(unnoticed[0].fault, len(unnoticed), causes.committed_ns, moment.at_ns)
                 else:
                     current = causes.outage(moment.at_ns)
-                unnoticed = None
+                unnoticed = []
             case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
                 current, causes.committed_ns = None, moment.at_ns

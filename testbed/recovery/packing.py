@@ -48,12 +48,13 @@ def packed(
     room: Mapping[str, float],
     costs: Costs,
     planner: Callable[[RecoveryProblem], RecoveryPlan],
+    left_s: Callable[[], float],
 ) -> dict[int, str | None]:
     """The partitions to restore, each with its worker.
 
     If a plan does not fit as a whole, its queries are placed one by one, and the planner is asked about the rest.
     Queries of a plan that do not fit are left out of the next one, so that they do not hide those that fit. If no plan
-    fits, every query that is still down is tried alone at last.
+    fits, or none of the time is left (`left_s()` [s]), every query that is still down is tried alone at last.
     """
     packing, rest = Packing(room, costs), problem
     for _ in range(MOST_PLANS):
@@ -64,7 +65,7 @@ def packed(
         if packing.place(np.flatnonzero(plan.partitions).tolist()):
             return packing.assignment
         refused = _place_queries(rest, plan, packing)
-        if not refused.any():  # a plan without whole queries
+        if not refused.any() or left_s() <= 0:  # without `any`: a plan without whole queries
             break
         rest = _after(rest.only(~refused), packing)
     _place_alone(problem, packing)

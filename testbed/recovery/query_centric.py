@@ -89,8 +89,8 @@ class QueryCentric(RecoveryStrategy):
         return back | self._restored(world, lost, room)
 
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
-        """What is planned, and where it fits. A plan may not fit, so there may be several, but the planner has
-        `limit_s` for all of them."""
+        """What is planned, and where it fits. A plan may not fit, so there may be several, but no other is made once
+        `limit_s` is over."""
         from models.recovery.within_limits import plan_within, time_left
         from testbed.recovery.packing import packed
 
@@ -103,7 +103,7 @@ class QueryCentric(RecoveryStrategy):
             self._notes.extend(notes)
             return plan
 
-        return packed(problem_of(world.layout, lost, capacity, self.priorities, costs), room, costs, planner)
+        return packed(problem_of(world.layout, lost, capacity, self.priorities, costs), room, costs, planner, left_s)
 
     def _room(self, world: World) -> dict[str, float]:
         """How much more each worker can take: partitions, or cores if costs are measured."""

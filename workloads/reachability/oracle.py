@@ -38,8 +38,9 @@ def collected(changes: DataFrame) -> DataFrame:
     oracle sees it: a sum skips what is null.
     """
     record = ["start_ms", "end_ms", "key"]
-    times = F.sum(F.col("value").cast("long")).alias("times")
-    unreadable = (F.count("*") - F.count("value")).alias("unreadable")
+    change = F.expr("try_cast(value AS BIGINT)")
+    times = F.sum(change).alias("times")
+    unreadable = (F.count("*") - F.count(change)).alias("unreadable")
     sums = changes.groupBy(*record).agg(times, unreadable, F.max("arrived_ms").alias("arrived_ms"))
     sums = sums.where("times <> 0 OR unreadable > 0 OR key IS NULL")
     known = F.when(F.col("times") > 0, PATH).otherwise(LESS_THAN_NONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from results.checks.check import ASKED_OF, Check, has_oracle, puts_out_once
+from results.checks.check import ASKED_OF, Check, has_oracle, promises_each_result_once
 from results.checks.evidence import Evidence
 from results.checks.rules import in_set
 
@@ -48,7 +48,7 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: f"{frame['duplicated'].sum():,} of {frame['emitted'].sum():,} results duplicated",
         expected=lambda evidence: "0 duplicated",
         asks="no result was written twice",
-        asked_of=ASKED_OF[puts_out_once],
-        applies=puts_out_once,
+        asked_of=ASKED_OF[promises_each_result_once],
+        applies=promises_each_result_once,
     ),
 )

@@ -16,7 +16,7 @@ from testbed.core.partition.source_input import SourceInput
 
 
 class BatchSource(SourceInput):
-    """A source reads ahead of what it sends: a batch is sent once a record of a later one has been read.
+    """A source reads ahead of what it sends: a batch is sent once its input has come to a later one.
 
     at      the border that was sent last, with where to go on behind it
     """

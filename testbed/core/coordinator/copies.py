@@ -164,7 +164,7 @@ def _find_room(
 ) -> bool:
     """Give a copy one of the workers that it may have, after others there have gone elsewhere if need be.
 
-    This is the search for an augmenting path, so a copy that finds none has no place whatever the others do.
+    This is the search for an augmenting path, so a copy that finds none has no place whatever the other new ones do.
     """
     for name in apart[number]:
         if name in asked:

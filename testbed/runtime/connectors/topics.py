@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -163,10 +164,11 @@ class KafkaResults(Outlet):
         self._out = number
 
     def _flush(self, producer: Producer) -> None:
-        """Wait until the broker has all that was sent, which takes as long as the link needs."""
-        deadline = Deadline(PATIENCE_S)
-        while producer.flush(ANSWER_S) and not deadline.passed:
+        """Wait until the broker has all that was sent, as long as it takes more. If not, the next step fails."""
+        before, left = math.inf, producer.flush(ANSWER_S)
+        while 0 < left < before:
             self._stop_if_ended()
+            before, left = left, producer.flush(ANSWER_S)
 
     def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
         for some in together(batches):

@@ -189,13 +189,17 @@ class SinkOutput:
     def _write_all(self) -> None:
         batches, self._unwritten, self._unwritten_records = self._unwritten, [], 0
         self._under_way += 1
-        self._background.submit(partial(_attempted, partial(self._outlet.write, batches)), self._after_writing)
+        outlet = self._outlet
+        self._background.submit(
+            partial(_attempted, partial(outlet.write, batches)), partial(self._after_writing, outlet)
+        )
 
-    def _after_writing(self, found: AftershockError | None) -> None:
+    def _after_writing(self, outlet: Outlet, found: AftershockError | None) -> None:
+        """An outlet that was left may fail, as after a publication."""
         self._under_way -= 1
         if self._closed:
             return
-        if found is not None:
+        if found is not None and self._outlet is outlet:
             raise found
         if self._unwritten:
             self._write_all()

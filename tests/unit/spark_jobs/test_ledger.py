@@ -139,6 +139,23 @@ def test_every_batch_without_a_host_loses_what_that_would_have_done():
     assert {segment.fault for segment in found if segment.kind == "lost"} == {0}
 
 
+def test_of_two_absent_hosts_the_batch_is_the_one_s_that_died_last():
+    made = [batch(number, start, start + 9 + 3 * (number > 0)) for number, start in enumerate((0, 10, 22, 34))]
+    cuts = with_hosts_back(
+        [outlived(0, 9.2, 9.3), outlived(1, 9.5, 9.6)], [(round(9.2 * NS), 20 * NS), (round(9.5 * NS), 30 * NS)]
+    )
+    found = ledger((0, 34 * NS), made, cuts, UndisturbedPace(rate=1000 / (8 * NS)), INTERVAL_NS)
+    assert classes(found) == pytest.approx({"useful": 3 * 8, "lost": 2 * 3, "checkpoint": 3, "idle": 1})
+    assert {segment.fault for segment in found if segment.kind == "lost"} == {1}
+
+
+def test_a_query_that_goes_on_and_then_fails_was_idle_until_its_next_batch_was_due():
+    """Host 0 died at 10 between batches. The next one was due at 20, and cut off at 23."""
+    made = [batch(0, 0, 9), batch(1, 30, 39)]
+    found = ledger((0, 39 * NS), made, [outlived(0, 10, 10.2), outage(1, 23, 24, 30)], None, 20 * NS)
+    assert classes(found) == {"useful": 16, "checkpoint": 2, "idle": 20 - 9, "lost": 3, "detect": 1, "restart": 6}
+
+
 def test_whether_hosts_are_back_matters_only_where_the_query_went_on():
     down = outage(0, 10, 11, 20)
     assert with_hosts_back([down], [(10 * NS, 30 * NS)]) == [down]
@@ -233,6 +250,12 @@ def test_a_death_that_the_restarted_query_notices_only_then_begins_the_next_outa
         assert found == [outage(0, 10, 11, 20, faults=2), outage(None, noticed_s, noticed_s, 35, faults=0)]
     else:
         assert found == [outage(0, 10, 11, 20), outage(1, 20, noticed_s, 35)]
+
+
+def test_all_deaths_of_which_it_did_not_know_belong_to_that_outage():
+    query = [("executors-lost", 11), ("ready", 20), ("executors-lost", 21), ("ready", 35)]
+    found = by_query(query, [struck(fault, "kill", at_s) for fault, at_s in enumerate((10, 18, 19))])
+    assert found == [outage(0, 10, 11, 20), outage(1, 20, 21, 35, faults=2)]
 
 
 def test_such_an_outage_begins_with_the_last_commit():

@@ -1,12 +1,14 @@
 """Where batches of a source end: at the same records, with reads of any size."""
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from testbed.core.by_batch.cutting import LAST_BATCH, LONGEST_GAP, Batching, Cutter, UnorderedSource
+from testbed.core.by_batch.cutting import LAST_BATCH, LONGEST_GAP, Batching, Cut, Cutter, UnorderedSource
 from testbed.core.checkpoints import NO_BATCH
 
 
@@ -57,26 +59,34 @@ def test_behind_any_border_the_same_follows(reads, data):
         assert contents(again) == contents(cuts[at + 1 :])
 
 
+def read_on(at, events, bounds):
+    """What follows a border of a source that shares its input: each read is some events, of this source or of another
+    one."""
+    cutter, found = Cutter("at_ns", 10, at.batch, at.position, at.skipped), []
+    for start, stop in itertools.pairwise(bounds):
+        own = [time for time, is_own in events[start:stop] if is_own]
+        found += cutter.add(rows(own) if own else None, stop, False, events[stop - 1][0])
+        border = found[-1].batch if found else at.batch
+        assert border == max(at.batch, events[stop - 1][0] // 10 - 1), "every border that was reached, and no other"
+    return found + cutter.add(None, len(events), ended=True)
+
+
 @given(st.lists(st.tuples(st.integers(0, 99), st.booleans()), min_size=1, max_size=30), st.data())
 def test_other_sources_records_end_batches_sooner_but_not_elsewhere(events, data):
-    """Each read is one event, of this source or of another one."""
+    def bounds(start):
+        inner = data.draw(st.sets(st.integers(start, len(events)), max_size=6))
+        return sorted({start, *inner, len(events)})
+
     events = sorted(events)
-    last, cutter, found = events[-1][0] // 10, Cutter("at_ns", 10, NO_BATCH, 0, 0), []
-    for number, (time, is_own) in enumerate(events, 1):
-        found += cutter.add(rows([time]) if is_own else None, number, False, time)
-        assert found[-1].batch == time // 10 - 1, "every border that the input has reached"
-    found += cutter.add(None, len(events), ended=True)
-    own = [[time for time, is_own in events if is_own]]
-    wanted = {batch: content for batch, content in contents(cut(own)) if content}
+    found = read_on(Cut(NO_BATCH, None, 0, 0), events, bounds(0))
+    wanted = {batch: content for batch, content in contents(cut([[t for t, is_own in events if is_own]])) if content}
     assert {batch: content for batch, content in contents(found) if content} == wanted
-    first = events[0][0] // 10 - 1
-    assert [each.batch for each in found if each.batch <= last] == [*range(first, last + (last in wanted))]
+    last = events[-1][0] // 10
+    numbers = [each.batch for each in found if each.batch <= last]
+    assert numbers == [*range(numbers[0], last + (last in wanted))] if numbers else last not in wanted
     at = data.draw(st.sampled_from(found[:-1] or found))
     if at.batch != LAST_BATCH:
-        cutter, again = Cutter("at_ns", 10, at.batch, at.position, at.skipped), []
-        for number, (time, is_own) in enumerate(events[at.position :], at.position + 1):
-            again += cutter.add(rows([time]) if is_own else None, number, False, time)
-        again += cutter.add(None, len(events), ended=True)
+        again = read_on(at, events, bounds(at.position))
         assert contents(again) == contents(found[found.index(at) + 1 :])
 
 

@@ -12,7 +12,7 @@ from testbed.recovery.packing import packed
 ROOM = {"a": 0.6, "b": 0.6}
 
 
-def restored(*queries, planner=best_density, room=ROOM):
+def restored(*queries, planner=best_density, room=ROOM, left_s=lambda: 1.0):
     """The queries that come back: each is given by its priority and the costs of its partitions, which are its own."""
     costs = [cost for _, *own in queries for cost in own]
     owners = np.repeat(np.arange(len(queries)), [len(own) for _, *own in queries])
@@ -25,7 +25,7 @@ def restored(*queries, planner=best_density, room=ROOM):
         feeds=sparse.csr_array((len(costs), len(costs))),
         capacity=sum(room.values()),
     )
-    found = packed(problem, room, dict(enumerate(costs)), planner)
+    found = packed(problem, room, dict(enumerate(costs)), planner, left_s)
     for worker, most in room.items():
         assert sum(costs[number] for number, at in found.items() if at == worker) <= most * (1 + 1e-6)
     back = problem.recovered(np.isin(np.arange(len(costs)), list(found)))
@@ -53,6 +53,14 @@ def test_a_partition_that_no_worker_takes_is_in_no_plan():
     assert [problem.queries for problem in asked] == [("Q1",)]
     assert asked[0].costs.tolist() == [0.5, 0.5]
     assert asked[0].failed.tolist() == [False, True, True]
+
+
+def test_once_the_time_is_over_queries_are_tried_alone():
+    asked = []
+    queries = (1, 0.35, 0.35, 0.35), (1, 0.55, 0.55)
+    planner = lambda problem: asked.append(problem.queries) or best_density(problem)  # noqa: E731
+    assert restored(*queries, planner=planner, left_s=lambda: 0.0) == [1]
+    assert asked == [("Q0", "Q1")]
 
 
 def test_after_so_many_plans_queries_are_tried_alone(monkeypatch):
@@ -83,4 +91,4 @@ def test_a_worker_that_has_too_much_gets_no_more(room):
         sparse.csr_array((2, 2)),
         0.6,
     )
-    assert packed(problem, room, costs, best_density) == {0: "a", 1: "a"}
+    assert packed(problem, room, costs, best_density, lambda: 1.0) == {0: "a", 1: "a"}

@@ -34,7 +34,8 @@ class Noted(Outlet):
         return max(given)
 
     def write(self, batches):
-        raise NotImplementedError
+        if self.failure is not None:
+            raise self.failure
 
 
 @pytest.fixture
@@ -47,12 +48,29 @@ def outlets(monkeypatch):
 
 def sink_of(protocol, background, published_numbers=None):
     told = [] if published_numbers is None else published_numbers
-    job = replace(JOB, protocol=protocol)
+    delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
+    job = replace(JOB, protocol=protocol, output=replace(JOB.output, delivery=delivery))
     return SinkOutput(job, job.layout().partitions[-1], background, told.append, lambda: None)
 
 
 def numbers(outlet):
     return [list(call) for call in outlet.calls]
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_only_the_outlet_that_is_in_use_may_fail_to_write(outlets, left):
+    """A recovery leaves an outlet amid its writing, which the sink need not survive."""
+    background = Later()
+    sink = sink_of("none", background)
+    sink.write(rows(1))
+    outlets[0].failure = Superseded("left")
+    if left:
+        sink.reopen()
+        background.go_on()
+        assert sink.empty
+    else:
+        with pytest.raises(Superseded):
+            background.go_on()
 
 
 def test_what_gathers_behind_a_publication_goes_together_with_its_numbers(outlets):
@@ -265,8 +283,15 @@ def test_a_transaction_waits_for_a_slow_link_as_long_as_that_takes():
     assert (lacking, len(producer.committed)) == ([], 1)
 
 
+def test_a_transaction_does_not_wait_for_a_broker_that_takes_nothing():
+    """The commit that follows fails then, and the sink reconnects."""
+    lacking = [3, 2, 2]
+    assert sink_with(Transactions(lambda: lacking.pop(0))).publish({3: [bid(3)]}) == 3
+    assert lacking == []
+
+
 def test_an_outlet_that_is_abandoned_amid_a_transaction_commits_nothing():
-    producer = Transactions(lambda: sink.abandon() or 1)
+    producer = Transactions(lambda: sink.abandon() or 1)  # less than before: it would wait on
     sink = sink_with(producer)
     with pytest.raises(Superseded):
         sink.publish({3: [bid(3)]})
