@@ -39,6 +39,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
@@ -218,17 +219,11 @@ def window_of(batches: Sequence[MicroBatch], first: int, events: int) -> list[Mi
     return after
 
 
+@one_line_errors()
 def main() -> None:
     """Measure every query, and print a line for each."""
     given = _arguments()
     end_by_sigterm()
-    try:
-        _measure(given)
-    except AftershockError as error:
-        sys.exit(str(error))
-
-
-def _measure(given: argparse.Namespace) -> None:
     told = sys.stderr if given.json else sys.stdout
     options = EXECUTOR_OPTIONS if given.first_compiler else ""
     rows = []

@@ -41,9 +41,10 @@ from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.local import LocalDriver
@@ -136,26 +137,25 @@ def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
     return window_s + spec.settling_ms / 1e3 + 2 * task.checkpoint_s + SPARE_S
 
 
+@one_line_errors()
 def main() -> None:
-    """Measure, and print a line for each engine, query and rate."""
+    """Measure, and print a line for each engine, query and rate; JSON also has the rows before a failure."""
     given = _arguments()
     end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
-    rows = []
+    check_times(given)
+    engines, rows = [Engine.parse(text) for text in given.engine or ENGINES], list[Row]()
     try:
-        check_times(given)
-        engines = [Engine.parse(text) for text in given.engine or ENGINES]
         with tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root:
             print(HEAD, file=told, flush=True)
             with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
                 for row in rows_of(engines, handle.kafka, Path(root), given):
                     rows.append(row)
                     print(row, file=told, flush=True)
-    except AftershockError as error:
-        sys.exit(str(error))
-    if given.json:
-        document = {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
-        print(json.dumps(document, allow_nan=False))
+    finally:
+        if given.json:
+            document = {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
+            print(json.dumps(document, allow_nan=False))
 
 
 def check_times(given: argparse.Namespace) -> None:

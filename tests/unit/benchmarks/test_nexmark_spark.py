@@ -167,7 +167,9 @@ def test_the_other_queries_are_measured_after_one_that_failed(monkeypatch, capsy
     monkeypatch.setattr(nexmark_spark, "local_spark", lambda *given: nullcontext())
     monkeypatch.setattr(nexmark_spark, "versions", lambda spark: {"Spark": "4"})
     monkeypatch.setattr(Session, "measure", measure)
-    nexmark_spark._measure(Namespace(**vars(given), first_compiler=False, json=True))
+    monkeypatch.setattr(nexmark_spark, "_arguments", lambda: Namespace(**vars(given), first_compiler=False, json=True))
+    monkeypatch.setattr(nexmark_spark, "end_by_sigterm", lambda: None)
+    nexmark_spark.main()
     document = json.loads(capsys.readouterr().out)
     failed, measured = document["rows"]
     assert (failed["query"], failed["until"]) == ("q4", "whole")
