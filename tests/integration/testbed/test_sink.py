@@ -261,7 +261,7 @@ def read(feed: Feed, position: int, until: int) -> list[tuple[int, int]]:
         if given is None:
             time.sleep(0.01)
             continue
-        batch, position, _ = given
+        batch, position, *_ = given
         if batch is not None:
             found += zip(batch["position"].to_pylist(), batch["price"].to_pylist(), strict=True)
     return found
