@@ -298,7 +298,7 @@ def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatc
     layout, everyone = laid_out(FIFTEEN), frozenset(range(31))
     assert strategy.plan(World(31, everyone, everyone, True, frozenset({"a"}), layout=layout)) == {}
     assert clock.limits_s == pytest.approx([0.25, 0.1])
-    assert set(strategy.take_notes()) == {"planner density-beam instead of exact: no time is left"}
+    assert not strategy.take_notes(), "no other planner takes over: queries are tried alone"
 
 
 def test_a_planner_that_plans_in_time_is_left_alone():
