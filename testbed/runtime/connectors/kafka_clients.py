@@ -7,9 +7,7 @@ from infra.broker import Broker
 
 READING = {"enable.auto.commit": False, "auto.offset.reset": "error", "queued.max.messages.kbytes": 16_384}
 READING |= {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 50}
-READING |= {
-    "fetch.queue.backoff.ms": 10
-}  # after its queue was full a partition is not fetched for so long; usually 1 s
+READING |= {"fetch.queue.backoff.ms": 10}  # after its queue was full a partition is fetched again; 1 s by default
 WRITING = {"linger.ms": 5, "batch.num.messages": 50_000, "acks": "all", "reconnect.backoff.max.ms": 500}
 POLL_S = 0.1
 

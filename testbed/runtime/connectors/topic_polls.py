@@ -98,9 +98,8 @@ class JsonPoll(Poll):
         self.check_offsets(start, messages)
         times = [each.timestamp() for each in messages]
         self._due_ms = np.array([time_ms for _, time_ms in times], np.int64)
-        self._of_broker = [kind == TIMESTAMP_LOG_APPEND_TIME for kind, _ in times]
         self._values = [each.value() or b"" for each in messages]
-        self._check_messages()
+        self._check_messages([kind for kind, _ in times])
         self._decoded: dict[str, Span] = {}
 
     def events(self, kind: str, schema: pa.Schema, start: int, stop: int) -> pa.RecordBatch | None:
@@ -134,7 +133,7 @@ class JsonPoll(Poll):
                 return self.place.unusable(offset, why)
         return self.place.unusable(int(offsets[0]), f"from here to offset {offsets[-1]}: {whole}")
 
-    def _check_messages(self) -> None:
+    def _check_messages(self, kinds_of_time: list[int]) -> None:
         known = tuple(_opening(kind) for kind in self.place.kinds)
         for offset, value in enumerate(self._values, self.start):
             if not value.startswith(known):
@@ -142,9 +141,10 @@ class JsonPoll(Poll):
                 raise self.place.unusable(offset, f"no event of this workload: it does not begin with {begins}")
         if self._due_ms.min() < 0:
             raise self.place.unusable(self.start + int(np.argmin(self._due_ms)), "a message without a time")
-        if any(self._of_broker):
+        if TIMESTAMP_LOG_APPEND_TIME in kinds_of_time:
             why = "its time is when it came to the broker, not when it was due: the topic's message.timestamp.type"
-            raise self.place.unusable(self.start + self._of_broker.index(True), f"{why} has to be CreateTime")
+            offset = self.start + kinds_of_time.index(TIMESTAMP_LOG_APPEND_TIME)
+            raise self.place.unusable(offset, f"{why} has to be CreateTime")
 
 
 def _opening(kind: str) -> bytes:
