@@ -26,7 +26,6 @@ from tests.integration.spark_jobs.test_dataflow_runtime import (
     generate,
     happened,
     job_of,
-    since_ready,
     wanted_messages,
 )
 from tests.integration.testbed.exact_results import messages_out
@@ -35,6 +34,7 @@ from tests.unit.marked_processes import wait_for
 pytestmark = pytest.mark.extended
 
 LINES = 3  # before each death, and before the end
+LAST = 2  # the driver after the second death
 SERVICE = "query"  # the one that `driver-kill` strikes
 
 
@@ -45,11 +45,24 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
         yield made
 
 
+def since_started(journal: Path, driver: int, event: str) -> list[dict]:
+    """What happened since this driver started, the first being 0; nothing before."""
+    started = happened(journal, "driver-started")
+    return [
+        each for each in happened(journal, event) if driver < len(started) and each["at_ns"] > started[driver]["at_ns"]
+    ]
+
+
 def restored_by_the_last(journal: Path) -> set[tuple[int, str]]:
-    """Epochs and partitions that the last driver has restored."""
-    last_ns = happened(journal, "driver-started")[-1]["at_ns"]
-    found = (each for each in happened(journal, "recovering") if each["at_ns"] > last_ns)
+    """Epochs and partitions that the last driver has restored: its slots may come one by one."""
+    found = since_started(journal, LAST, "recovering")
     return {(each["epoch"], name) for each in found for name in each["restored"]}
+
+
+def all_are_back(journal: Path, names: set[str]) -> bool:
+    """Whether the last driver has restored all of these, and they are as far as they had been."""
+    restored = restored_by_the_last(journal)
+    return {name for _, name in restored} == names and restored <= back(journal)
 
 
 def back(journal: Path) -> set[tuple[int, str]]:
@@ -69,13 +82,13 @@ def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
     try:
         driver.spawn(cluster, GATEWAY, SERVICE, [*supervisor, *command_of(cluster, job, tmp_path)])
         wait_for(lambda: len(happened(journal, "committed")) >= LINES, LIMIT_S)
-        for death in (1, 2):
+        for death in range(1, LAST + 1):
             assert driver.prepare(cluster, GATEWAY, FaultKind.DRIVER_KILL).fire().holds
             driver.heal(cluster, GATEWAY, FaultKind.DRIVER_KILL)
-            wait_for(lambda death=death: len(happened(journal, "ready")) > death, LIMIT_S)
-            wait_for(lambda: len(since_ready(journal, "committed")) >= LINES, LIMIT_S)
+            wait_for(lambda number=death: len(since_started(journal, number, "committed")) >= LINES, LIMIT_S)
         if recovery != "global":  # a source that is drained sooner is never as far again as it was
-            wait_for(lambda: restored_by_the_last(journal) <= back(journal), LIMIT_S)
+            names = {each.name for each in job.layout().partitions}
+            wait_for(lambda: all_are_back(journal, names), LIMIT_S)
         (tmp_path / "job.drain").touch()
         wait_for(lambda: bool(happened(journal, "driver-stopped")), LIMIT_S)
     finally:
@@ -84,12 +97,12 @@ def test_every_result_is_committed_once_though_the_driver_is_killed_twice(
     (finished,) = happened(journal, "finished")
     recoveries = happened(journal, "recovering")
     assert [each["epoch"] for each in recoveries] == sorted({each["epoch"] for each in recoveries})
-    _, second, _ = happened(journal, "driver-started")
-    of_successors = [each for each in recoveries if each["at_ns"] > second["at_ns"]]
+    assert len(happened(journal, "driver-started")) == LAST + 1
+    of_successors = since_started(journal, 1, "recovering")
     assert all(any(each["line"].values()) for each in of_successors), "each went on from checkpoints"
     assert not happened(journal, "failed")
     if recovery != "global":
-        assert set() < restored_by_the_last(journal) <= back(journal)
+        assert all_are_back(journal, names)
         assert all(any(each["reached"].values()) for each in of_successors), "the driver before told how far they were"
     wanted, found = wanted_messages(job, finished["positions"]), messages_out(job)
     assert wanted
