@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from benchmarks.one_line_errors import one_line_errors
 from reproductions.cec.operator import BATCH, BATCHES_PER_COMMIT, NAME, RATE, Dropping, Stream, new_operator
 from testbed.operators.parts import TOGETHER
 from testbed.output_log.log import OutputLog
@@ -29,7 +30,9 @@ BATCHES_PER_PERIOD = round(PACE.period_s * RATE / BATCH)
 BATCHES_PER_SEARCH = round(SETTLE_S * RATE / BATCH)
 
 
+@one_line_errors()
 def main() -> None:
+    """Fill an operator for each target, and print how long it stops."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=int, default=1_000_000, help="open windows")
     parser.add_argument("--targets", type=int, nargs="+", default=[1, 2, 4, 8], help="Q, by the number of open windows")

@@ -1,11 +1,15 @@
-"""The extent of an output log whose windows are saved only when they open: `output_log.py`.
+"""The extent of an output log whose windows are saved only when they open.
 
-The oldest of 90,000 windows decides it, so it differs from moment to moment: at 12 of them, of 100,000 items and
-windows of 10 records. Section IV of `cec` is measured by `aftershock reproduce cec/fig-06` and its neighbours.
+`.venv/bin/python -m benchmarks.testbed.output_log`: the oldest of 90,000 windows decides the extent, so it differs from
+moment to moment. Printed is the extent at 12 of them, of 100,000 items and windows of 10 records. Section IV of `cec`
+is measured by `aftershock reproduce cec/fig-06` and its neighbours.
 """
 
 from __future__ import annotations
 
+import argparse
+
+from benchmarks.one_line_errors import one_line_errors
 from reproductions.cec.operator import BATCH, NAME, Dropping, Stream, new_operator
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
@@ -14,7 +18,10 @@ from testbed.output_log.policies import OpensOnly
 FIRST, EVERY = 3_500_000, 500_000  # records before the first moment, and between two
 
 
+@one_line_errors()
 def main() -> None:
+    """Run both seeds, and print how the log grows."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print("seed  records    open windows   extent")
     for seed in (1, 2):
         stream = Stream(100_000, 10, 6_000_000, seed)

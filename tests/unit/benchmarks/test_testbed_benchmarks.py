@@ -5,28 +5,18 @@ import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from secrets import token_hex
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks import testbed
 from benchmarks.one_line_errors import one_line_errors
-from benchmarks.testbed import (
-    copies_throughput,
-    first_tentative,
-    intake_latency,
-    kafka_throughput,
-    kill_nights,
-    kills,
-    memory,
-    pause,
-    reached,
-    record_path,
-    slot,
-    throughput,
-)
+from benchmarks.testbed import copies_throughput, intake_latency, memory, record_path, slot, throughput
 from benchmarks.testbed.memory import _behind_s, _samples, _slot_mb, judged
 from benchmarks.testbed.throughput import BenchmarkCluster, _figures, job_of
 from experiments.errors import BadInput, EnvironmentFailure
@@ -36,20 +26,8 @@ from testbed.runtime.connectors.sources import Generated
 
 JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
 REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies": {}}
-PROGRAMS = [
-    copies_throughput,
-    first_tentative,
-    intake_latency,
-    kafka_throughput,
-    kill_nights,
-    kills,
-    memory,
-    pause,
-    reached,
-    record_path,
-    slot,
-    throughput,
-]
+MODULES = [import_module(f"{testbed.__name__}.{each.name}") for each in iter_modules(testbed.__path__)]
+PROGRAMS = [each for each in MODULES if hasattr(each, "main")]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
