@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 from infra.broker import Broker
 from workloads.inputs import Input, Keys, TopicStream
 from workloads.schedule import Schedule
@@ -33,8 +35,10 @@ class InputSender(TopicSender):
         while self.sent < position:
             stop = min(self.sent + POLL_EVERY, position)
             keys = self._keys(self.sent, stop) if self._keys else itertools.repeat(None)
-            for p, (value, key) in enumerate(zip(self.source(self.sent, stop), keys, strict=False), self.sent):
-                self._produce(value, key, p % self.schedule.partitions, self.schedule.due_ms(p))
+            due_ms = self.schedule.all_due_ms(np.arange(self.sent, stop)).tolist()
+            found = zip(self.source(self.sent, stop), keys, due_ms, strict=False)
+            for p, (value, key, at_ms) in enumerate(found, self.sent):
+                self._produce(value, key, p % self.schedule.partitions, at_ms)
             self.sent = stop
             self._producer.poll(0)
         self._producer.poll(0)

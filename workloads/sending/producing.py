@@ -47,10 +47,11 @@ class TopicSender:
 
     def _produce(self, value: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
         """Hand a message to the client, once that has room for it; `due_ms` is its timestamp."""
-        place = {"partition": partition, "timestamp": due_ms}
         while True:
             try:
-                self._producer.produce(self.topic, value, key, on_delivery=self._on_refusal, **place)
+                self._producer.produce(
+                    self.topic, value, key, partition=partition, on_delivery=self._on_refusal, timestamp=due_ms
+                )
                 return
             except BufferError:
                 self._producer.poll(0.1)

@@ -22,14 +22,18 @@ class Sending(InputSender):
 
     def __init__(self, broker, topic, source, schedule, keys=None):
         self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
-        self.sent = self.delivered = self.failed = 0
-        self.records, self._producer = [], self
+        self.sent = self.failed = 0
+        self.records, self._producer, self._records = [], self, 1
+
+    def __len__(self):
+        """As many messages wait for the broker's answer."""
+        return 0
 
     def _produce(self, text, key, partition, due_ms):
         self.records.append((text, partition, due_ms))
 
     def poll(self, _timeout):
-        self.delivered = self.sent
+        """Nothing is refused."""
 
 
 @pytest.fixture
