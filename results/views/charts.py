@@ -17,16 +17,18 @@ from results.runs.store import Run
 from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
+    NO_KNOWN_FAULT,
     PHASES,
     ModelInputs,
     advice,
-    kills_with_recoveries,
     ledger_seconds,
     model_inputs,
     number,
     seconds_from,
     table_or_empty,
     the_run,
+    timed_faults,
+    timed_recoveries,
     utilizations,
 )
 from results.tables.schema import LedgerClass
@@ -121,14 +123,13 @@ def ledger(run: Run) -> dict[str, Any] | None:
 
 
 def recoveries(run: Run) -> dict[str, Any] | None:
-    """The phases of every recovery, in the order of the faults; `executor` is Spark's part of the restart."""
-    known = kills_with_recoveries(run)
-    known = known[known["faults"].notna()]
+    """The phases of every recovery, by its begin; `executor` is Spark's part of the restart."""
+    known = timed_recoveries(run)
     if known.empty:
         return None
-    faults = zip(known["actual_at_s"], known["targets"], strict=True)
+    begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
     return {
-        "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in faults],
+        "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in begins],
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
         "executor": _listed(known[f"{EXECUTOR}_s"]),
     }
@@ -172,7 +173,7 @@ def _faults(run: Run) -> list[dict[str, Any]]:
     return [
         {"at_s": number(row["planned_at_s" if pd.isna(row["actual_at_s"]) else "actual_at_s"])}
         | {name: str(row[name]) for name in told}
-        for _, row in kills_with_recoveries(run).iterrows()
+        for _, row in timed_faults(run).iterrows()
     ]
 
 
