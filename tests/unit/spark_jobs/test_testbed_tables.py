@@ -18,6 +18,7 @@ from spark_jobs.tables.dataflow.journal_tables import (
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import lost_to
+from spark_jobs.tables.rows import checkpoints
 from tests.unit.example_events import named, report
 
 RATE, SLOTS, STEP_S = 1000, 2, 0.5
@@ -90,6 +91,13 @@ def test_what_is_committed_by_interval():
     assert [b.offsets["input", "0"] for b in found] == [(0, 2500), (2500, 7500), (7500, 15_500)]
     assert found[1].checkpoint_ns == pytest.approx(10 * NS * CHECKPOINT)
     assert [b.state_bytes for b in found] == [10, 30, 0]
+
+
+def test_what_the_testbed_does_not_measure_of_a_batch_is_unknown_and_not_zero():
+    made = batches(JOURNAL, 10 * NS, commits=True)
+    found = checkpoints(made, (at(0), at(40)), made)
+    assert {row[name] for row in found for name in ("wal_s", "commit_log_s", "state_rows", "stages")} == {None}
+    assert RUN_TABLES["checkpoints"].of(found).num_rows == 3
 
 
 def test_without_commits_it_is_what_was_read():
