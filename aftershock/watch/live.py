@@ -125,9 +125,9 @@ def _host(
     """What the last sample says of resources holds only as long as the host is up."""
     if effect is not None or sample is None:
         return LiveHost(name, role, domains, HostCondition.UNKNOWN if effect is None else effect, None, None)
-    if now_ns - sample.at_ns > SILENT_S * 1e9:
+    if now_ns - sample.seen.at_ns > SILENT_S * 1e9:
         return LiveHost(name, role, domains, HostCondition.SILENT, None, None)
-    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.rss_bytes)
+    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.seen.rss_bytes)
 
 
 def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:
