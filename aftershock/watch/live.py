@@ -60,7 +60,8 @@ def state_of(run_id: str) -> dict[str, Any]:
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
     elapsed_s, window_s, left_s; progress (`RunProgress`: every step, what is awaited, what is left);
-    faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
+    faults (strikes planned, injected, healed: a fault strikes each of its hosts);
+    next_fault (in_s, kind, targets) or None;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
     partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
     copied (the worker that has a copy, by the name of the partition).

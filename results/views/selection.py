@@ -20,7 +20,7 @@ SORTS: dict[str, Callable[[IndexRow], Any]] = {
     "recovery": lambda row: row.recovery,
     "utilization": lambda row: row.utilization.measured,
     "predicted": lambda row: row.utilization.predicted,
-    "faults": lambda row: row.facts.get("faults"),
+    "faults": lambda row: row.struck,
     "verdict": lambda row: WORST_FIRST.index(row.verdict),
 }
 NEWEST_FIRST = "-started"

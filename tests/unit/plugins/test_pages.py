@@ -22,6 +22,8 @@ from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
 from results.views.cells import ShownHead, cell, column_of, head, time_text
+from results.views.report import write_report
+from results.views.terminal import summary
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
 from tests.unit.results.figures import too_precise
@@ -104,6 +106,20 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert {f"{base}/tables/faults.csv", f"{base}/tables/faults.parquet"} <= set(page.all("href"))
     assert "table-hosts" not in page.all("id")
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
+
+
+def test_a_fault_counts_on_pages_if_it_took_effect_as_in_the_report_and_on_the_terminal(browser: TestClient):
+    run = synthetic.make_run(
+        store.home() / "runs", run_id="one", changes={"runs": lambda rows: rows.assign(faults=len(rows) + 6)}
+    )
+    assert "Faults 6 took effect, of 7 planned" in get(browser, "/aftershock/runs/one").words
+    cells = re.findall('<td class="number">([^<]*)</td>', browser.get("/aftershock/").text)
+    assert cells[2] == "6"
+    told = " ".join(summary(run).split())
+    assert "7 faults planned" in told
+    assert "6 took effect" in told
+    report = " ".join(Page(write_report(run, synthetic.experiment()).read_text()).words.split())
+    assert "Faults 6 took effect, of 7 planned" in report
 
 
 def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
