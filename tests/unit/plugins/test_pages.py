@@ -21,12 +21,14 @@ from plugins.present import (
 from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
+from results.tables.schema import SCHEMA_VERSION
 from results.views.cells import ShownHead, cell, column_of, head, time_text
 from results.views.report import write_report
 from results.views.terminal import summary
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
 from tests.unit.results.figures import too_precise
+from tests.unit.results.regression.past import steady, write_nights
 from tests.unit.results.test_query_recoveries import table as query_table
 
 
@@ -265,6 +267,31 @@ def test_a_history_waits_for_no_run_either(browser: TestClient, monkeypatch: pyt
     for reader in [thread for thread in threading.enumerate() if thread.name == known_runs.READER]:
         reader.join()
     assert "Not read yet" not in get(browser, "/aftershock/history").words
+
+
+def test_a_history_says_no_change_only_where_one_could_be_shown(browser: TestClient):
+    run = synthetic.make_run(store.home() / "runs", run_id="one")
+    where = {"experiment_digest": "d0", "machine": "a machine", "schema_version": SCHEMA_VERSION}
+    store.write_json(run.root / "status.json", run.status().to_json() | where)
+    words = " ".join(get(browser, "/aftershock/history?metric=lost").words.split())
+    assert "Changes of counts are judged by aftershock results regress only." in words
+    write_nights(steady(11))
+    address = "/aftershock/history?digest=d1&metric=service_rate"
+    assert "No change can be shown: that takes 12 runs" in get(browser, address).words
+    write_nights(steady(1), first=11)
+    words = get(browser, address).words
+    assert "No change beyond chance." in words
+    assert "can be shown" not in words
+    drawn = browser.get("/aftershock/history.json?digest=d1&metric=service_rate").json()["history"]
+    assert (len(drawn["values"]), drawn["changes"], drawn["levels"]) == (12, [], [])
+
+
+def test_an_address_of_no_history_leads_to_those_that_there_are(browser: TestClient):
+    write_nights(steady(1))
+    page = get(browser, "/aftershock/history?digest=pruned")
+    assert "No such history" in page.words
+    assert any("digest=d1" in link for link in page.all("href"))
+    assert "No history yet" not in page.words
 
 
 @pytest.mark.extended
