@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from plugins import present
 from plugins.rendering import render
-from results.predictions.pooled import Pooled, pooled
+from results.predictions.pooled import Pooled, are_of_one_experiment, pooled
 from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
@@ -52,9 +52,10 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
 
 
 def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
-    """The runs together against eq. 10, if they are of one experiment and all of them can be read."""
-    same = len({row.experiment_digest for row in rows}) == 1 and rows[0].experiment_digest is not None
-    return pooled(runs) if same and all(row.state == RunState.DONE for row in rows) else None
+    """The runs together against eq. 10, if all are this installation's own, of one experiment, and can be read."""
+    same = are_of_one_experiment(row.experiment_digest for row in rows)
+    usable = all(row.state == RunState.DONE and not row.is_published for row in rows)
+    return pooled(runs) if same and usable else None
 
 
 @router.get("/compare.json")
