@@ -179,8 +179,9 @@ def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(bro
     words = get(browser, "/aftershock/runs/one").words
     for told in ("uncoordinated", "Bytes sent / bytes of data", "1.25"):
         assert told in words
-    what_was_run = words.partition("What was run")[2].partition("Tables")[0]
+    what_was_run, _, measured = words.partition("What was run")[2].partition("What else was measured")
     assert "uncoordinated" in what_was_run
+    assert "Bytes sent / bytes of data 1.25" in " ".join(measured.partition("Tables")[0].split())
     assert "Trigger" not in what_was_run
 
 
@@ -379,6 +380,21 @@ def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestCl
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
         store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words
+
+
+def test_repeats_of_one_experiment_differ_in_nothing_that_was_run(browser: TestClient):
+    """What each of them measured is none of it, its own saturating load included."""
+    for number in range(2):
+        more = {"service_rate": 3000.0 + number, "load_rate": 3300.0 + number, "message_overhead": 1.1 + number}
+        changes = {"runs": lambda rows, more=more: rows.assign(**more)}
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{number}", changes=changes)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d1"})
+    address = "/aftershock/compare?run=run-0&run=run-1"
+    assert "Nothing: the same experiment, seed included." in get(browser, address).words
+    store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d2"})
+    words = get(browser, address).words
+    assert "Load [records/s]" in words
+    assert "Bytes sent" not in words
 
 
 def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(browser: TestClient):
