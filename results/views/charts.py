@@ -90,7 +90,9 @@ def timeline(run: Run) -> dict[str, Any] | None:
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
-    rows, waits = thinned(throughput.assign(committed_rate=commit_rate(run, throughput))), thinned(latency, "max")
+    step_s = _step_s(throughput)
+    rows = thinned(throughput.assign(committed_rate=commit_rate(run, throughput)), step_s=step_s)
+    waits = thinned(latency, "max", step_s)
     return {
         "window_s": float(facts["window_s"]),
         "second": _listed(rows["second"]),
@@ -107,7 +109,7 @@ def timeline(run: Run) -> dict[str, Any] | None:
 
 def useful_time(run: Run) -> dict[str, Any] | None:
     """Useful time from the start of the window to each second, measured and replayed, with the faults."""
-    rows = thinned(table_or_empty(run, "useful_time"))
+    rows = thinned(table_or_empty(run, "useful_time"), "first")
     if rows.empty:
         return None
     columns = {name: _listed(rows[name]) for name in ("second", "measured_s", "replayed_s")}
@@ -159,13 +161,21 @@ def tells_queries(run: Run) -> bool:
     return _unless_damaged(available_queries, run) is not None
 
 
-def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """The numbers of rows by second, with several seconds in one row where there are more than a chart can show."""
+def thinned(rows: pd.DataFrame, how: str = "mean", step_s: int | None = None) -> pd.DataFrame:
+    """The numbers of rows by second, with `step_s` seconds in one row, which has the first of them as its `second`.
+
+    By default these are as many as it takes for a chart to show all rows.
+    """
     if rows.empty:
         return rows
-    step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
+    step_s = step_s or _step_s(rows)
     rows = rows.select_dtypes("number").astype("float64")
-    return rows.groupby(rows["second"] // step).agg(how)
+    found = rows.groupby(rows["second"] // step_s).agg(how)
+    return found.assign(second=found.index * step_s)
+
+
+def _step_s(rows: pd.DataFrame) -> int:
+    return max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
 
 
 def _faults(run: Run) -> list[dict[str, Any]]:

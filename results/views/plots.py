@@ -118,7 +118,7 @@ def useful_time(run: Run) -> Figure | None:
     rows = table_or_empty(run, "useful_time")
     if rows.empty:
         return None
-    rows = thinned(rows)
+    rows = thinned(rows, "first")
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
     both, apart = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     both.plot(rows["second"], rows["measured_s"], color=MEASURED, lw=2.6, label="measured")

@@ -24,6 +24,22 @@ def test_columns_that_are_no_numbers_and_none_of_the_schema_change_no_chart(tmp_
     assert charts.timeline(run) == before
 
 
+def test_a_second_of_a_long_run_has_its_latency_and_begins_where_it_is_drawn(tmp_path: Path) -> None:
+    def every_second(frame: pd.DataFrame) -> pd.DataFrame:
+        return pd.concat([frame.iloc[:1]] * 3600, ignore_index=True).assign(second=range(3600))
+
+    run = synthetic.make_run(tmp_path, window_s=3600.0, changes={"latency": every_second})
+    drawn = charts.timeline(run)
+    assert drawn["second"] == drawn["latency"]["second"] == list(range(0, 3600, 3))
+    run = synthetic.make_run(tmp_path / "sparse", window_s=3600.0)
+    drawn = charts.timeline(run)
+    assert set(drawn["latency"]["second"]) < set(drawn["second"])
+    useful = charts.useful_time(run)
+    stored = run.table("useful_time").set_index("second")["measured_s"]
+    shown = dict(zip(useful["second"], useful["measured_s"], strict=True))
+    assert shown[3.0] == pytest.approx(stored[3])
+
+
 def test_a_fault_is_drawn_once_and_every_recovery_has_its_bar(tmp_path: Path) -> None:
     """The first fault makes the query fail twice; of the third recovery no fault is known."""
     begun_by = pd.array([0, 0, None, 4, 5, 6], dtype="Int64")
