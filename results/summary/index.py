@@ -58,6 +58,7 @@ class IndexRow:
 
     state     "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read yet"
               (but for its status)
+    started_ns  None if its status cannot be read
     facts     its row of the table `runs`; empty if it did not get as far
     struck    how many of the planned faults took effect; None of a run without a table of faults
     verdicts  how many checks came to each verdict, the worst first
@@ -68,7 +69,7 @@ class IndexRow:
     run_id: str
     state: str
     experiment: str | None
-    started_ns: int
+    started_ns: int | None
     ended_ns: int | None = None
     error: str | None = None
     dag_run: str | None = None
@@ -188,7 +189,7 @@ def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
 
 
 def _newest_first(found: list[IndexRow]) -> list[IndexRow]:
-    return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)
+    return sorted(found, key=lambda each: (each.started_ns or 0, each.run_id), reverse=True)
 
 
 def row_of(run: Run) -> IndexRow:
@@ -219,7 +220,8 @@ def _head(run: Run) -> IndexRow:
     status = run.known_status()
     about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
     about |= {"is_published": run.is_published}
-    return IndexRow(run.run_id, status.state, status.experiment, status.started_ns, **about)
+    started_ns = None if status.state == RunState.UNREADABLE else status.started_ns
+    return IndexRow(run.run_id, status.state, status.experiment, started_ns, **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:
@@ -310,7 +312,8 @@ def _from_json(document: dict[str, Any]) -> IndexRow:
     wholes = (row.ended_ns, row.schema_version, row.struck)
     reals = (used.measured, used.predicted, used.low, used.high)
     fits = [
-        isinstance(row.state, str) and _is_whole(row.started_ns) and isinstance(row.is_published, bool),
+        isinstance(row.state, str) and isinstance(row.is_published, bool),
+        _is_whole(row.started_ns) or (row.started_ns is None and row.state == RunState.UNREADABLE),
         all(each is None or isinstance(each, str) for each in texts),
         all(each is None or _is_whole(each) for each in wholes),
         all(each is None or _is_number(each) for each in reals),

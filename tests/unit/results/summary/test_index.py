@@ -17,6 +17,7 @@ from results.summary import index
 from results.summary.index import IndexRow
 from results.tables import reading
 from results.verdict import Verdict
+from results.views.listing import listing
 from results.views.selection import Selection, choices, select
 from tests.e2e.example_run import START_NS, write_failed_run, write_run, write_table
 
@@ -274,6 +275,10 @@ def test_a_damaged_status_costs_the_others_nothing(status: str):
     assert rows["one"].state == "done"
     assert (rows["two"].state, rows["two"].verdict) == (RunState.UNREADABLE, Verdict.UNKNOWN)
     assert "status.json" in rows["two"].error
+    assert (rows["two"].started_ns, listing([rows["two"]], 200).splitlines()[1].split()[0]) == (None, "-")
+    assert [row.run_id for row in select(index.rows(), Selection(until=date(2030, 1, 1)))] == ["one"]
+    assert [row.run_id for row in select(index.rows(), Selection())] == ["one", "two"]
+    assert index.rows(0.0) == index.rows(), "from the file"
 
 
 def test_a_damaged_table_costs_the_others_nothing():
