@@ -224,7 +224,7 @@ def ledger_seconds(run: Run) -> dict[str, float] | None:
 
 
 def failure_share(ledger: dict[str, float]) -> float:
-    """Share of the window that failures took: work lost, detecting, restarting."""
+    """Share of the window that failures took: work lost, detecting, restarting, warming up."""
     return sum(ledger[name] for name in FAILURE_CLASSES) / ledger["window"]
 
 
