@@ -32,7 +32,6 @@ MEASURED = (
     *("service_rate", "sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records"),
     *("message_overhead", "copies_cpu_share", "checkpoint_cpu_share"),
 )
-DETAILS = (*SETTINGS, *MEASURED)
 NOT_OF_THE_TESTBED = ("trigger",)
 
 
@@ -96,12 +95,12 @@ def settings(*, same_experiment: bool) -> list[str]:
 
 
 def detail_label(name: str) -> str:
-    """What one of `DETAILS` is called; for those of the table `runs`, with the unit."""
+    """What one of `SETTINGS` or `MEASURED` is called; for those of the table `runs`, with the unit."""
     return OF_THE_STATUS.get(name) or RUN_TABLES["runs"].by_name[name].heading
 
 
 def detail_text(name: str, value: Any) -> str:
-    """The value of one of `DETAILS`, in the unit of its label; a dash where there is none."""
+    """The value of one of `SETTINGS` or `MEASURED`, in the unit of its label; a dash where there is none."""
     return cell(column_of("runs", name), value).text
 
 

@@ -56,13 +56,13 @@ ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema
 class IndexRow:
     """What lists show of one run.
 
-    state     "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read yet"
-              (but for its status)
+    state       "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read
+                yet" (but for its status)
     started_ns  None if its status cannot be read
-    facts     its row of the table `runs`; empty if it did not get as far
-    struck    how many of the planned faults took effect; None of a run without a table of faults
-    verdicts  how many checks came to each verdict, the worst first
-    metrics   what it measured, by the names of `results.summary.metrics.METRICS`
+    facts       its row of the table `runs`; empty if it did not get as far
+    struck      how many of the planned faults took effect; None of a run without a table of faults
+    verdicts    how many checks came to each verdict, the worst first
+    metrics     what it measured, by the names of `results.summary.metrics.METRICS`
     is_published  whether it came with the repository; only pages list those
     """
 

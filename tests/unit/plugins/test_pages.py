@@ -12,8 +12,9 @@ from fastapi.testclient import TestClient
 
 from plugins import known_runs
 from plugins.present import (
-    DETAILS,
+    MEASURED,
     ROWS_SHOWN,
+    SETTINGS,
     detail_label,
     plot_title,
     shown_plots,
@@ -227,7 +228,7 @@ def test_a_column_that_the_schema_lacks_is_headed_by_its_name():
 
 
 def test_every_detail_of_a_run_has_a_label_of_its_own():
-    labels = [detail_label(name) for name in DETAILS]
+    labels = [detail_label(name) for name in (*SETTINGS, *MEASURED)]
     assert len(set(labels)) == len(labels)
     assert {"Machine", "Cluster", "Window [s]", "Load [records/s]", "Bytes sent / bytes of data"} <= set(labels)
 
