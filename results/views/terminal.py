@@ -167,7 +167,7 @@ def _faults(run: Run) -> list[str]:
     faults, recoveries = timed_faults(run), timed_recoveries(run)
     if faults.empty and recoveries.empty:
         return []
-    is_first = recoveries["fault"].notna() & ~recoveries.duplicated("fault")
+    is_first = recoveries["kind"].notna() & ~recoveries.duplicated("fault")
     first = {int(row["fault"]): row for _, row in recoveries[is_first].iterrows()}
     lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])))) for _, row in faults.iterrows()]
     lines += [(row["death_at_s"], _other_recovery(row)) for _, row in recoveries[~is_first].iterrows()]

@@ -49,8 +49,8 @@ def test_a_perfect_step_is_found_as_soon_as_there_are_runs_enough_to_tell_it_fro
 
     assert step(FEWEST - 1) == []
     assert [change.place for change in step(FEWEST)] == [FEWEST // 2]
-    splits_alike = {10: 2 / math.comb(10, 5), 11: 4 / math.comb(11, 5)}  # shares of all orders; in 11, 5 is as good as 6
-    assert min(splits_alike.values()) > FALSE_CHANGE
+    alike = {10: 2 / math.comb(10, 5), 11: 4 / math.comb(11, 5)}  # share of the orders; of 11 runs, 5 and 6 are alike
+    assert min(alike.values()) > FALSE_CHANGE
 
 
 def test_hardly_any_is_found_where_nothing_changed():
