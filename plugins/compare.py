@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from plugins import present
 from plugins.rendering import render
-from results.predictions.pooled import Pooled, pooled
+from results.predictions.pooled import Pooled, are_of_one_experiment, pooled
 from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
@@ -36,25 +36,27 @@ ComparedRuns = Annotated[list[store.Run], Depends(the_runs)]
 def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
     """The page of runs side by side: what differs in their experiments, and their metrics."""
     rows = [index.row_of(run) for run in runs]
+    same = are_of_one_experiment(row.experiment_digest for row in rows)
+    settings = present.settings(same_experiment=same)
     return render(
         request,
         "compare.html",
         rows=rows,
         differences={
             present.detail_label(name): [present.detail_text(name, value) for value in values]
-            for name, values in side_by_side.differences(rows, present.DETAILS).items()
+            for name, values in side_by_side.differences(rows, settings).items()
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
         behind=side_by_side.never_behind([run for run in runs if charts.tells_queries(run)]),
-        pooled=_pooled(runs, rows),
+        pooled=_pooled(runs, rows) if same else None,
     )
 
 
 def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
-    """The runs together against eq. 10, if they are of one experiment and all of them can be read."""
-    same = len({row.experiment_digest for row in rows}) == 1 and rows[0].experiment_digest is not None
-    return pooled(runs) if same and all(row.state == RunState.DONE for row in rows) else None
+    """Runs of one experiment together against eq. 10, if all are this installation's own, and can be read."""
+    usable = all(row.state == RunState.DONE and not row.is_published for row in rows)
+    return pooled(runs) if usable else None
 
 
 @router.get("/compare.json")

@@ -23,11 +23,14 @@ from results.views.cells import MISSING, ShownCell, ShownHead, cell, column_of, 
 ROWS_SHOWN, ROWS_AROUND = 50, 15
 PREDICTION = "utilization.predicted"  # the check of the model's prediction
 OF_THE_STATUS = {"machine": "Machine", "digest": "Experiment's digest"}  # details that are in no table
-DETAILS = (
+LOAD = "load_rate"  # what the experiment asks for, but of a saturating load what the run measured
+SETTINGS = (
     *("experiment", "machine", "digest", "workload", "engine", "protocol", "recovery", "trigger", "driver", "workers"),
-    *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
-    *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
-    *("copies_cpu_share", "checkpoint_cpu_share"),
+    *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", LOAD),
+)
+MEASURED = (
+    *("service_rate", "sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records"),
+    *("message_overhead", "copies_cpu_share", "checkpoint_cpu_share"),
 )
 NOT_OF_THE_TESTBED = ("trigger",)
 
@@ -66,21 +69,38 @@ def recommended(run: Run) -> ShownRecommendation | None:
 
 
 def details(row: IndexRow) -> list[tuple[str, str]]:
-    """What was run, as labels and values."""
-    known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
-    hidden = NOT_OF_THE_TESTBED if known.get("protocol") else ()
-    shown = [(detail_label(name), detail_text(name, known.get(name))) for name in DETAILS if name not in hidden]
+    """What was run, and when, as labels and values."""
+    hidden = NOT_OF_THE_TESTBED if row.protocol else ()
     times = [("Started (UTC)", time_text(row.started_ns)), ("Ended (UTC)", time_text(row.ended_ns))]
-    return [(label, text) for label, text in shown if text != MISSING] + times
+    return _known_details(row, [name for name in SETTINGS if name not in hidden]) + times
+
+
+def measurements(row: IndexRow) -> list[tuple[str, str]]:
+    """What was measured besides the headline figures, as labels and values."""
+    return _known_details(row, MEASURED)
+
+
+def _known_details(row: IndexRow, names: Iterable[str]) -> list[tuple[str, str]]:
+    known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
+    shown = [(detail_label(name), detail_text(name, known.get(name))) for name in names]
+    return [(label, text) for label, text in shown if text != MISSING]
+
+
+def settings(*, same_experiment: bool) -> list[str]:
+    """The details in which runs can differ as to what was run.
+
+    Runs of one experiment had the same load, though a saturating one is measured by each of them anew.
+    """
+    return [name for name in SETTINGS if name != LOAD or not same_experiment]
 
 
 def detail_label(name: str) -> str:
-    """What one of `DETAILS` is called; for those of the table `runs`, with the unit."""
+    """What one of `SETTINGS` or `MEASURED` is called; for those of the table `runs`, with the unit."""
     return OF_THE_STATUS.get(name) or RUN_TABLES["runs"].by_name[name].heading
 
 
 def detail_text(name: str, value: Any) -> str:
-    """The value of one of `DETAILS`, in the unit of its label; a dash where there is none."""
+    """The value of one of `SETTINGS` or `MEASURED`, in the unit of its label; a dash where there is none."""
     return cell(column_of("runs", name), value).text
 
 

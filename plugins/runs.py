@@ -127,6 +127,7 @@ def show_run(
         second=second,
         causes=present.causes(run, judged),
         details=present.details(row),
+        measurements=present.measurements(row),
         headline=headline(run) if readable else None,
         machine_load=machine_load(run),
         judged=judged,

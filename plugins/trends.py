@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Annotated, Any
 
@@ -13,9 +13,10 @@ from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.regression import records, wording
 from results.regression.change import Change
+from results.regression.change_points import FEWEST
 from results.regression.history import Series, series_of
 from results.regression.records import ComparedExperiment
-from results.regression.regress import changes
+from results.regression.regress import changes, levels, longest_stretch
 from results.runs import store
 from results.summary.metrics import METRICS, Metric
 from results.views.causes import Cause, parts_from_baseline
@@ -68,6 +69,8 @@ def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTM
         metrics=METRICS,
         runs=[] if series is None else [run for run in reversed(series.runs) if metric.name in run.metrics],
         changes=[] if series is None else changes(series, metric),
+        can_change=series is not None and longest_stretch(series, metric) >= FEWEST,
+        fewest=FEWEST,
     )
 
 
@@ -87,6 +90,7 @@ def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
             "started": [time_text(run.started_ns)[:16] for run in runs],
             "values": values,
             "changes": changes(series, metric),
+            "levels": [asdict(level) for level in levels(series, metric)],
         }
     }
 

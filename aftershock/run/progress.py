@@ -44,4 +44,4 @@ def progress(run_id: str) -> Progress:
 
 
 def _told(faults: FaultState, plan: FaultPlan) -> str:
-    return f"{faults.injected} of {plan.strikes} faults, {faults.healed} undone"
+    return f"{faults.injected} of {plan.strikes} strikes, {faults.healed} undone"

@@ -29,16 +29,14 @@ MOST_WATCHED = 64  # runs; if 64 others were looked at since, the journals of a 
 
 @dataclass(frozen=True)
 class Sample:
-    """A look at a host: CPU time of its processes [s], how many cores they kept busy since the look before, memory."""
+    """A sample of a host, and how many cores its processes kept busy since the sample before."""
 
-    at_ns: int
-    cpu_s: float
+    seen: HostSample
     cores: float | None
-    rss_bytes: int
 
 
 class Samples:
-    """The last look at every host, by its name."""
+    """The last sample of every host, by its name."""
 
     def __init__(self) -> None:
         self.last: dict[str, Sample] = {}
@@ -46,15 +44,8 @@ class Samples:
     def take(self, event: Event) -> None:
         """Take in the next event of the sampler's journal."""
         if isinstance(event, HostSample):
-            cores = _cores(self.last.get(event.host), event.at_ns, event.cpu_s)
-            self.last[event.host] = Sample(event.at_ns, event.cpu_s, cores, event.rss_bytes)
-
-
-def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
-    """None for a first look, and where processes have ended since, whose time is gone with them."""
-    if before is None or at_ns <= before.at_ns or cpu_s < before.cpu_s:
-        return None
-    return (cpu_s - before.cpu_s) / (at_ns - before.at_ns) * 1e9
+            before = self.last.get(event.host)
+            self.last[event.host] = Sample(event, event.cores_since(before.seen if before else None))
 
 
 class Query:

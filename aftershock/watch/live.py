@@ -60,7 +60,8 @@ def state_of(run_id: str) -> dict[str, Any]:
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
     elapsed_s, window_s, left_s; progress (`RunProgress`: every step, what is awaited, what is left);
-    faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
+    faults (strikes planned, injected, healed: a fault strikes each of its hosts);
+    next_fault (in_s, kind, targets) or None;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
     partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
     copied (the worker that has a copy, by the name of the partition).
@@ -125,9 +126,9 @@ def _host(
     """What the last sample says of resources holds only as long as the host is up."""
     if effect is not None or sample is None:
         return LiveHost(name, role, domains, HostCondition.UNKNOWN if effect is None else effect, None, None)
-    if now_ns - sample.at_ns > SILENT_S * 1e9:
+    if now_ns - sample.seen.at_ns > SILENT_S * 1e9:
         return LiveHost(name, role, domains, HostCondition.SILENT, None, None)
-    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.rss_bytes)
+    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.seen.rss_bytes)
 
 
 def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:

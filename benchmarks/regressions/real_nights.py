@@ -58,7 +58,7 @@ def runs_of(cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> dict[Cell,
     """The runs of each cell on this class of machine that are done, oldest first."""
     found: dict[Cell, list[IndexRow]] = {(experiment_digest(each), each.seed): [] for each in cells}
     here = (RunState.DONE, machine_class(), SCHEMA_VERSION)
-    for row in sorted(rows, key=lambda row: row.started_ns):
+    for row in sorted(rows, key=lambda row: row.started_ns or 0):
         key = (row.experiment_digest, row.facts.get("seed"))
         if key in found and (row.state, row.machine, row.schema_version) == here:
             found[key].append(row)

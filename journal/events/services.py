@@ -31,6 +31,15 @@ class HostSample(Event, name="sample"):
     cpu_s: float
     rss_bytes: int
 
+    def cores_since(self, before: HostSample | None) -> float | None:
+        """How many cores the host kept busy since the sample before.
+
+        None for the first sample, and if the time fell: it is that of live processes, so one of them has ended since.
+        """
+        if before is None or self.at_ns <= before.at_ns or self.cpu_s < before.cpu_s:
+            return None
+        return (self.cpu_s - before.cpu_s) / ((self.at_ns - before.at_ns) / 1e9)
+
 
 @dataclass(frozen=True)
 class MachineSample(Event, name="machine"):

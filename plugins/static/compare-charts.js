@@ -45,6 +45,7 @@ const utilizations = (data) => ({ colour, narrow }) => {
 };
 
 const SHADES = ["green", "blue", "orange", "red", "text"];
+const DASHES = ["solid", "dashed", "dotted"]; // the next ones where the colours begin again
 
 /** The share of lost queries that are available, of each run since its first loss. */
 const availabilities = (data) => ({ colour }) => {
@@ -53,13 +54,13 @@ const availabilities = (data) => ({ colour }) => {
   return {
     count: points.length, say,
     option: {
-      grid: { left: 56, right: 20, top: 40, bottom: 46 }, legend: legend(),
+      grid: { left: 56, right: 20, top: 40, bottom: 46 }, legend: legend({ icon: "inherit", itemWidth: 28 }),
       tooltip: tooltip({ trigger: "item", formatter: ({ seriesName }) => seriesName }),
       xAxis: axis({ name: "time since the first loss [s]", nameGap: 28, max: "dataMax" }),
       yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
       series: data.names.map((name, i) => ({
         name, type: "line", step: "end", symbolSize: 5, data: data.at_s[i].map((at, k) => [at, 100 * data.shares[i][k]]),
-        lineStyle: { width: 2 }, itemStyle: { color: colour(SHADES[i % SHADES.length]) },
+        lineStyle: { width: 2, type: DASHES[Math.floor(i / SHADES.length)] }, itemStyle: { color: colour(SHADES[i % SHADES.length]) },
       })),
     },
   };

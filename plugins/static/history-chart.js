@@ -4,14 +4,10 @@ import { axis, drawAll, number, tooltip } from "./chart.js";
 const history = (data) => ({ colour }) => {
   const count = data.values.length;
   const say = (i) => `${data.names[i]}\n${data.started[i]} UTC\n${data.metric} ${number(data.values[i], data.unit)}`;
-  const places = data.changes.map((change) => data.names.indexOf(change.run_id));
-  const levels = data.changes.flatMap((change, k) => {
-    const until = places[k + 1] ?? count;
-    const before = k === 0 ? [[{ xAxis: 0, yAxis: change.before }, { xAxis: Math.max(places[k] - 1, 0), yAxis: change.before }]] : [];
-    return [...before, [{ xAxis: places[k], yAxis: change.after }, { xAxis: until - 1, yAxis: change.after }]];
-  });
-  const verticals = data.changes.map((change, k) => ({
-    xAxis: places[k], lineStyle: { color: colour(change.verdict === "worse" ? "red" : "green"), type: "dashed" },
+  const place = (run) => data.names.indexOf(run);
+  const levels = data.levels.map(({ first, last, value }) => [{ xAxis: place(first), yAxis: value }, { xAxis: place(last), yAxis: value }]);
+  const verticals = data.changes.map((change) => ({
+    xAxis: place(change.run_id), lineStyle: { color: colour(change.verdict === "worse" ? "red" : "green"), type: "dashed" },
     label: { show: true, formatter: change.verdict, color: colour("text"), position: "end" },
   }));
   return {

@@ -48,7 +48,8 @@ function stepElement({ name, does, state, took_s: took, usual_s: usual }) {
 function show(state) {
   const { steps, awaited, awaited_s: since, left_s: left } = state.progress;
   say("whole-left", `about ${whole(left, "s")} left`);
-  say("awaited", awaited ? `waiting for ${awaited} (${whole(since, "s")})` : "");
+  say("awaited", awaited ? `waiting for ${awaited}` : "");
+  say("awaited-for", awaited ? `(${whole(since, "s")})` : "");
   document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);

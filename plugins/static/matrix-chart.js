@@ -3,7 +3,7 @@ import { axis, drawAll, legend, number, tooltip } from "./chart.js";
 
 const SHADES = ["blue", "orange", "green", "red", "pink", "sky", "text"];
 
-/** Records per second over failures per hour, with the limits of 95 % dashed, and where another protection takes over. */
+/** Records per second over failures per hour, with the limits of 95 % dotted, and where another protection takes over. */
 const rates = (data) => ({ colour, narrow }) => {
   const last = data.per_hour.length;
   const say = (i) => [`${number(data.per_hour[i % last])} failures per hour`, ...data.names.map((name, k) => `${name}: ${number(data.curves[k].value[i % last], "records/s")}`)].join("\n");

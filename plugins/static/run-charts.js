@@ -3,7 +3,8 @@ import { axis, drawAll, legend, number, tooltip } from "./chart.js";
 
 const PHASES = { detect: "detect", restart: "restart", restore: "restore", catch_up: "catch-up" };
 const SHADE = 0.45; // how opaque a phase is where it lies behind a line
-const faultLines = (moments, colour) => ({ silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colour("fault"), type: "solid", width: 1 }, data: moments.map((at) => ({ xAxis: at })) });
+/** A line at each fault that took effect. */
+const faultLines = (faults, colour) => ({ silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colour("fault"), type: "solid", width: 1 }, data: faults.filter(({ outcome, at_s: at }) => outcome === "injected" && at != null).map(({ at_s: at }) => ({ xAxis: at })) });
 /** Pictures for legends where several series have one colour: they look as what they name. */
 const ICONS = {
   solid: "path://M0,0h24v2h-24z", dashed: "path://M0,0h6v2h-6zM9,0h6v2h-6zM18,0h6v2h-6z", area: "roundRect",
@@ -105,7 +106,7 @@ const timeline = (data) => ({ colour, narrow }) => {
     name, type: "line", xAxisIndex: panel, yAxisIndex: panel, data: values, symbol: "none", lineStyle: { width: 1.5 }, itemStyle: { color: colour(shade) }, ...rest,
   });
   const areas = data.phases.map(({ phase, begin_s, end_s }) => [{ xAxis: begin_s, itemStyle: { color: colour(`phase-${phase}`), opacity: SHADE } }, { xAxis: end_s }]);
-  const marks = { markArea: { silent: true, data: areas }, markLine: faultLines(events.fault.map(([at]) => at), colour) };
+  const marks = { markArea: { silent: true, data: areas }, markLine: faultLines(data.faults, colour) };
   const seen = new Set(data.phases.map(({ phase }) => phase));
   const phases = Object.keys(PHASES).filter((phase) => seen.has(phase));
   const { latency } = data;
@@ -191,7 +192,7 @@ const useful_time = (data) => ({ colour, narrow }) => {
   const left = narrow ? 58 : 74;
   const apart = data.second.map((_, i) => data.measured_s[i] - data.replayed_s[i]);
   const say = (i) => `${number(data.second[i], "s")}\nmeasured ${number(data.measured_s[i], "s")} useful, replayed ${number(data.replayed_s[i], "s")}\ndifference ${number(apart[i], "s")}`;
-  const faults = faultLines(data.faults.map((each) => each.at_s).filter((at) => at != null), colour);
+  const faults = faultLines(data.faults, colour);
   const line = (name, panel, values, shade, rest = {}) => ({
     name, type: "line", xAxisIndex: panel, yAxisIndex: panel, data: values.map((value, i) => [data.second[i], value]), symbol: "none", lineStyle: { width: 1.8, ...rest }, itemStyle: { color: colour(shade) }, markLine: faults,
   });

@@ -142,6 +142,12 @@ class _Measured:
         return float(windows.mean()) - endless.mean, float(windows.std())
 
 
+def are_of_one_experiment(digests: Iterable[str | None]) -> bool:
+    """Whether runs with these digests of their experiments can be pooled; old runs do not say what they ran."""
+    known = set(digests)
+    return len(known) == 1 and None not in known
+
+
 def pooled(runs: Sequence[Run]) -> Pooled:
     """Hold the runs' utilization, by the time in their windows, against eq. 10: they are of one experiment.
 

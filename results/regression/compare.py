@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.errors import BadInput
-from results.predictions.pooled import pooled
+from results.predictions.pooled import are_of_one_experiment, pooled
 from results.regression.history import HistoryRow, row, stratified
 from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.regress import judge_splits
@@ -18,9 +18,9 @@ def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
     runs = _rows(run_ids)
     if len(runs) < 2:
         raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
-    differ = _differences(*([run] for run in runs))
-    together = None if "experiment" in differ else pooled([store.finished(run_id) for run_id in run_ids])
-    return RunsSideBySide(runs, differ, together)
+    same = are_of_one_experiment(run.experiment_digest for run in runs)
+    together = pooled([store.finished(run_id) for run_id in run_ids]) if same else None
+    return RunsSideBySide(runs, _differences(*([run] for run in runs)), together)
 
 
 def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:

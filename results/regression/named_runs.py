@@ -18,7 +18,7 @@ class RunsSideBySide:
     """Two runs or more.
 
     differ   what they do not have in common, which may be why their figures differ: "experiment", "machine", "seeds"
-    pooled   what they measured together, held against eq. 10; None of several experiments
+    pooled   what they measured together, held against eq. 10; None unless they are known to be of one experiment
     """
 
     runs: list[HistoryRow]

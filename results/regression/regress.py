@@ -6,8 +6,9 @@ import math
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from experiments.errors import BadInput
@@ -130,6 +131,37 @@ def changes(series: Series, metric: Metric) -> list[dict[str, Any]]:
     return [_change(metric, stretch[one.place], one) for stretch, found in _levels(series, metric) for one in found]
 
 
+@dataclass(frozen=True)
+class Level:
+    """The level of a metric, in its unit, from one run of a history to another one, both included."""
+
+    first: str
+    last: str
+    value: float
+
+
+def levels(series: Series, metric: Metric) -> list[Level]:
+    """The levels before and after each change in the history of a metric, none of which crosses a change of seeds."""
+    return [
+        Level(stretch[start].run_id, stretch[end - 1].run_id, from_scale(metric, value))
+        for stretch, found in _levels(series, metric)
+        if found
+        for (start, end), value in _spans(found, len(stretch))
+    ]
+
+
+def _spans(found: Sequence[ChangePoint], end: int) -> Iterator[tuple[tuple[int, int], float]]:
+    """The places of each level, the end excluded, with its value."""
+    edges = [0, *(change.place for change in found), end]
+    values = [found[0].before, *(change.after for change in found)]
+    return zip(pairwise(edges), values, strict=True)
+
+
+def longest_stretch(series: Series, metric: Metric) -> int:
+    """How many runs under the same seeds changes are looked for in, at the most; 0 for a count."""
+    return max(map(len, _stretches(series, metric)), default=0)
+
+
 def below(series: Series) -> set[str]:
     """The runs on a level of some metric that is worse than an earlier one, by the changes in its history."""
     return {
@@ -153,13 +185,15 @@ def worse_places(metric: Metric, found: Sequence[ChangePoint], end: int) -> Iter
 
 def _levels(series: Series, metric: Metric) -> list[tuple[list[HistoryRow], list[ChangePoint]]]:
     """The stretches of a history in which levels can be compared, each with the changes in it."""
-    runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
-    if metric.scale is Scale.COUNT:
-        return []
     return [
         (stretch, change_points(history.levelled(metric, stretch), margin(metric)))
-        for stretch in history.stretches(runs)
+        for stretch in _stretches(series, metric)
     ]
+
+
+def _stretches(series: Series, metric: Metric) -> list[list[HistoryRow]]:
+    runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
+    return [] if metric.scale is Scale.COUNT else history.stretches(runs)
 
 
 def _change(metric: Metric, run: HistoryRow, change: ChangePoint) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.errors import BadInput
@@ -27,14 +28,12 @@ def export(runs: Iterable[Run], out: Path, raw: bool = False) -> dict[str, Any]:
         raise BadInput("--out", str(out), "a path where nothing is yet")
     if not out.parent.is_dir():
         raise BadInput("--out", str(out), "a path in a folder that exists")
-    folder = out.with_name(f".{out.name}.new")
-    folder.mkdir()
-    try:
+    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent, ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch) / "runs"  # has the usual mode, unlike the scratch folder
+        folder.mkdir()
         manifest = {"runs": [_copy(run, folder, raw) for run in runs]}
         write_json(folder / MANIFEST, manifest)
         _finish(folder, out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return manifest
 
 
@@ -62,9 +61,9 @@ def _finish(folder: Path, out: Path) -> None:
     if out.suffix != ".zip":
         folder.rename(out)
         return
-    scratch = folder / out.name
-    with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
+    zipped = folder.with_suffix(".zip")
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
-            if path.is_file() and path != scratch:
+            if path.is_file():
                 archive.write(path, path.relative_to(folder))
-    scratch.rename(out)
+    zipped.rename(out)

@@ -27,6 +27,7 @@ FAILURE_CLASSES = (LedgerClass.LOST, LedgerClass.DETECT, LedgerClass.RESTART, Le
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
 EXECUTOR = "executor"  # Spark's own part of the restart
+NO_KNOWN_FAULT = "no known fault"  # stands for the hosts of the fault that began a recovery
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ def ledger_seconds(run: Run) -> dict[str, float] | None:
 
 
 def failure_share(ledger: dict[str, float]) -> float:
-    """Share of the window that failures took: work lost, detecting, restarting."""
+    """Share of the window that failures took: work lost, detecting, restarting, warming up."""
     return sum(ledger[name] for name in FAILURE_CLASSES) / ledger["window"]
 
 
@@ -250,19 +251,31 @@ def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:
     return (moments_ns - start_ns).astype("float64") / 1e9
 
 
-def kills_with_recoveries(run: Run) -> pd.DataFrame:
-    """Every planned fault with its recovery: the faults table, and the recovery's columns where one began with it.
+def timed_faults(run: Run) -> pd.DataFrame:
+    """Every planned fault once, by planned time; `planned_at_s` and `actual_at_s` count from the window's start."""
+    faults, start_ns = table_or_empty(run, "faults").sort_values("planned_ns"), _window_start_ns(run)
+    faults["planned_at_s"] = seconds_from(start_ns, faults["planned_ns"])
+    faults["actual_at_s"] = seconds_from(start_ns, faults["actual_ns"])
+    return faults
 
-    `planned_at_s` and `actual_at_s` count from the start of the window. Tables of an older version lack `executor_s`.
+
+def timed_recoveries(run: Run) -> pd.DataFrame:
+    """Every recovery once, by its begin, with `kind` and `targets` of the fault that began it (null if none is known).
+
+    One fault may begin several recoveries: if it makes the query fail again. `death_at_s` counts from the start of the
+    window. Tables of an older version lack `executor_s`.
     """
-    facts, faults = the_run(run), table_or_empty(run, "faults")
-    start_ns = None if facts is None else int(facts["window_start_ns"])
-    columns = ["fault", "faults", *(f"{part}_s" for part in (*PHASES, EXECUTOR))]
+    columns = ["fault", "faults", "death_ns", *(f"{part}_s" for part in (*PHASES, EXECUTOR))]
     phases = table_or_empty(run, "recoveries").reindex(columns=columns)
-    joined = faults.merge(phases, on="fault", how="left").sort_values("planned_ns")
-    joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])
-    joined["actual_at_s"] = seconds_from(start_ns, joined["actual_ns"])
+    begun_by = table_or_empty(run, "faults")[["fault", "kind", "targets"]]
+    joined = phases.merge(begun_by, on="fault", how="left").sort_values("death_ns", ignore_index=True)
+    joined["death_at_s"] = seconds_from(_window_start_ns(run), joined["death_ns"])
     return joined
+
+
+def _window_start_ns(run: Run) -> int | None:
+    facts = the_run(run)
+    return None if facts is None else int(facts["window_start_ns"])
 
 
 def machine_load(run: Run) -> str | None:

@@ -28,13 +28,21 @@ from results.runs import store
 from results.runs.published import ABOUT as ABOUT_PUBLISHED
 from results.runs.state import RunState
 from results.runs.store import ReadOnce, Run
-from results.summary.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
+from results.summary.findings import (
+    Utilization,
+    ledger_seconds,
+    number,
+    table_or_empty,
+    the_run,
+    took_effect,
+    utilizations,
+)
 from results.summary.metrics import METRICS, metrics_of
 from results.tables.schema import SCHEMA_VERSION, TABLES
 from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
-VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
+VERSION = f"3 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 MOST_BYTES = 2**28
 READERS = 4
@@ -48,18 +56,20 @@ ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema
 class IndexRow:
     """What lists show of one run.
 
-    state     "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read yet"
-              (but for its status)
-    facts     its row of the table `runs`; empty if it did not get as far
-    verdicts  how many checks came to each verdict, the worst first
-    metrics   what it measured, by the names of `results.summary.metrics.METRICS`
+    state       "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read
+                yet" (but for its status)
+    started_ns  None if its status cannot be read
+    facts       its row of the table `runs`; empty if it did not get as far
+    struck      how many of the planned faults took effect; None of a run without a table of faults
+    verdicts    how many checks came to each verdict, the worst first
+    metrics     what it measured, by the names of `results.summary.metrics.METRICS`
     is_published  whether it came with the repository; only pages list those
     """
 
     run_id: str
     state: str
     experiment: str | None
-    started_ns: int
+    started_ns: int | None
     ended_ns: int | None = None
     error: str | None = None
     dag_run: str | None = None
@@ -67,6 +77,7 @@ class IndexRow:
     experiment_digest: str | None = None
     schema_version: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    struck: int | None = None
     utilization: Utilization = NOTHING_MEASURED
     verdicts: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -178,7 +189,7 @@ def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
 
 
 def _newest_first(found: list[IndexRow]) -> list[IndexRow]:
-    return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)
+    return sorted(found, key=lambda each: (each.started_ns or 0, each.run_id), reverse=True)
 
 
 def row_of(run: Run) -> IndexRow:
@@ -209,7 +220,8 @@ def _head(run: Run) -> IndexRow:
     status = run.known_status()
     about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
     about |= {"is_published": run.is_published}
-    return IndexRow(run.run_id, status.state, status.experiment, status.started_ns, **about)
+    started_ns = None if status.state == RunState.UNREADABLE else status.started_ns
+    return IndexRow(run.run_id, status.state, status.experiment, started_ns, **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:
@@ -217,6 +229,7 @@ def _measured(run: Run) -> dict[str, Any]:
     facts, counts = the_run(run), Counter(table_or_empty(run, "verdicts")["verdict"])
     return {
         "facts": {} if facts is None else {name: _plain(value) for name, value in facts.items()},
+        "struck": len(took_effect(run.table("faults"))) if run.has("faults") else None,
         "utilization": utilizations(run),
         "verdicts": {word.value: counts[word] for word in WORST_FIRST if word in counts},
         "metrics": metrics_of(run),
@@ -296,10 +309,11 @@ def _from_json(document: dict[str, Any]) -> IndexRow:
     row = IndexRow(**document | {"utilization": Utilization(**document["utilization"])})
     used = row.utilization
     texts = (row.error, row.experiment, row.dag_run, row.machine, row.experiment_digest, used.model)
-    wholes = (row.ended_ns, row.schema_version)
+    wholes = (row.ended_ns, row.schema_version, row.struck)
     reals = (used.measured, used.predicted, used.low, used.high)
     fits = [
-        isinstance(row.state, str) and _is_whole(row.started_ns) and isinstance(row.is_published, bool),
+        isinstance(row.state, str) and isinstance(row.is_published, bool),
+        _is_whole(row.started_ns) or (row.started_ns is None and row.state == RunState.UNREADABLE),
         all(each is None or isinstance(each, str) for each in texts),
         all(each is None or _is_whole(each) for each in wholes),
         all(each is None or _is_number(each) for each in reals),

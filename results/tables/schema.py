@@ -280,8 +280,13 @@ RUN_TABLES: dict[str, Table] = {
         (
             must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(TEXT, "host", "the host"),
-            must(
-                REAL, "cpu_s", "CPU time since the previous sample over the time between the two", "cores", label="CPU"
+            may(
+                REAL,
+                "cpu_s",
+                "CPU time since the previous sample over the time between the two; null for the first sample, and if"
+                " a process has ended since the previous one",
+                "cores",
+                label="CPU",
             ),
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
         ),

@@ -19,9 +19,13 @@ from results.summary.findings import PHASES, seconds_from, table_or_empty, the_r
 
 TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
 LATENCY, THROUGHPUT, USEFUL = "latency", "throughput", "useful_time"
-MOMENTS = {"recoveries": "death_ns", "checkpoints": "completed_ns"}  # tables whose rows are moments, not seconds
+MOMENTS = {
+    "faults": "planned_ns",
+    "recoveries": "death_ns",
+    "checkpoints": "completed_ns",
+}  # tables whose rows are moments, not seconds
 UNUSABLE = (Damaged, FileNotFoundError, LookupError, TypeError, ValueError)  # what tables that are no good here raise
-STRUCK = {"replayed_recoveries": "struck_s", "faults": "actual_at_s"}
+STRUCK = {"replayed_recoveries": "struck_s"}
 
 
 @dataclass(frozen=True)

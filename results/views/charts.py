@@ -17,16 +17,18 @@ from results.runs.store import Run
 from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
+    NO_KNOWN_FAULT,
     PHASES,
     ModelInputs,
     advice,
-    kills_with_recoveries,
     ledger_seconds,
     model_inputs,
     number,
     seconds_from,
     table_or_empty,
     the_run,
+    timed_faults,
+    timed_recoveries,
     utilizations,
 )
 from results.tables.schema import LedgerClass
@@ -88,7 +90,9 @@ def timeline(run: Run) -> dict[str, Any] | None:
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
-    rows, waits = thinned(throughput.assign(committed_rate=commit_rate(run, throughput))), thinned(latency, "max")
+    step_s = _step_s(throughput)
+    rows = thinned(throughput.assign(committed_rate=commit_rate(run, throughput)), step_s=step_s)
+    waits = thinned(latency, "max", step_s)
     return {
         "window_s": float(facts["window_s"]),
         "second": _listed(rows["second"]),
@@ -105,7 +109,7 @@ def timeline(run: Run) -> dict[str, Any] | None:
 
 def useful_time(run: Run) -> dict[str, Any] | None:
     """Useful time from the start of the window to each second, measured and replayed, with the faults."""
-    rows = thinned(table_or_empty(run, "useful_time"))
+    rows = thinned(table_or_empty(run, "useful_time"), "first")
     if rows.empty:
         return None
     columns = {name: _listed(rows[name]) for name in ("second", "measured_s", "replayed_s")}
@@ -121,14 +125,13 @@ def ledger(run: Run) -> dict[str, Any] | None:
 
 
 def recoveries(run: Run) -> dict[str, Any] | None:
-    """The phases of every recovery, in the order of the faults; `executor` is Spark's part of the restart."""
-    known = kills_with_recoveries(run)
-    known = known[known["faults"].notna()]
+    """The phases of every recovery, by its begin; `executor` is Spark's part of the restart."""
+    known = timed_recoveries(run)
     if known.empty:
         return None
-    faults = zip(known["actual_at_s"], known["targets"], strict=True)
+    begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
     return {
-        "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in faults],
+        "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in begins],
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
         "executor": _listed(known[f"{EXECUTOR}_s"]),
     }
@@ -158,13 +161,21 @@ def tells_queries(run: Run) -> bool:
     return _unless_damaged(available_queries, run) is not None
 
 
-def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """The numbers of rows by second, with several seconds in one row where there are more than a chart can show."""
+def thinned(rows: pd.DataFrame, how: str = "mean", step_s: int | None = None) -> pd.DataFrame:
+    """The numbers of rows by second, with `step_s` seconds in one row, which has the first of them as its `second`.
+
+    By default these are as many as it takes for a chart to show all rows.
+    """
     if rows.empty:
         return rows
-    step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
+    step_s = step_s or _step_s(rows)
     rows = rows.select_dtypes("number").astype("float64")
-    return rows.groupby(rows["second"] // step).agg(how)
+    found = rows.groupby(rows["second"] // step_s).agg(how)
+    return found.assign(second=found.index * step_s)
+
+
+def _step_s(rows: pd.DataFrame) -> int:
+    return max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
 
 
 def _faults(run: Run) -> list[dict[str, Any]]:
@@ -172,7 +183,7 @@ def _faults(run: Run) -> list[dict[str, Any]]:
     return [
         {"at_s": number(row["planned_at_s" if pd.isna(row["actual_at_s"]) else "actual_at_s"])}
         | {name: str(row[name]) for name in told}
-        for _, row in kills_with_recoveries(run).iterrows()
+        for _, row in timed_faults(run).iterrows()
     ]
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 from results.runs.store import Run
 from results.summary.fallback import fell_back
 from results.summary.findings import (
-    kills_with_recoveries,
     ledger_seconds,
     number,
     quality_totals,
@@ -20,6 +19,7 @@ from results.summary.findings import (
     table_or_empty,
     tentative_quality,
     the_run,
+    timed_faults,
     utilizations,
 )
 from results.tables.schema import LedgerClass
@@ -42,7 +42,7 @@ def document(run: Run) -> dict[str, Any]:
         "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high", "expected")},
         "sustainable": {"rate": searched and searched.rate, "too_high": searched and searched.too_high},
         "ledger": ledger_seconds(run) or dict.fromkeys((*(each.value for each in LedgerClass), "window")),
-        "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
+        "faults": [_fault(row) for _, row in timed_faults(run).iterrows()],
         "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],
         **_query_recoveries(run),
         "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | tentative_quality(run),

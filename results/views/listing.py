@@ -21,6 +21,7 @@ def entry(row: IndexRow) -> dict[str, Any]:
     used = asdict(row.utilization)
     return status | {
         "state": row.state,
+        "started_ns": row.started_ns,
         "error": row.error,
         "engine": row.engine,
         "protocol": row.protocol,
@@ -57,7 +58,7 @@ def _widest(title: str, texts: list[str]) -> int:
 
 
 def _started(row: IndexRow) -> str:
-    return f"{datetime.fromtimestamp(row.started_ns / 1e9, UTC):%Y-%m-%d %H:%M}"
+    return "-" if row.started_ns is None else f"{datetime.fromtimestamp(row.started_ns / 1e9, UTC):%Y-%m-%d %H:%M}"
 
 
 def _utilization(row: IndexRow) -> str:

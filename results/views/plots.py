@@ -20,14 +20,16 @@ from experiments.wording import significant
 from results.runs.store import Run
 from results.summary.findings import (
     EXECUTOR,
+    NO_KNOWN_FAULT,
     PHASES,
     advice,
-    kills_with_recoveries,
     ledger_seconds,
     model_inputs,
     seconds_from,
     table_or_empty,
     the_run,
+    timed_faults,
+    timed_recoveries,
     took_effect,
     utilizations,
 )
@@ -116,7 +118,7 @@ def useful_time(run: Run) -> Figure | None:
     rows = table_or_empty(run, "useful_time")
     if rows.empty:
         return None
-    rows = thinned(rows)
+    rows = thinned(rows, "first")
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
     both, apart = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     both.plot(rows["second"], rows["measured_s"], color=MEASURED, lw=2.6, label="measured")
@@ -206,32 +208,32 @@ def latency(run: Run) -> Figure | None:
 
 def recoveries(run: Run) -> Figure | None:
     """The phases of every recovery, stacked; of the restart Spark's part is hatched, where it is known."""
-    kills = kills_with_recoveries(run)
-    kills = kills[kills["faults"].notna()].reset_index(drop=True)
-    if kills.empty:
+    known = timed_recoveries(run)
+    if known.empty:
         return None
-    many = len(kills) > MANY_RECOVERIES
-    figure, axes = new_figure(min(1.6 + (0.18 if many else 0.36) * len(kills), 12.0))
-    seconds = kills[[f"{phase}_s" for phase in PHASES]].astype("float64").set_axis(PHASES, axis="columns")
-    left, edge = np.zeros(len(kills)), 0.0 if many else 1.0
+    many = len(known) > MANY_RECOVERIES
+    figure, axes = new_figure(min(1.6 + (0.18 if many else 0.36) * len(known), 12.0))
+    seconds = known[[f"{phase}_s" for phase in PHASES]].astype("float64").set_axis(PHASES, axis="columns")
+    left, edge = np.zeros(len(known)), 0.0 if many else 1.0
     for phase, colour in PHASE_COLOURS.items():
         if seconds[phase].notna().any():
-            axes.barh(kills.index, seconds[phase], left=left, color=colour, ec=PAPER, lw=edge, label=PHASE_NAMES[phase])
+            axes.barh(known.index, seconds[phase], left=left, color=colour, ec=PAPER, lw=edge, label=PHASE_NAMES[phase])
         left += seconds[phase].fillna(0.0).to_numpy()
-    _hatch_executor(axes, kills[f"{EXECUTOR}_s"].astype("float64"), seconds["detect"].fillna(0.0))
+    _hatch_executor(axes, known[f"{EXECUTOR}_s"].astype("float64"), seconds["detect"].fillna(0.0))
     not_known = seconds["catch_up"].isna()
     if not_known.any():
         beside = offset_copy(axes.transData, figure, x=3 if many else 7, units="points")
         look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": NOT_MEASURED}
-        axes.plot(left[not_known], kills.index[not_known], ">", **look)
+        axes.plot(left[not_known], known.index[not_known], ">", **look)
     if not many:
         for row, total in enumerate(left):
             place = (14 if not_known[row] else 5, 0)
             axes.annotate(f"{significant(total)} s", (total, row), place, textcoords="offset points", va="center")
-    names = [f"{at:.0f} s  {_hosts(struck)}" for at, struck in zip(kills["actual_at_s"], kills["targets"], strict=True)]
-    step = -(-len(kills) // 60)
-    axes.set_yticks(kills.index[::step], names[::step], fontsize=8 if many else None)
-    axes.set_ylim(len(kills) - 0.4, -0.6)
+    begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
+    names = [f"{at:.0f} s  {_hosts(struck)}" for at, struck in begins]
+    step = -(-len(known) // 60)
+    axes.set_yticks(known.index[::step], names[::step], fontsize=8 if many else None)
+    axes.set_ylim(len(known) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set(xlabel="time since the fault [s]", xlim=(0, 1.1 * left.max() or 1.0))
     _legend_above(axes, 6, last=NOT_MEASURED)
@@ -292,7 +294,7 @@ PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
     "useful_time": ("Useful time, measured and replayed", useful_time),
     "timeline": ("Timeline: throughput, lag, faults", timeline),
-    "recoveries": ("Recovery of every fault", recoveries),
+    "recoveries": ("Every recovery, by its phases", recoveries),
     "availability": ("Queries that are available, of those that faults took", availability_over_time),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
@@ -351,7 +353,7 @@ def _mark_events(axes: Axes, run: Run) -> None:
 
 def _mark_faults(axes: Axes, run: Run, *, host: str | None = None, label: str | None = "fault") -> None:
     """Mark each fault that took effect, of a host or of all: by a line, or by a tick where lines hide the rest."""
-    faults = took_effect(kills_with_recoveries(run))
+    faults = took_effect(timed_faults(run))
     of_host = [host is None or host in targets.split(",") for targets in faults["targets"]]
     at_s = faults["actual_at_s"][of_host]
     if len(at_s) > MANY_FAULTS:

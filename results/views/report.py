@@ -14,6 +14,7 @@ from experiments.spec import Experiment
 from experiments.wording import percent, signed, significant
 from results.runs.store import Run
 from results.summary.findings import (
+    FAILURE_CLASSES,
     advice,
     engine_and_mode,
     failure_share,
@@ -101,7 +102,7 @@ def _figures(run: Run) -> list[tuple[str, str, str]]:
         failed = "none" if searched.too_high is None else f"{searched.too_high:,.0f}/s"
         figures.append(("Sustainable rate", f"{searched.rate:,.0f}/s", f"lowest that was not: {failed}"))
     if ledger is not None:
-        figures.append(("Failures cost", percent(failure_share(ledger)), "of the time: lost, detect, restart"))
+        figures.append(("Failures cost", percent(failure_share(ledger)), f"of the time: {', '.join(FAILURE_CLASSES)}"))
     if found.measured is not None:
         predicted = "no prediction" if found.predicted is None else f"predicted {significant(found.predicted)}"
         figures.append(("Utilization", significant(found.measured), predicted))

@@ -20,7 +20,7 @@ SORTS: dict[str, Callable[[IndexRow], Any]] = {
     "recovery": lambda row: row.recovery,
     "utilization": lambda row: row.utilization.measured,
     "predicted": lambda row: row.utilization.predicted,
-    "faults": lambda row: row.facts.get("faults"),
+    "faults": lambda row: row.struck,
     "verdict": lambda row: WORST_FIRST.index(row.verdict),
 }
 NEWEST_FIRST = "-started"
@@ -40,11 +40,16 @@ class Selection:
 
     def takes(self, row: IndexRow) -> bool:
         """Whether the list shows this run."""
-        started = datetime.fromtimestamp(row.started_ns / 1e9, UTC).date()
-        if (self.since and started < self.since) or (self.until and started > self.until):
+        if not self._has_day(row.started_ns):
             return False
         names = ("experiment", "engine", "protocol", "recovery", "verdict")
         return all(getattr(self, name) in (None, getattr(row, name)) for name in names)
+
+    def _has_day(self, started_ns: int | None) -> bool:
+        if started_ns is None:
+            return self.since is None and self.until is None
+        day = datetime.fromtimestamp(started_ns / 1e9, UTC).date()
+        return (self.since or day) <= day <= (self.until or day)
 
 
 def select(rows: Iterable[IndexRow], wanted: Selection, sort: str = NEWEST_FIRST) -> list[IndexRow]:

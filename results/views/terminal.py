@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from operator import itemgetter
 
 import pandas as pd
 
@@ -13,19 +14,21 @@ from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
+    NO_KNOWN_FAULT,
     REPLAY_MODEL,
     advice,
     engine_and_mode,
     failure_share,
     figure_or_dash,
     headline,
-    kills_with_recoveries,
     ledger_seconds,
     machine_load,
     number,
     quality_totals,
     table_or_empty,
     the_run,
+    timed_faults,
+    timed_recoveries,
     took_effect,
     utilizations,
 )
@@ -66,7 +69,7 @@ def summary(run: Run) -> str:
         _utilization(run),
         _advice(run),
     ]
-    parts += [_kills(run), _queries(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
+    parts += [_faults(run), _queries(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 
@@ -159,10 +162,15 @@ def _advice(run: Run) -> list[str]:
     ]
 
 
-def _kills(run: Run) -> list[str]:
-    kills = kills_with_recoveries(run)
-    if kills.empty:
+def _faults(run: Run) -> list[str]:
+    """Every fault with the first recovery that it began; every other recovery has a line of its own."""
+    faults, recoveries = timed_faults(run), timed_recoveries(run)
+    if faults.empty and recoveries.empty:
         return []
+    is_first = recoveries["kind"].notna() & ~recoveries.duplicated("fault")
+    first = {int(row["fault"]): row for _, row in recoveries[is_first].iterrows()}
+    lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])))) for _, row in faults.iterrows()]
+    lines += [(row["death_at_s"], _other_recovery(row)) for _, row in recoveries[~is_first].iterrows()]
     phases = "".join(f"{column.label:>{_width(column)}}" for column in PHASE_COLUMNS)
     head = f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{phases}"
     restart, executor = RECOVERIES["restart_s"].label, RECOVERIES["executor_s"].label
@@ -170,7 +178,7 @@ def _kills(run: Run) -> list[str]:
     return [
         f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {note}",
         head,
-        *(_kill(row) for _, row in kills.iterrows()),
+        *(line for _, line in sorted(lines, key=itemgetter(0))),
     ]
 
 
@@ -178,16 +186,31 @@ def _width(column: Column) -> int:
     return max(7, len(column.label)) + 1
 
 
-def _kill(row: pd.Series) -> str:
+def _fault(row: pd.Series, recovery: pd.Series | None) -> str:
     late_s = number(row["lateness_s"])
     late = "-" if late_s is None else f"{significant(1000 * late_s)} ms"
-    struck = textwrap.shorten(f"{row['kind']} {row['targets'].replace(',', ' ')}", 28, placeholder="…")
-    line = f"{significant(row['planned_at_s']):>8}{late:>10}  {struck:29}"
+    line = f"{significant(row['planned_at_s']):>8}{late:>10}  {_struck(row):29}"
     if row["outcome"] != FaultOutcome.INJECTED:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
-    if pd.isna(row["faults"]):
-        return f"{line}   (no recovery of its own)"
-    return line + "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
+    return f"{line}   (no recovery of its own)" if recovery is None else line + _phases(recovery)
+
+
+def _other_recovery(row: pd.Series) -> str:
+    """A recovery from a further failure under a fault, or of no known fault, by its begin instead of a planned time."""
+    struck = NO_KNOWN_FAULT if pd.isna(row["kind"]) else f"again {_struck(row)}"
+    return f"{significant(row['death_at_s']):>8}{'-':>10}  {_shortened(struck):29}{_phases(row)}"
+
+
+def _struck(row: pd.Series) -> str:
+    return _shortened(f"{row['kind']} {row['targets'].replace(',', ' ')}")
+
+
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 28, placeholder="…")
+
+
+def _phases(row: pd.Series) -> str:
+    return "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
 
 
 def _queries(run: Run) -> list[str]:

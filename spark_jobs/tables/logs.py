@@ -24,7 +24,7 @@ from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import host_names
 from spark_jobs.tables.outages import Outage, moments, outages, with_hosts_back
-from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches
+from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches, lost_to
 from spark_jobs.tables.run_files import RunFiles
 from spark_jobs.tables.streaming.batches import Batch, batches, chains
 from spark_jobs.tables.streaming.event_logs import spark_events
@@ -119,7 +119,11 @@ class Logs:
 
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
-        return by_batches(outage, self.batches, self.segments, self.pace)
+        return by_batches(outage, self.batches, self.lost_ns(outage), self.pace)
+
+    def lost_ns(self, outage: Outage) -> int:
+        """How much work an outage undid [ns]."""
+        return lost_to(outage, self.outages, self.segments)
 
     @property
     def engine_tables(self) -> dict[str, Callable[[], list[Row]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from results.tables.columns import Row
@@ -77,15 +77,26 @@ def recoveries(
     return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
-def by_batches(
-    outage: Outage, batches: list[Batch], segments: list[LedgerSegment], usual: UndisturbedPace | None
-) -> MeasuredRecovery:
-    """Follow an outage to the commit of the batch that it cut off."""
+def lost_to(outage: Outage, outages: Sequence[Outage], segments: Iterable[LedgerSegment]) -> int:
+    """How much work an outage undid [ns], by the ledger; `outages` are all of the run, in order.
+
+    Several outages may have one fault, or none that is known. Then each has what was lost until it ended and after the
+    one before it had ended, and the last one has the rest.
+    """
+    same = [each for each in outages if each.fault == outage.fault]
+    place = same.index(outage)
+    since_ns = same[place - 1].ready_ns or 0 if place else 0
+    until_ns = float("inf") if outage.ready_ns is None or outage == same[-1] else outage.ready_ns
+    lost = (each for each in segments if each.kind is LedgerClass.LOST and each.fault == outage.fault)
+    return sum(each.end_ns - each.start_ns for each in lost if since_ns < each.end_ns <= until_ns)
+
+
+def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: UndisturbedPace | None) -> MeasuredRecovery:
+    """Follow an outage, which undid so much work, to the commit of the batch that it cut off."""
     first = first_after(batches, outage)
     ready = outage.ready_ns
     if first and ready and usual and first.started_ns >= ready:
         ready = first.started_ns + usual.excess_ns(first)
-    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind is LedgerClass.LOST and s.fault == outage.fault)
     restored = max(first.ended_ns, ready) if first and ready else None
     return MeasuredRecovery(
         outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS

@@ -180,21 +180,15 @@ def due(schedule: LoadScheduled | None, at_ns: int) -> float:
 
 
 def hosts(samples: Iterable[HostSample], window: tuple[int, int]) -> list[Row]:
-    """CPU seconds per second that each host used since its last sample, and its memory.
-
-    A host that was reborn starts from zero, and so does one that has no sample before.
-    """
+    """CPU seconds per second that each host used since its last sample, where that is known, and its memory."""
     found: list[Row] = []
     last: dict[str, HostSample] = {}
     for sample in samples:
-        before = last.get(sample.host, sample)
+        cores = sample.cores_since(last.get(sample.host))
         last[sample.host] = sample
         if window[0] <= sample.at_ns < window[1]:
-            elapsed_ns = sample.at_ns - before.at_ns
-            gained_s = max(0.0, sample.cpu_s - before.cpu_s)
-            used = gained_s / (elapsed_ns / NS) if elapsed_ns > 0 else 0.0
             second = (sample.at_ns - window[0]) // NS
-            found.append({"second": second, "host": sample.host, "cpu_s": used, "rss_bytes": sample.rss_bytes})
+            found.append({"second": second, "host": sample.host, "cpu_s": cores, "rss_bytes": sample.rss_bytes})
     return found
 
 

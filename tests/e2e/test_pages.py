@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Frame, FrameLocator, Page, expect
+from playwright.sync_api import BrowserContext, Frame, FrameLocator, Page, Route, expect
 
 from aftershock.airflow import environment
 from experiments import spec
@@ -207,6 +207,22 @@ def test_a_chart_is_read_by_keyboard(page: Page, server: str):
     expect(spoken).to_contain_text("night-15")
     chart.press("Enter")
     expect(page).to_have_url(f"{server}/aftershock/runs/night-15")
+
+
+@needs_chromium
+@pytest.mark.parametrize("chart", ["timeline", "useful_time"])
+def test_only_a_fault_that_took_effect_has_a_line(page: Page, server: str, chart: str):
+    def with_a_withheld_fault(route: Route) -> None:
+        drawn = route.fetch().json()
+        drawn[chart]["faults"][1]["outcome"] = "withheld"
+        route.fulfill(json=drawn)
+
+    page.route("**/charts.json", with_a_withheld_fault)
+    page.goto(f"{server}/aftershock/runs/wordcount-one")
+    lines = page.locator(f"[data-chart={chart}][data-drawn-ms]").evaluate(
+        "(element) => echarts.getInstanceByDom(element).getOption().series[0].markLine.data.map(({ xAxis }) => xAxis)"
+    )
+    assert lines == pytest.approx([31.004, 170.254])
 
 
 @needs_chromium

@@ -42,8 +42,9 @@ def is_shown(stored: Stored, _: Path) -> str:
     history.series_of(rows)
     removable([run.known_status()], 0, None, (), 1)
     side_by_side.metric_table(rows)
-    side_by_side.differences(rows, present.DETAILS)
-    written([present.details(row), machine_load(run), [asdict(each) for each in present.tables(run)]])
+    side_by_side.differences(rows, present.SETTINGS)
+    written([present.details(row), present.measurements(row), machine_load(run)])
+    written([asdict(each) for each in present.tables(run)])
     if row.state != RunState.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
         present.verdicts(look)

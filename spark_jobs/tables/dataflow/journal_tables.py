@@ -130,10 +130,10 @@ def _batch(
         ended_ns=end_ns,
         checkpoint_ns=min(cost_ns, end_ns - start_ns),
         records=sum(end - start for start, end in spans.values()),
-        wal_s=0.0,
-        commit_log_s=0.0,
+        wal_s=None,
+        commit_log_s=None,
         state_commit_s=cost_ns / NS,
-        state_rows=0,
+        state_rows=None,
         state_bytes=size_bytes,
         offsets={(INPUT, partition): span for partition, span in spans.items()},
         stages=None,
@@ -257,8 +257,8 @@ def _useful_ns(batch: Batch, segments: list[LedgerSegment]) -> int:
     return sum(max(0, overlap) for overlap in overlaps)
 
 
-def follow(outage: Outage, journal: Sequence[Event], segments: list[LedgerSegment]) -> MeasuredRecovery:
-    """An outage until as much is read again as when the fault struck."""
+def follow(outage: Outage, journal: Sequence[Event], lost_ns: int) -> MeasuredRecovery:
+    """An outage, which undid so much work, until as much is read again as when the fault struck."""
     work = pieces(journal)
     before = [piece for piece in work if piece.start_ns < outage.death_ns]
     reached = before[-1].read_at(min(outage.death_ns, before[-1].end_ns)) if before else 0.0
@@ -266,26 +266,22 @@ def follow(outage: Outage, journal: Sequence[Event], segments: list[LedgerSegmen
     restored = (
         max(p.when(reached), ready_ns) for p in work if ready_ns and p.start_ns >= ready_ns and p.read_to >= reached
     )
-    restored_ns = next(restored, None)
-    return _recovery(outage, journal, segments, restored_ns)
+    return _recovery(outage, journal, lost_ns, next(restored, None))
 
 
 def follow_parts(
-    outage: Outage, journal: Sequence[Event], segments: list[LedgerSegment], recoveries: Sequence[PartitionRecovery]
+    outage: Outage, journal: Sequence[Event], lost_ns: int, recoveries: Sequence[PartitionRecovery]
 ) -> MeasuredRecovery:
-    """An outage of some partitions until each of them is as far as it was."""
+    """An outage of some partitions, which undid so much work, until each of them is as far as it was."""
     until_ns = outage.ready_ns or float("inf")
     own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
     last_lives = {each.partition: each for each in own}.values()
     reached = [each.reached_ns for each in last_lives if each.reached_ns is not None]
     restored_ns = max(reached, default=None) if len(reached) == len(last_lives) else None
-    return _recovery(outage, journal, segments, restored_ns)
+    return _recovery(outage, journal, lost_ns, restored_ns)
 
 
-def _recovery(
-    outage: Outage, journal: Iterable[Event], segments: Iterable[LedgerSegment], restored_ns: int | None
-) -> MeasuredRecovery:
-    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind is LedgerClass.LOST and s.fault == outage.fault)
+def _recovery(outage: Outage, journal: Iterable[Event], lost_ns: int, restored_ns: int | None) -> MeasuredRecovery:
     times = (outage.death_ns, outage.notice_ns, outage.ready_ns, restored_ns, None)
     return MeasuredRecovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
 

@@ -82,8 +82,8 @@ class TestbedLogs(Logs):
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
         if self.files.experiment.engine.recovers_in_parts:
-            return journal_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
-        return journal_tables.follow(outage, self.query, self.segments)
+            return journal_tables.follow_parts(outage, self.query, self.lost_ns(outage), self.partition_recoveries)
+        return journal_tables.follow(outage, self.query, self.lost_ns(outage))
 
     @property
     def engine_tables(self) -> dict[str, Callable[[], list[Row]]]:

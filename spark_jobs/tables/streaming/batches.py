@@ -16,17 +16,20 @@ MS = 1_000_000  # nanoseconds
 
 @dataclass(frozen=True)
 class Batch:
-    """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint."""
+    """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint.
+
+    None where the engine does not measure it.
+    """
 
     batch: int
     started_ns: int
     ended_ns: int
     checkpoint_ns: int
     records: int
-    wal_s: float
-    commit_log_s: float
+    wal_s: float | None
+    commit_log_s: float | None
     state_commit_s: float
-    state_rows: int
+    state_rows: int | None
     state_bytes: int
     offsets: dict[Place, tuple[int, int]]
     stages: int | None
@@ -60,8 +63,8 @@ def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) ->
         ended_ns=started_ns + reported.total_ms * MS,
         checkpoint_ns=round(reported.checkpoint_ms(side_by_side) * MS),
         records=reported.records_read,
-        wal_s=durations.get("walCommit", 0) / 1e3,
-        commit_log_s=durations.get("commitOffsets", 0) / 1e3,
+        wal_s=_seconds(durations.get("walCommit")),
+        commit_log_s=_seconds(durations.get("commitOffsets")),
         state_commit_s=reported.state_commit_ms(side_by_side) / 1e3,
         state_rows=sum(operator.num_rows_total for operator in reported.state_operators),
         state_bytes=sum(operator.memory_used_bytes for operator in reported.state_operators),
@@ -69,6 +72,10 @@ def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) ->
         stages=chain.stages if chain else None,
         hop_delay_s=chain.hop_delay_s if chain else None,
     )
+
+
+def _seconds(reported_ms: int | None) -> float | None:
+    return None if reported_ms is None else reported_ms / 1e3
 
 
 def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, StageChain]:

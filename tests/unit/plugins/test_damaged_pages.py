@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from results.runs import store
-from tests.e2e.example_run import REGRESSION, write_regression
+from tests.e2e.example_run import REGRESSION, write_regression, write_run
 
 OTHER = "regression-20260922-060000-abcd"
 
@@ -23,3 +23,12 @@ def test_a_damaged_comparison_is_said_and_the_others_are_listed(browser: TestCli
     answer = browser.get(f"/aftershock/regressions/{OTHER}")
     assert answer.status_code == 500
     assert f"regression.json of {OTHER} is damaged" in answer.text
+
+
+def test_when_a_run_with_a_damaged_status_started_is_not_known(browser: TestClient):
+    run = write_run("one")
+    (run.root / "status.json").write_text("{}")
+    for address in ("/aftershock/", "/aftershock/runs/one"):
+        page = browser.get(address).text
+        assert "unreadable" in page
+        assert "1970" not in page

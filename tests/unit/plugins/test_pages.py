@@ -12,8 +12,9 @@ from fastapi.testclient import TestClient
 
 from plugins import known_runs
 from plugins.present import (
-    DETAILS,
+    MEASURED,
     ROWS_SHOWN,
+    SETTINGS,
     detail_label,
     plot_title,
     shown_plots,
@@ -21,10 +22,14 @@ from plugins.present import (
 from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
+from results.tables.schema import SCHEMA_VERSION
 from results.views.cells import ShownHead, cell, column_of, head, time_text
+from results.views.report import write_report
+from results.views.terminal import summary
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
 from tests.unit.results.figures import too_precise
+from tests.unit.results.regression.past import steady, write_nights
 from tests.unit.results.test_query_recoveries import table as query_table
 
 
@@ -106,6 +111,20 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
 
 
+def test_a_fault_counts_on_pages_if_it_took_effect_as_in_the_report_and_on_the_terminal(browser: TestClient):
+    run = synthetic.make_run(
+        store.home() / "runs", run_id="one", changes={"runs": lambda rows: rows.assign(faults=len(rows) + 6)}
+    )
+    assert "Faults 6 took effect, of 7 planned" in get(browser, "/aftershock/runs/one").words
+    cells = re.findall('<td class="number">([^<]*)</td>', browser.get("/aftershock/").text)
+    assert cells[2] == "6"
+    told = " ".join(summary(run).split())
+    assert "7 faults planned" in told
+    assert "6 took effect" in told
+    report = " ".join(Page(write_report(run, synthetic.experiment()).read_text()).words.split())
+    assert "Faults 6 took effect, of 7 planned" in report
+
+
 def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
     write_run("one")
     assert "Accuracy of tentative output" not in get(browser, "/aftershock/runs/one").words
@@ -161,8 +180,9 @@ def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(bro
     words = get(browser, "/aftershock/runs/one").words
     for told in ("uncoordinated", "Bytes sent / bytes of data", "1.25"):
         assert told in words
-    what_was_run = words.partition("What was run")[2].partition("Tables")[0]
+    what_was_run, _, measured = words.partition("What was run")[2].partition("What else was measured")
     assert "uncoordinated" in what_was_run
+    assert "Bytes sent / bytes of data 1.25" in " ".join(measured.partition("Tables")[0].split())
     assert "Trigger" not in what_was_run
 
 
@@ -208,7 +228,7 @@ def test_a_column_that_the_schema_lacks_is_headed_by_its_name():
 
 
 def test_every_detail_of_a_run_has_a_label_of_its_own():
-    labels = [detail_label(name) for name in DETAILS]
+    labels = [detail_label(name) for name in (*SETTINGS, *MEASURED)]
     assert len(set(labels)) == len(labels)
     assert {"Machine", "Cluster", "Window [s]", "Load [records/s]", "Bytes sent / bytes of data"} <= set(labels)
 
@@ -249,6 +269,32 @@ def test_a_history_waits_for_no_run_either(browser: TestClient, monkeypatch: pyt
     for reader in [thread for thread in threading.enumerate() if thread.name == known_runs.READER]:
         reader.join()
     assert "Not read yet" not in get(browser, "/aftershock/history").words
+
+
+def test_a_history_says_no_change_only_where_one_could_be_shown(browser: TestClient):
+    run = synthetic.make_run(store.home() / "runs", run_id="one")
+    where = {"experiment_digest": "d0", "machine": "a machine", "schema_version": SCHEMA_VERSION}
+    store.write_json(run.root / "status.json", run.status().to_json() | where)
+    words = " ".join(get(browser, "/aftershock/history?metric=lost").words.split())
+    assert "Changes of counts are judged by aftershock results regress only." in words
+    write_nights(steady(11))
+    index.rows()  # a page does not wait until all are read
+    address = "/aftershock/history?digest=d1&metric=service_rate"
+    assert "No change can be shown: that takes 12 runs" in get(browser, address).words
+    write_nights(steady(1), first=11)
+    words = get(browser, address).words
+    assert "No change beyond chance." in words
+    assert "can be shown" not in words
+    drawn = browser.get("/aftershock/history.json?digest=d1&metric=service_rate").json()["history"]
+    assert (len(drawn["values"]), drawn["changes"], drawn["levels"]) == (12, [], [])
+
+
+def test_an_address_of_no_history_leads_to_those_that_there_are(browser: TestClient):
+    write_nights(steady(1))
+    page = get(browser, "/aftershock/history?digest=pruned")
+    assert "No such history" in page.words
+    assert any("digest=d1" in link for link in page.all("href"))
+    assert "No history yet" not in page.words
 
 
 @pytest.mark.extended
@@ -336,6 +382,21 @@ def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestCl
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
         store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words
+
+
+def test_repeats_of_one_experiment_differ_in_nothing_that_was_run(browser: TestClient):
+    """What each of them measured is none of it, its own saturating load included."""
+    for number in range(2):
+        more = {"service_rate": 3000.0 + number, "load_rate": 3300.0 + number, "message_overhead": 1.1 + number}
+        changes = {"runs": lambda rows, more=more: rows.assign(**more)}
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{number}", changes=changes)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d1"})
+    address = "/aftershock/compare?run=run-0&run=run-1"
+    assert "Nothing: the same experiment, seed included." in get(browser, address).words
+    store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d2"})
+    words = get(browser, address).words
+    assert "Load [records/s]" in words
+    assert "Bytes sent" not in words
 
 
 def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(browser: TestClient):

@@ -74,6 +74,17 @@ def test_published_runs_are_no_part_of_the_history(fresh: TestClient):
     assert "a machine, 2 cores" in fresh.get("/aftershock/history").text  # where it is the installation's own
 
 
+def test_a_comparison_marks_a_published_run_and_does_not_pool_it_with_own_ones(fresh: TestClient):
+    for name in ("own", "another"):
+        run = write_run(name)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "0" * 16})
+    mixed = fresh.get("/aftershock/compare?run=own&run=shown").text
+    assert re.search(rf">shown</a> {MARK}</th>", mixed)
+    assert not re.search(rf">own</a> {MARK}", mixed)
+    assert "against eq. 10" not in mixed
+    assert "against eq. 10" in fresh.get("/aftershock/compare?run=own&run=another").text
+
+
 def test_the_gallery_marks_a_published_figure_until_it_is_computed_here(fresh: TestClient):
     page = fresh.get("/aftershock/reproductions").text
     assert MARK in page

@@ -160,6 +160,12 @@ def test_an_export_has_what_its_manifest_says(tmp_path, two_runs, name, raw):
     assert [path.name for path in out.parent.iterdir()] == [name]
 
 
+def test_what_a_killed_export_left_does_not_block_the_next_one(tmp_path, two_runs):
+    (tmp_path / ".out.new").mkdir()
+    assert export(two_runs, tmp_path / "out")["runs"]
+    assert (tmp_path / "out" / "manifest.json").is_file()
+
+
 @pytest.mark.parametrize("name", ["out.zip", "out"])
 def test_an_export_overwrites_nothing(tmp_path, two_runs, name):
     (tmp_path / name).write_text("mine")

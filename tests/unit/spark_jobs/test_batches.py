@@ -40,6 +40,14 @@ def test_a_batch_and_what_its_checkpoint_cost():
     assert (found.stages, found.hop_delay_s) == (2, 0.05)
 
 
+def test_a_duration_that_was_not_reported_is_unknown_and_not_zero():
+    lacking = progress()
+    for name in ("walCommit", "commitOffsets"):
+        del lacking["durationMs"][name]
+    (found,) = batches(reported(lacking), {}, 1)
+    assert (found.wal_s, found.commit_log_s) == (None, None)
+
+
 def test_the_first_batch_begins_at_offset_zero_and_may_be_unknown_to_the_event_log():
     (found,) = batches(reported(progress(start=None)), {}, 1)
     assert found.offsets == {("input", "0"): (0, 400), ("input", "1"): (0, 300)}

@@ -16,7 +16,7 @@ from journal.events.services import ProgramEnded
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages, with_hosts_back
-from spark_jobs.tables.recoveries import by_batches, recoveries
+from spark_jobs.tables.recoveries import by_batches, lost_to, recoveries
 from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import batch_committed, example, named
 
@@ -39,7 +39,7 @@ def outlived(fault, death_s, seen_s, faults=1):
 
 
 def by(made, segments=(), usual=None):
-    return lambda outage: by_batches(outage, made, segments, usual)
+    return lambda outage: by_batches(outage, made, lost_to(outage, [outage], segments), usual)
 
 
 def classes(segments):
@@ -379,6 +379,26 @@ def test_phases_of_a_recovery():
     assert (row["detect_s"], row["restart_s"], row["restore_s"]) == (0.5, pytest.approx(8.5), pytest.approx(9))
     assert (row["catch_up_s"], row["executor_s"]) == (None, None)
     assert row["lost_s"] == pytest.approx(6)
+
+
+@pytest.mark.parametrize("fault", [None, 3], ids=["no known fault", "a pause"])
+def test_what_was_lost_is_counted_once_if_two_outages_have_one_fault(fault):
+    made = [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40), batch(3, 55, 64)]
+    cuts = [outage(fault, 16, 16, 22), outage(fault, 44, 44, 55)]
+    segments = ledger((0, 64 * NS), made, cuts, None, INTERVAL_NS)
+    found = recoveries(
+        cuts, lambda cut: by_batches(cut, made, lost_to(cut, cuts, segments), None), made, steady(made, cuts), None
+    )
+    assert [each.lost_s for each in found] == [6, 4]
+    assert classes(segments)["lost"] == 6 + 4
+
+
+def test_a_rack_that_is_noticed_host_by_host_loses_its_work_once():
+    """By task, each host begins an outage of its own, with the fault of the rack."""
+    usual, made = UndisturbedPace(rate=1000 / (8 * NS)), [batch(0, 0, 12)]
+    cuts = [outlived(0, 4, 4.2), outlived(0, 4.5, 4.7)]
+    segments = ledger((0, 12 * NS), made, cuts, usual, INTERVAL_NS)
+    assert sum(lost_to(cut, cuts, segments) for cut in cuts) == classes(segments)["lost"] * NS == 3 * NS
 
 
 def test_a_fault_before_the_progress_is_restored_extends_the_recovery():

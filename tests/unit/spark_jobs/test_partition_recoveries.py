@@ -13,6 +13,7 @@ from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import as_query_journal, losses
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.recoveries import lost_to
 from tests.unit.spark_jobs.recovering_in_parts import (
     CHECKPOINT,
     DRIVER_STRUCK,
@@ -185,7 +186,8 @@ def test_a_run_without_faults_has_nothing_but_work():
 def test_an_outage_of_some_ends_when_the_last_of_them_is_where_it_was():
     outage = Outage(2, 1, at(40), at(40.5), at(45))
     recoveries = followed(JOURNAL)
-    found = follow_parts(outage, JOURNAL, ledger(WINDOW, JOURNAL, recoveries), recoveries)
+    lost_ns = lost_to(outage, [outage], ledger(WINDOW, JOURNAL, recoveries))
+    found = follow_parts(outage, JOURNAL, lost_ns, recoveries)
     assert (found.restored_ns, found.lost_s) == (at(47), pytest.approx(4 / 2 * (1 - IDLE)))
     without = followed(each for each in JOURNAL if each.name != "partition-reached" or each.partition != "in.1")
-    assert follow_parts(outage, JOURNAL, [], without).restored_ns is None
+    assert follow_parts(outage, JOURNAL, 0, without).restored_ns is None

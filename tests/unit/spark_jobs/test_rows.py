@@ -182,12 +182,13 @@ def test_hosts_use_what_their_clocks_gained_since_the_last_sample():
 def test_the_use_of_a_host_is_per_second_however_far_its_samples_lie_apart():
     log = [sample("a", 0.5, 10.0), sample("a", 2.5, 11.5), sample("a", 2.75, 11.75)]
     found = named("hosts", rows.hosts(log, WINDOW))
-    assert [(row["second"], row["cpu_s"]) for row in found] == [(0, 0.0), (2, 0.75), (2, 1.0)]
+    assert [(row["second"], row["cpu_s"]) for row in found] == [(0, None), (2, 0.75), (2, 1.0)]
 
 
-def test_a_host_that_died_or_was_reborn_used_nothing_it_had_used_before():
-    log = [sample("a", 0.5, 10.0), sample("a", 1.5, 0.0, rss=0), sample("a", 2.5, 0.5)]
-    assert [row["cpu_s"] for row in named("hosts", rows.hosts(log, WINDOW))] == [0.0, 0.0, 0.5]
+def test_what_a_host_used_is_unknown_where_a_process_ended_and_zero_only_where_none_worked():
+    log = [sample("a", -0.5, 10.0), sample("a", 0.5, 9.0), sample("a", 1.5, 0.0, rss=0), sample("a", 2.5, 0.0, rss=0)]
+    found = named("hosts", rows.hosts([*log, sample("a", 3.5, 0.5)], WINDOW))
+    assert [row["cpu_s"] for row in found] == [None, None, 0.0, 0.5]
 
 
 def clocks(*looks):

@@ -17,6 +17,8 @@ from spark_jobs.tables.dataflow.journal_tables import (
 )
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.recoveries import lost_to
+from spark_jobs.tables.rows import checkpoints
 from tests.unit.example_events import named, report
 
 RATE, SLOTS, STEP_S = 1000, 2, 0.5
@@ -91,6 +93,13 @@ def test_what_is_committed_by_interval():
     assert [b.state_bytes for b in found] == [10, 30, 0]
 
 
+def test_what_the_testbed_does_not_measure_of_a_batch_is_unknown_and_not_zero():
+    made = batches(JOURNAL, 10 * NS, commits=True)
+    found = checkpoints(made, (at(0), at(40)), made)
+    assert {row[name] for row in found for name in ("wal_s", "commit_log_s", "state_rows", "stages")} == {None}
+    assert RUN_TABLES["checkpoints"].of(found).num_rows == 3
+
+
 def test_without_commits_it_is_what_was_read():
     found = batches(JOURNAL[:30], NS, commits=False)
     assert {b.records for b in found} == {RATE}
@@ -154,7 +163,7 @@ def test_the_pace_is_by_useful_time():
 
 def test_a_recovery_ends_when_as_much_is_read_as_before():
     segments = ledger((at(0), at(40)), JOURNAL, [KILLED])
-    found = follow(KILLED, JOURNAL, segments)
+    found = follow(KILLED, JOURNAL, lost_to(KILLED, [KILLED], segments))
     assert found.restored_ns / NS == pytest.approx(25 + 3.5, abs=0.01), "19,500 had been read at the last report"
     assert found.lost_s == pytest.approx(4 * (1 - IDLE), abs=0.01)
 
@@ -164,9 +173,9 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
 )
 def test_spark_s_part_of_a_restart_ends_with_the_last_executor_before_all_are_ready(up_s, executor_s):
     journal = [*JOURNAL, *(told("executors-up", second, executors=["1"]) for second in up_s)]
-    found = follow(KILLED, sorted(journal, key=lambda each: each.at_ns), [])
+    found = follow(KILLED, sorted(journal, key=lambda each: each.at_ns), 0)
     assert found.row(0)["executor_s"] == executor_s
-    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)["executor_s"] is None
+    assert follow(replace(KILLED, ready_ns=None), journal, 0).row(0)["executor_s"] is None
 
 
 def test_what_a_recovery_leaves_behind_is_invalid():

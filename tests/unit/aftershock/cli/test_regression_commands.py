@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from results.runs import store
 from tests.unit.results import synthetic
 from tests.unit.results.protection.runs import QUERY, TASK
 from tests.unit.results.protection.runs import write_run as write_protected
@@ -135,12 +136,13 @@ def test_a_damaged_run_stops_neither_regress_nor_prune_nor_the_list(call, home, 
     assert (code, err.count("\n")) == (3, 1)
 
 
-def five_seeds(home, longer: float) -> str:
+def five_seeds(home, longer: float, digest: str | None = "d1") -> str:
     """Runs of six kills each, whose utilization is so much higher than their ledgers say."""
     for seed in range(5):
         kills = tuple(at + 1.7 * seed for at in synthetic.KILLS_S)
         changes = {"runs": lambda rows, seed=seed: rows.assign(seed=seed, utilization=rows["utilization"] + longer)}
-        synthetic.make_run(home / "runs", run_id=f"run-{seed}", kills=kills, changes=changes)
+        run = synthetic.make_run(home / "runs", run_id=f"run-{seed}", kills=kills, changes=changes)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     return "results compare " + " ".join(f"run-{seed}" for seed in range(5))
 
 
@@ -156,6 +158,14 @@ def test_compare_holds_runs_of_one_experiment_against_eq_10_together(call, home,
     found = json.loads(call(f"{words} --json")[1])["pooled"]
     assert (found["verdict"], found["seeds"], found["faults"]) == (verdict, 5, 30)
     assert (found["low"] <= found["measured"] <= found["high"]) == (verdict == "pass")
+
+
+def test_compare_pools_no_runs_that_do_not_say_what_they_ran(call, home):
+    words = five_seeds(home, 0.25, digest=None)
+    code, out, _ = call(words)
+    assert code == 0
+    assert "pooled utilization" not in out
+    assert json.loads(call(f"{words} --json")[1])["pooled"] is None
 
 
 def protected_runs() -> None:

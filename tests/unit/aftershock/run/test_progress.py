@@ -13,8 +13,8 @@ def test_a_look_reads_what_has_come_since_the_last(monkeypatch):
     take = FaultState.take
     monkeypatch.setattr(FaultState, "take", lambda self, event: taken.append(event.name) or take(self, event))
     first = progress(LIVE)
-    assert first.line.endswith(" of 240 s | batch 7 committed, 512 records/s | 1 of 2 faults, 0 undone")
+    assert first.line.endswith(" of 240 s | batch 7 committed, 512 records/s | 1 of 2 strikes, 0 undone")
     assert (first.ended, first.error) == (False, "the injector died (killed); see injector.log of the run")
     Journal(run.raw / "injector.jsonl").record(example(Healed, host="worker-2"))
-    assert progress(LIVE).line.endswith("1 of 2 faults, 1 undone")
+    assert progress(LIVE).line.endswith("1 of 2 strikes, 1 undone")
     assert taken == ["striking", "injected", "healed"]

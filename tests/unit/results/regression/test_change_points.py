@@ -1,9 +1,11 @@
 """Changes in a history: found where they are, and hardly ever where there are none."""
 
+import math
+
 import numpy as np
 import pytest
 
-from results.regression.change_points import FALSE_CHANGE, SHORTEST, change_points
+from results.regression.change_points import FALSE_CHANGE, FEWEST, SHORTEST, change_points
 
 
 def history(*levels, noise=0.05, seed=1):
@@ -39,6 +41,16 @@ def test_one_wild_run_is_no_change():
 @pytest.mark.parametrize("values", [[], [1.0], list(range(2 * SHORTEST - 1)), [2.0] * 50])
 def test_short_and_constant_histories_have_none(values):
     assert change_points(np.array(values, dtype=float), minimum=0.05) == []
+
+
+def test_a_perfect_step_is_found_as_soon_as_there_are_runs_enough_to_tell_it_from_chance():
+    def step(runs):
+        return change_points(np.r_[np.linspace(1.0, 1.1, runs // 2), np.linspace(2.0, 2.1, runs - runs // 2)], 0.05)
+
+    assert step(FEWEST - 1) == []
+    assert [change.place for change in step(FEWEST)] == [FEWEST // 2]
+    alike = {10: 2 / math.comb(10, 5), 11: 4 / math.comb(11, 5)}  # share of the orders; of 11 runs, 5 and 6 are alike
+    assert min(alike.values()) > FALSE_CHANGE
 
 
 def test_hardly_any_is_found_where_nothing_changed():

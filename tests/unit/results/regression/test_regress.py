@@ -6,9 +6,9 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.wording import signed
-from results.regression import records
+from results.regression import history, records
 from results.regression.change_points import ChangePoint
-from results.regression.regress import baseline_run_ids, regress, worse_places
+from results.regression.regress import baseline_run_ids, levels, longest_stretch, regress, worse_places
 from results.runs import store
 from results.summary.metrics import METRICS
 from results.tables.comparison import COMPARISON_SCHEMAS
@@ -170,6 +170,21 @@ def test_a_change_is_found_beside_one_of_seeds():
             write_run(f"n{night:02d}-s{seed}", night + seed / 10, seed=seed, facts={"service_rate": rate})
     (change,) = regress().rows("change_points")
     assert (change["run_id"], change["verdict"]) == ("n22-s2", "worse")
+
+
+@pytest.mark.extended
+def test_no_level_crosses_a_change_of_the_seeds():
+    steady_under_1 = write_nights(steady(20), seed=1)
+    stepped_under_2 = write_nights([*steady(12, 3000, seed=2), *steady(12, 4500, seed=3)], first=20, seed=2)
+    (series,) = history.latest_series()
+    before, after = levels(series, METRICS["service_rate"])
+    assert [(each.first, each.last) for each in (before, after)] == [
+        (stepped_under_2[0], stepped_under_2[11]),
+        (stepped_under_2[12], stepped_under_2[-1]),
+    ]
+    assert (before.value, after.value) == (pytest.approx(3000, rel=0.02), pytest.approx(4500, rel=0.02))
+    assert longest_stretch(series, METRICS["service_rate"]) == 24 > len(steady_under_1)
+    assert longest_stretch(series, METRICS["lost"]) == 0
 
 
 @pytest.mark.extended

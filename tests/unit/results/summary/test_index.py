@@ -17,6 +17,7 @@ from results.summary import index
 from results.summary.index import IndexRow
 from results.tables import reading
 from results.verdict import Verdict
+from results.views.listing import listing
 from results.views.selection import Selection, choices, select
 from tests.e2e.example_run import START_NS, write_failed_run, write_run, write_table
 
@@ -47,6 +48,7 @@ def test_a_row_says_what_the_run_says():
     assert (row.run_id, row.state, row.experiment, row.started_ns) == ("one", "done", "wordcount", START_NS)
     assert (row.engine, row.protocol, row.recovery) == ("structured-streaming", None, "query")
     assert row.facts["records_committed"] == 3_993_600
+    assert (row.struck, row.facts["faults"]) == (3, 3)
     assert (row.utilization.predicted, row.utilization.low) == (0.826, 0.79)
     assert (row.verdicts, row.verdict) == ({"fail": 1, "unknown": 1, "pass": 3}, Verdict.FAIL)
     assert row.metrics["utilization"] == 0.8125
@@ -220,6 +222,7 @@ def test_a_damaged_index_is_built_again(damage: str):
     [
         *(("started_ns", damage) for damage in ("x", None, -1)),
         *(("experiment", ["x"]), ("state", 7), ("run_id", "another"), ("schema_version", "x"), ("error", 5)),
+        ("struck", -1),
         *(("facts", None), ("facts", {"faults": [1]}), ("metrics", {"utilization": "x"}), ("metrics", 5)),
         *(("verdicts", {"pass": "x"}), ("utilization", None), ("utilization", {})),
         ("utilization", {"measured": [], "predicted": None, "low": None, "high": None, "model": None}),
@@ -272,6 +275,10 @@ def test_a_damaged_status_costs_the_others_nothing(status: str):
     assert rows["one"].state == "done"
     assert (rows["two"].state, rows["two"].verdict) == (RunState.UNREADABLE, Verdict.UNKNOWN)
     assert "status.json" in rows["two"].error
+    assert (rows["two"].started_ns, listing([rows["two"]], 200).splitlines()[1].split()[0]) == (None, "-")
+    assert [row.run_id for row in select(index.rows(), Selection(until=date(2030, 1, 1)))] == ["one"]
+    assert [row.run_id for row in select(index.rows(), Selection())] == ["one", "two"]
+    assert index.rows(0.0) == index.rows(), "from the file"
 
 
 def test_a_damaged_table_costs_the_others_nothing():
@@ -322,15 +329,15 @@ def test_a_run_that_failed_never_counts_as_passed():
     assert row.verdict is Verdict.UNKNOWN
 
 
-def _row(run_id: str, day: int = 0, **facts: object) -> IndexRow:
-    verdicts = {facts.pop("verdict"): 1} if "verdict" in facts else {}
-    return IndexRow(run_id, "done", "wordcount", START_NS + day * DAY_NS, facts=facts, verdicts=verdicts)
+def _row(run_id: str, day: int, verdict: str, struck: int | None = None, **facts: object) -> IndexRow:
+    started_ns = START_NS + day * DAY_NS
+    return IndexRow(run_id, "done", "wordcount", started_ns, facts=facts, verdicts={verdict: 1}, struck=struck)
 
 
 ROWS = [
-    _row("a", 0, engine="structured-streaming", recovery="query", faults=3, verdict="pass"),
-    _row("b", 1, engine="dataflow", protocol="coordinated", faults=10, verdict="fail"),
-    _row("c", 2, engine="dataflow", protocol="none", verdict="unknown"),
+    _row("a", 0, "pass", 3, engine="structured-streaming", recovery="query"),
+    _row("b", 1, "fail", 10, engine="dataflow", protocol="coordinated"),
+    _row("c", 2, "unknown", engine="dataflow", protocol="none"),
 ]
 
 

@@ -132,6 +132,9 @@ def test_when_rows_were_is_known_of_seconds_moments_and_faults(make):
     run: Run = make("one")
     assert seconds_of(run, "throughput", run.table("throughput")).tolist()[:2] == [0.0, 1.0]
     assert seconds_of(run, "recoveries", run.table("recoveries")).iat[0] == pytest.approx(synthetic.KILLS_S[0])
+    assert seconds_of(run, "faults", run.table("faults")).tolist() == pytest.approx(
+        sorted([*synthetic.KILLS_S, synthetic.ABSORBED_S])
+    )
     assert seconds_of(run, "verdicts", pd.DataFrame({"check": []})) is None
 
 

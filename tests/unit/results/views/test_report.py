@@ -40,6 +40,7 @@ def test_the_answer_is_on_top(good_run: Run) -> None:
     )
     assert answer
     assert answer.start() < page.index("<h2>")
+    assert "of the time: lost, detect, restart, warm-up<" in page
 
 
 def test_the_report_says_what_latency_is_under_a_saturating_load(good_run: Run) -> None:
