@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,10 @@ def run(experiment: spec.Experiment) -> store.Run:
 def run_dag(document: dict[str, Any], run_id: str) -> int:
     """Run the DAG `benchmark` on an experiment document; returns 0, or another status when the DAG run failed.
 
-    The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. An interrupt or a
-    termination signal stops the run, tears it down and goes on as `KeyboardInterrupt`. If this process is killed
-    outright, the DAG run goes on by itself to its end, teardown included.
+    The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. A signal to end
+    (`KeyboardInterrupt`) and any error here, such as that nobody reads standard error any more, go on once the run is
+    stopped and torn down. If this process is killed outright, the DAG run goes on by itself to its end, teardown
+    included.
     """
     conf = trigger_form.flatten(spec.validate(document)) | {"run_id": store.check_run_id(run_id)}
     command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
@@ -85,7 +86,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
             )
             try:
                 _follow(child, log_file(run_id), run_id)
-            except KeyboardInterrupt:
+            except BaseException:
                 _stop(child, run_id, "interrupted")
                 raise
         status = signals.status_of(child) or 0
@@ -167,8 +168,9 @@ def readable(line: str) -> str | None:
 def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:
     from aftershock.run import steps
 
-    print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
     with signals.ignored():
         signals.signal_group(child, signal.SIGKILL)  # Airflow's test run has no orderly end; the teardown does
         child.wait()
+        with suppress(OSError):  # the terminal may be closed, and a reader of the output may have died
+            print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
         steps.teardown(run_id, reason)
