@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from aftershock.airflow import signals, trigger_form
+from aftershock.airflow import signals
 from aftershock.airflow.environment import (
     DATABASE_VARIABLE,
     airflow_home,
@@ -66,11 +66,13 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
     stopped and torn down. If this process is killed outright, the DAG run goes on by itself to its end, teardown
     included.
     """
-    conf = trigger_form.flatten(spec.validate(document)) | {"run_id": store.check_run_id(run_id)}
-    command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
+    experiment = spec.validate(document)
+    conf = json.dumps({"run_id": store.check_run_id(run_id)})
+    command = [airflow_program(), "dags", "test", "benchmark", "--conf", conf]
     with (
         lease(store.live_directory(run_id)) as held,
         _own_database(run_id) as variables,
+        _handed_over(run_id, experiment),
         log_file(run_id).open("w+", encoding="utf-8") as log,
     ):
         print(f"the full log is {log.name}", file=sys.stderr)
@@ -102,6 +104,26 @@ def log_file(run_id: str) -> Path:
     return path
 
 
+def experiment_of(run_id: str) -> Any:
+    """The document of the experiment that the command of that run executes; for the process to which it is handed."""
+    return store.read_json(_experiment_file(run_id))
+
+
+def _experiment_file(run_id: str) -> Path:
+    return _databases() / f"{run_id}.json"
+
+
+@contextmanager
+def _handed_over(run_id: str, experiment: spec.Experiment) -> Iterator[None]:
+    """Within, `experiment_of` reads the experiment. Linux limits an argument to 128 KiB, some 700 listed faults."""
+    path = _experiment_file(run_id)
+    store.write_json(path, experiment.model_dump(mode="json"))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
 @contextmanager
 def _own_database(run_id: str) -> Iterator[dict[str, str]]:
     from aftershock.run import steps
@@ -123,6 +145,7 @@ def _own_database(run_id: str) -> Iterator[dict[str, str]]:
 def forget(run_id: str) -> None:
     """Remove what the command of a run that is over has left."""
     _drop_database(store.check_run_id(run_id))
+    _experiment_file(run_id).unlink(missing_ok=True)
     lease_path(store.live_directory(run_id)).unlink(missing_ok=True)
 
 

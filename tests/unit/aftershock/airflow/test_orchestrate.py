@@ -1,6 +1,7 @@
-"""A run on the command line, a script in Airflow's place: the command ends it, whatever ends the command."""
+"""A run on the command line, a script in Airflow's place: what the script is handed, and that the command ends it."""
 
 import io
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import pytest
 
 from aftershock.airflow import orchestrate
 from aftershock.run import steps
+from experiments import spec
 
 OUR_LINE = '{"timestamp": "2026-11-20T10:51:09.32Z", "logger": "infra.local", "event": "3 hosts"}'
 
@@ -87,3 +89,21 @@ def test_an_airflow_that_was_killed_is_followed_by_a_teardown(airflow, torn_down
     airflow.does("kill -KILL $$")
     assert orchestrate.run_dag({}, "run-1") == -9
     assert torn_down == [("run-1", "Airflow was ended by signal 9", False)]
+
+
+def test_an_experiment_with_thousands_of_faults_reaches_airflow(airflow, home, tmp_path):
+    """As an argument it would be longer than Linux allows."""
+    events = [{"at": number / 20, "targets": ["worker-1"]} for number in range(2000)]
+    experiment = spec.validate({"faults": {"events": events}})
+    handed = home / "airflow" / "command-line" / "run-1.json"
+    airflow.does(f"cp {handed} {tmp_path}/handed.json", f"echo \"$*\" > {tmp_path}/words")
+    assert orchestrate.run_dag(experiment.model_dump(mode="json"), "run-1") == 0
+    assert (tmp_path / "words").read_text() == 'dags test benchmark --conf {"run_id": "run-1"}\n'
+    assert spec.validate(json.loads((tmp_path / "handed.json").read_text())) == experiment
+    assert not handed.exists()
+
+
+def test_the_experiment_of_a_run_is_read_where_it_was_put(home):
+    experiment = spec.load("nexmark-q12")
+    with orchestrate._handed_over("run-1", experiment):
+        assert spec.validate(orchestrate.experiment_of("run-1")) == experiment
