@@ -49,6 +49,18 @@ def test_what_is_not_there_is_named_in_one_line(example, fields, named):
         staging.check(changed(example, **fields))
 
 
+@pytest.mark.parametrize("modules", [["a/job.py"], ["a/util.py", "b/util.py"], ["a/lib", "b", "b/lib"]])
+def test_two_files_of_one_name_are_refused_since_one_would_replace_the_other(example, tmp_path, modules):
+    for folder in ("a/lib", "b/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("a/job.py", "a/util.py", "b/util.py"):
+        (tmp_path / file).touch()
+    last, name = len(modules) - 1, Path(modules[-1]).name
+    told = rf"^workload\.modules\.{last}: .* allowed: one file or folder named {name}: "
+    with pytest.raises(BadInput, match=told):
+        staging.check(changed(example, modules=[str(tmp_path / module) for module in modules]))
+
+
 @pytest.mark.parametrize(
     ("part", "value", "field"),
     [
