@@ -169,6 +169,15 @@ def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
     assert all(path.exists() for path in others)
 
 
+def test_the_logs_of_a_dag_run_that_was_cleared_and_goes_on_stay_when_its_older_run_goes(home, capsys):
+    finished("run-1", 1, "cleared")
+    steps.begin({}, "run-2", "cleared")
+    written = file(home / "airflow" / "logs" / "dag_id=benchmark" / "run_id=cleared" / "x.log")
+    assert program.main(["results", "prune", "--keep", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == ["run-1"]
+    assert written.exists()
+
+
 def test_a_run_that_is_forgotten_takes_what_airflow_kept_of_its_tasks(home):
     folder = home / "airflow" / "command-line"
     gone, kept = file(folder / "run-1.logs" / "task.log"), file(folder / "run-11.logs" / "task.log")
