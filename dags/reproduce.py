@@ -11,8 +11,9 @@ Choose an id and press *Trigger*. The result (a table, a plot, a verdict for eac
 | reproduce | table, plot and verdicts are made; fails unless every check passed, naming those that did not |
 
 What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
-A run that fails stops no other; what it would have shown is unknown. All wait in the
-pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after an interruption, trigger it again.
+A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
+several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after
+an interruption, trigger it again.
 """
 
 from airflow.sdk import DAG, Param, get_current_context, task
@@ -26,6 +27,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,
     catchup=False,
+    max_active_runs=1,  # the next one lists what is missing when the one before has run it
     params={
         "id": Param(
             reproducing.IDS[0],

@@ -21,7 +21,7 @@ from experiments import documents, spec
 from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
-from experiments.parsing import Spec, parse, read_mapping
+from experiments.parsing import Spec, parse, read_mapping, user_path
 from experiments.repetition import repeated
 
 MATRICES = Path(__file__).parent / "matrices"
@@ -61,7 +61,7 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
 
     Raises `BadInput` for the first problem: of the file, or of a cell that is no experiment, which is named.
     """
-    path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
+    path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else user_path(source)
     known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
     document = read_mapping(path, "matrix", source, f", or one of {known}")
     documents.require(DocumentKind.MATRIX, document, "matrix", source)

@@ -285,16 +285,21 @@ WorkloadSpec: TypeAlias = Annotated[
 
 
 def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:
-    """The spec with the paths of an own job made absolute: its run may be driven from another directory."""
+    """The spec with its paths made absolute: its run may be driven from another directory."""
+    if isinstance(workload, WordCountSpec) and workload.corpus:
+        return workload.model_copy(update={"corpus": _absolute(workload.corpus)})
     if not isinstance(workload, OwnJobSpec):
         return workload
-    inputs = {
-        topic: source.model_copy(update={"file": _absolute(source.file)}) if source.file else source
-        for topic, source in workload.inputs.items()
-    }
+    inputs = {topic: _with_absolute_path(source) for topic, source in workload.inputs.items()}
     modules, program = tuple(map(_absolute, workload.modules)), _absolute(workload.program)
     oracle = _absolute(workload.oracle) if workload.oracle else None
     return workload.model_copy(update={"program": program, "modules": modules, "inputs": inputs, "oracle": oracle})
+
+
+def _with_absolute_path(source: InputSpec) -> InputSpec:
+    if source.workload:
+        return source.model_copy(update={"workload": with_absolute_paths(source.workload)})
+    return source.model_copy(update={"file": _absolute(source.file)}) if source.file else source
 
 
 def _absolute(path: str) -> str:

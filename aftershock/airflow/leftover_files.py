@@ -20,7 +20,7 @@ from experiments.locks import is_free, locked
 from results.runs import store
 
 RUN_LOCK = re.compile(rf"\.({store.RUN_ID.pattern})\.(lease|teardown)")
-DATABASE = re.compile(rf"({store.RUN_ID.pattern})\.(db.*|logs)")
+DATABASE = re.compile(rf"({store.RUN_ID.pattern})\.(db.*|logs|json)")
 TEMPLATE = "template"  # the database that those of runs are copies of
 SERVING = ".serving"  # in Airflow's home: locked, together, by every `serve` that runs there
 
@@ -88,7 +88,7 @@ def _is_free(path: Path) -> bool:
 
 
 def _databases(folder: Path) -> list[Path]:
-    """Metadata databases and task logs of commands that have died, whose runs are not there."""
+    """Metadata databases, task logs and experiments of commands that have died, whose runs are not there."""
     found = [(folder / name, match[1]) for name in _names(folder) if (match := DATABASE.fullmatch(name))]
     return [path for path, run_id in found if run_id != TEMPLATE and not _is_worked_on(run_id)]
 

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from aftershock.airflow import signals, trigger_form
+from aftershock.airflow import signals
 from aftershock.airflow.environment import (
     DATABASE_VARIABLE,
     airflow_home,
@@ -61,15 +61,18 @@ def run(experiment: spec.Experiment) -> store.Run:
 def run_dag(document: dict[str, Any], run_id: str) -> int:
     """Run the DAG `benchmark` on an experiment document; returns 0, or another status when the DAG run failed.
 
-    The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. An interrupt or a
-    termination signal stops the run, tears it down and goes on as `KeyboardInterrupt`. If this process is killed
-    outright, the DAG run goes on by itself to its end, teardown included.
+    The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. A signal to end
+    (`KeyboardInterrupt`) and any error here, such as that nobody reads standard error any more, go on once the run is
+    stopped and torn down. If this process is killed outright, the DAG run goes on by itself to its end, teardown
+    included.
     """
-    conf = trigger_form.flatten(spec.validate(document)) | {"run_id": store.check_run_id(run_id)}
-    command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
+    experiment = spec.validate(document)
+    conf = json.dumps({"run_id": store.check_run_id(run_id)})
+    command = [airflow_program(), "dags", "test", "benchmark", "--conf", conf]
     with (
         lease(store.live_directory(run_id)) as held,
         _own_database(run_id) as variables,
+        _handed_over(run_id, experiment),
         log_file(run_id).open("w+", encoding="utf-8") as log,
     ):
         print(f"the full log is {log.name}", file=sys.stderr)
@@ -85,7 +88,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
             )
             try:
                 _follow(child, log_file(run_id), run_id)
-            except KeyboardInterrupt:
+            except BaseException:
                 _stop(child, run_id, "interrupted")
                 raise
         status = signals.status_of(child) or 0
@@ -99,6 +102,26 @@ def log_file(run_id: str) -> Path:
     path = store.home() / "logs" / f"{store.check_run_id(run_id)}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def experiment_of(run_id: str) -> Any:
+    """The document of the experiment that the command of that run executes; for the process to which it is handed."""
+    return store.read_json(_experiment_file(run_id))
+
+
+def _experiment_file(run_id: str) -> Path:
+    return _databases() / f"{run_id}.json"
+
+
+@contextmanager
+def _handed_over(run_id: str, experiment: spec.Experiment) -> Iterator[None]:
+    """Within, `experiment_of` reads the experiment. Linux limits an argument to 128 KiB, some 700 listed faults."""
+    path = _experiment_file(run_id)
+    store.write_json(path, experiment.model_dump(mode="json"))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -122,6 +145,7 @@ def _own_database(run_id: str) -> Iterator[dict[str, str]]:
 def forget(run_id: str) -> None:
     """Remove what the command of a run that is over has left."""
     _drop_database(store.check_run_id(run_id))
+    _experiment_file(run_id).unlink(missing_ok=True)
     lease_path(store.live_directory(run_id)).unlink(missing_ok=True)
 
 
@@ -167,8 +191,9 @@ def readable(line: str) -> str | None:
 def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:
     from aftershock.run import steps
 
-    print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
     with signals.ignored():
         signals.signal_group(child, signal.SIGKILL)  # Airflow's test run has no orderly end; the teardown does
         child.wait()
+        with suppress(OSError):  # the terminal may be closed, and a reader of the output may have died
+            print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
         steps.teardown(run_id, reason)

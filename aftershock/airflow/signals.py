@@ -14,7 +14,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupting() -> Iterator[None]:
-    """Every ending signal raises `KeyboardInterrupt` meanwhile."""
+    """Every ending signal raises `KeyboardInterrupt` meanwhile, unless it is ignored already, as `nohup` has it."""
     with _handled(signal.default_int_handler):
         yield
 
@@ -28,7 +28,8 @@ def ignored() -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: Any) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in ENDING}
+    heeded = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heeded}
     try:
         yield
     finally:

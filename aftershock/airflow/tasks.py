@@ -40,16 +40,18 @@ def failures_on_one_line() -> Iterator[None]:
 def begin(params: dict[str, Any], dag_run: str) -> str:
     """Validate the trigger form's params as an experiment and open a run; returns the run id.
 
-    The DAG run is noted, except for a run on the command line: there it ends with the command, which holds the run's
-    lease.
+    A run on the command line, whose lease the command holds, gets its experiment from the command. Its DAG run, which
+    ends with the command, is not noted.
     """
+    from aftershock.airflow import orchestrate
     from aftershock.run import lease, steps
     from results.runs import store
 
     run_id = params.get("run_id")
     with failures_on_one_line():
-        by_command = run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD
-        return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
+        if run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD:
+            return steps.begin(orchestrate.experiment_of(run_id), run_id)
+        return steps.begin(trigger_form.fold(params), run_id, dag_run)
 
 
 def run_step(name: str, run: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 
 from rich.console import Console
@@ -45,7 +46,8 @@ class TerminalProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live:
-            self._live.stop()
+            with suppress(OSError):  # a closed terminal must not replace what ended the context
+                self._live.stop()
 
     def line(self, text: str) -> None:
         """Print a line, above what is shown of the progress."""

@@ -20,6 +20,7 @@ RUN_ID = "run_id"
 NO_FIELDS = {RUN_ID, starting_points.EXAMPLE, starting_points.FILE, *common_faults.FIELDS}
 # The form has them only as part of `faults`.
 OF_THE_WHOLE_SPEC = ("faults.hosts", *(f"faults.{part}" for part in common_faults.PARTS))
+TRACE = "faults.trace"  # the faults in the file; racks may be said beside it
 OPEN = ("window_s", "seed", "name")  # in the first section, with what says where to start and which faults are common
 PARTS = ("load", "engine", "workload", "cluster", FAULTS, "tolerances")
 EXPERTS = "fault spec in full, for experts"
@@ -73,8 +74,9 @@ def _refuse_what_is_said_twice(asked: dict[str, Any], plain: dict[str, Any]) -> 
     for path, value in asked.items():
         if any(other.startswith(f"{path}.") for other in asked):
             raise BadInput(path, value, "a field that is given once: by its own param, or by those below it")
-        if plain and path in (FAULTS, *OF_THE_WHOLE_SPEC):
-            raise BadInput(path, value, f"left empty, or {next(iter(plain))} is: both say which faults there are")
+        other = next((name for name in plain if path != TRACE or name != common_faults.RACKS), None)
+        if other and path in (FAULTS, TRACE, *OF_THE_WHOLE_SPEC):
+            raise BadInput(path, value, f"left empty, or {other} is: both say which faults there are")
 
 
 def _put(document: dict[str, Any], path: str, value: Any) -> None:

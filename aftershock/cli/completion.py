@@ -19,7 +19,8 @@ PROGRAM = "aftershock"
 
 def add(commands: Any) -> None:
     """Declare `aftershock completion`."""
-    text = 'print shell code that completes `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
+    line = 'eval "$(CHECKOUT/.venv/bin/aftershock completion bash)"'
+    text = f"print shell code that completes `aftershock`; add `{line}` to ~/.bashrc"
     declared = commands.add_parser("completion", help="print shell code that completes `aftershock`", description=text)
     declared.add_argument("shell", choices=SHELLS, help="your shell")
     declared.set_defaults(run=completion)

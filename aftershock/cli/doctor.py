@@ -23,7 +23,10 @@ def add(commands: Any) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Show what was found; the exit code is that of a failed environment if no experiment could run here."""
+    """Show what was found; the exit code is that of a failed environment if no experiment could run here.
+
+    Raises `BadInput` for a mistake in the file of machines or of a cluster.
+    """
     from aftershock.run.doctor import examine
 
     found = examine(arguments.inventory)
@@ -38,6 +41,8 @@ def _last_line(found: Diagnosis) -> str:
         return f"not ready: {marked}"
     if found.short:
         return f"a run can start, but there is too little {' and '.join(found.short)}: {marked}"
+    if found.unusable:
+        return f"ready for `aftershock benchmark`, but not with {' and '.join(found.unusable)}: {marked}"
     return "ready for `aftershock benchmark`"
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare `aftershock plan faults`."""
     declared = command(commands, "faults", "draw the fault plan of a fault spec", plan_faults)
-    declared.add_argument("faults", help="a YAML file: duration, hosts, processes, events, trace, max_down, time_scale")
+    fields = "duration, hosts, processes, events, bursts, trace, max_down, time_scale"
+    declared.add_argument("faults", help=f"a YAML file: {fields}")
     add_seed(declared)
 
 

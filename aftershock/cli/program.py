@@ -10,6 +10,7 @@ import argparse
 import io
 import os
 import sys
+from contextlib import suppress
 
 from aftershock.cli import (
     abort,
@@ -75,11 +76,14 @@ def main(words: list[str] | None = None) -> int:
         print(f"aftershock: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("aftershock: interrupted; nothing of it is left running", file=sys.stderr)
+        with suppress(OSError):  # the terminal may be closed, and a reader of the output may have died
+            print("aftershock: interrupted; nothing of it is left running", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # who read the output wants no more of it, which is no failure; the exit of Python would complain about the rest
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
         return NOT_READ_TO_THE_END
     except OSError as error:
         failure = EnvironmentFailure(f"{error.filename or 'the system'}: {error.strerror}", "mend that and try again")

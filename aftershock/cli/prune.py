@@ -36,6 +36,7 @@ def prune(arguments: argparse.Namespace) -> int:
     without_protection = removable(runs, *limits, protected=(), now_ns=time.time_ns())
     spared = [run_id for run_id in without_protection if run_id not in doomed]
     in_use = {dag_run for run_id, dag_run in dag_runs.items() if run_id not in doomed}
+    in_use |= {store.live(run_id).known_status().dag_run for run_id in store.all_live()}
     own = {run_id: None if dag_runs[run_id] in in_use else dag_runs[run_id] for run_id in doomed}
     logs = [path for run_id in doomed for path in _remove(run_id, own[run_id], arguments.dry_run)]
     document = {

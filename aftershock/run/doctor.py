@@ -67,6 +67,12 @@ class Diagnosis:
         return all(needed[subject] is Can.YES for subject in ("java", "jars", "driver local"))
 
     @property
+    def unusable(self) -> tuple[str, ...]:
+        """The drivers whose hosts are described in a file that was given, and which cannot use them."""
+        described = {f"driver {name}" for name in DESCRIBED}
+        return tuple(each.subject for each in self.findings if each.subject in described and each.can is Can.NO)
+
+    @property
     def short(self) -> tuple[str, ...]:
         """Which of memory and disk are too small for an example."""
         room = ("memory", "disk")
@@ -74,7 +80,10 @@ class Diagnosis:
 
 
 def examine(inventory: str | None) -> Diagnosis:
-    """Look at this machine, and at the machines or the cluster that a file [path] describes for ssh or external."""
+    """Look at this machine, and at the machines or the cluster that a file [path] describes for ssh or external.
+
+    Raises `BadInput` for a mistake in that file.
+    """
     findings = [_room(), _disk(), _tried("java", _java), _jars()]
     for name in ClusterDriver:
         findings += _driver(name, inventory)
@@ -118,7 +127,7 @@ def _driver(name: ClusterDriver, inventory: str | None) -> Iterator[Finding]:
         yield Finding(subject, Can.UNKNOWN, needs, "give one: `aftershock doctor --inventory FILE`")
         return
     spec = ClusterSpec(driver=name, **({"inventory": inventory} if inventory else {}))
-    checked = _tried(subject, lambda: _checked(name, spec))
+    checked = _tried(subject, lambda: _checked(name, spec), described=name in DESCRIBED)
     yield checked
     if checked.can is Can.YES:
         yield from _faults(name, spec)
@@ -154,12 +163,17 @@ def _checked(name: ClusterDriver, spec: ClusterSpec) -> str:
     return "can create hosts"
 
 
-def _tried(subject: str, look: Callable[[], str]) -> Finding:
+def _tried(subject: str, look: Callable[[], str], described: bool = False) -> Finding:
+    """What came of a look; raises `BadInput` for a mistake in the file in which hosts are `described`."""
     try:
         return Finding(subject, Can.YES, look())
     except EnvironmentFailure as failure:
         return Finding(subject, Can.NO, failure.cause, failure.remedy)
     except BadInput as refusal:
-        return Finding(subject, Can.NO, "not with the rights of this process", f"allowed: {refusal.allowed}")
+        if refusal.field == "cluster.driver":
+            return Finding(subject, Can.NO, "not with the rights of this process", f"allowed: {refusal.allowed}")
+        if described and not refusal.field.startswith("cluster.worker"):  # sizes of an experiment
+            raise
+        return Finding(subject, Can.NO, str(refusal))
     except AftershockError as error:
         return Finding(subject, Can.NO, str(error))

@@ -26,6 +26,7 @@ from spark_jobs.calibration import Calibration
 PROGRAMS = REPOSITORY / "spark_jobs"
 CONFIG_FILE, CALIBRATION_FILE = "query.json", "calibration.json"
 STARTING, RECOVERING = "starting", "recovering"
+JARS = "spark.jars"  # that the driver brings to the executors
 
 
 class Pace(ABC):
@@ -175,7 +176,7 @@ def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
 def _brought_along(experiment: Experiment, jars: Sequence[str]) -> dict[str, str]:
     """The jars, and an executor for each worker and no more: others may use the same cluster."""
     return {
-        "spark.jars": ",".join(jars),
+        JARS: ",".join(jars),
         "spark.cores.max": str(experiment.cores),
         "spark.executor.instances": str(experiment.cluster.workers),
         "spark.dynamicAllocation.enabled": "false",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftershock.run.engines import staging
-from aftershock.run.engines.engine import PROGRAMS, spark_conf
+from aftershock.run.engines.engine import JARS, PROGRAMS, spark_conf
 from aftershock.run.engines.structured_streaming import EVENT_LOG, StructuredStreaming, checkpoint_of
 from experiments.spec import Experiment
 from experiments.workloads import OwnJobSpec, WorkloadSpec
@@ -40,7 +40,10 @@ class OwnJob(StructuredStreaming):
         program = staging.staged(self.job, folder).program
         told = OwnJobConfig(handle.master, handle.kafka, program, self._arguments(handle))
         config.write_text(json.dumps(told.to_json()), encoding="utf-8")
-        conf = self.job.conf | spark_conf(self.experiment, handle) | _logged(run.raw / EVENT_LOG)
+        own, needed = self.job.conf, spark_conf(self.experiment, handle)
+        conf = own | needed | _logged(run.raw / EVENT_LOG)
+        if JARS in own and JARS in needed:
+            conf[JARS] = f"{needed[JARS]},{own[JARS]}"
         conf.setdefault("spark.sql.shuffle.partitions", str(self.experiment.engine.partitions))
         conf["spark.executorEnv.PYTHONPATH"] = f"{folder / staging.PROGRAM}{os.pathsep}{GUARD}"
         return spark.submit_command(handle.master, RUNNER, str(config), str(run.journal_path("query")), conf=conf)

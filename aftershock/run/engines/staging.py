@@ -19,13 +19,21 @@ REPLAY_LIMIT = 1_000_000  # records of a topic that are replayed
 
 
 def check(job: OwnJobSpec) -> None:
-    """Raise `BadInput` for a program, a module or a broker that is not there; its other inputs are read elsewhere."""
+    """Raise `BadInput` for a program, a module or a broker that is not there, and for two files of one name.
+
+    Its other inputs are read elsewhere.
+    """
     for field, path in (("program", job.program), ("oracle", job.oracle)):
         if path and not Path(path).is_file():
             raise BadInput(f"workload.{field}", path, "a Python file that exists")
+    names = {Path(job.program).name}
     for index, module in enumerate(job.modules):
         if not Path(module).exists():
             raise BadInput(f"workload.modules.{index}", module, "a file or folder that exists")
+        if (name := Path(module).name) in names:
+            allowed = f"one file or folder named {name}: program and modules are put beside each other"
+            raise BadInput(f"workload.modules.{index}", module, allowed)
+        names.add(name)
     for topic, source in job.inputs.items():
         if source.replay and not kafka.is_ready(Broker(source.replay.partition("/")[0]), limit_s=5.0):
             raise BadInput(f"workload.inputs.{topic}.replay", source.replay, "a topic of a broker that answers")

@@ -43,6 +43,10 @@ def test_everything_waits_until_no_run_is_measured_and_no_failure_stops_the_rest
     assert all(after in dag.get_task(before).downstream_task_ids for before, after in pairwise(order))
 
 
+def test_runs_that_two_figures_share_are_not_asked_for_twice(dag):
+    assert dag.max_active_runs == 1, "what is missing is listed outside the pool, at once"
+
+
 @pytest.mark.extended
 def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
     asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1, [])

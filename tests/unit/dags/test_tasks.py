@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 import aftershock.run
-from aftershock.airflow import tasks, trigger_form
+from aftershock.airflow import orchestrate, tasks, trigger_form
 from aftershock.run import lease
 from experiments import spec
 from experiments.errors import EnvironmentFailure
@@ -49,12 +49,13 @@ def test_begin_hands_the_folded_experiment_the_run_id_and_the_dag_run_on(steps, 
     assert tasks.begin(params | {"run_id": None}, "scheduled") == (spec.load(), None, "scheduled")
 
 
-def test_the_dag_run_of_a_run_on_the_command_line_is_not_noted(steps, home):
-    steps.begin = lambda document, run_id, dag_run: dag_run
+def test_a_run_on_the_command_line_has_the_commands_experiment_and_its_dag_run_is_not_noted(steps, home, monkeypatch):
+    monkeypatch.setattr(orchestrate, "experiment_of", lambda run_id: {"name": f"experiment-of-{run_id}"})
+    steps.begin = lambda document, run_id, dag_run=None: (document["name"], run_id, dag_run)
     params = trigger_form.flatten(spec.load()) | {"run_id": "mine"}
     with lease.lease(store.live_directory("mine")):
-        assert tasks.begin(params, "manual") is None
-    assert tasks.begin(params, "manual") == "manual"
+        assert tasks.begin(params, "manual") == ("experiment-of-mine", "mine", None)
+    assert tasks.begin(params, "manual") == ("wordcount", "mine", "manual")
 
 
 def test_a_known_error_fails_the_task_with_its_one_line(steps):

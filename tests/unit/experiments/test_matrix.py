@@ -82,6 +82,12 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):
     assert "\n" not in str(refused.value)
 
 
+def test_a_matrix_in_the_users_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text(DOCUMENT, encoding="utf-8")
+    assert matrix.load("~/mine.yaml") == made()
+
+
 def test_an_unknown_matrix_is_told_the_known_ones():
     with pytest.raises(BadInput, match="nightly"):
         matrix.load("no-such-matrix")

@@ -314,3 +314,16 @@ def test_averages_of_winning_bids_follow_on_the_winning_bids(query, depth, settl
 def test_a_field_that_there_is_not_is_told_those_that_there_are(document, known):
     with pytest.raises(BadInput, match=known):
         parse(Experiment, document, "experiment")
+
+
+def test_relative_paths_of_text_are_those_where_the_command_was_given(tmp_path, monkeypatch):
+    """The generator of a run works in another directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    words = {"name": "wordcount", "corpus": "books"}
+    assert spec.validate({"workload": words}).workload.corpus == str(tmp_path / "books")
+    assert spec.validate({"workload": {"corpus": "~/books"}}).workload.corpus == str(tmp_path / "home" / "books")
+    inputs = {"a": {"workload": words}, "b": {"file": "b.txt"}, "c": {"workload": {"name": "nexmark"}}}
+    job = spec.validate({"workload": {"name": "own-job", "program": "job.py", "inputs": inputs}}).workload
+    assert job.inputs["a"].workload.corpus == str(tmp_path / "books")
+    assert (job.inputs["b"].file, job.inputs["c"].workload) == (str(tmp_path / "b.txt"), NexmarkSpec())

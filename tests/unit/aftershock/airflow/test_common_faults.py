@@ -65,6 +65,16 @@ def test_more_racks_than_workers_are_refused():
         faults(racks=9)
 
 
+@pytest.mark.parametrize("field", ["host_fault_rate", "rack_fault_rate", "time_to_heal_s"])
+def test_a_trace_says_which_faults_there_are_and_when_they_heal(tmp_path, field):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("at,targets\n1,worker-1\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=rf"^faults\.trace: .* allowed: left empty, or {field} is: both say"):
+        faults(racks=1, **{field: 7, "faults.trace": str(trace)})
+    found = faults(racks=1, **{"faults.trace": str(trace)})
+    assert (found.hosts["worker-1"], [fault.at for fault in found.events]) == (("rack-1",), [1.0])
+
+
 @pytest.mark.parametrize("experiment", spec.available())
 def test_every_example_takes_racks(experiment):
     assert set(faults(experiment=experiment, racks=1, host_fault_rate=0.01).hosts.values()) == {("rack-1",)}

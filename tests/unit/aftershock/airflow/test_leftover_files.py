@@ -101,8 +101,8 @@ def test_a_lease_that_is_swept_while_it_is_taken_is_taken_anew(home):
 
 def test_databases_and_logs_of_commands_whose_run_is_not_there_go(home, capsys):
     folder = home / "airflow" / "command-line"
-    stray = [file(folder / name) for name in ("run-1.db", "run-1.db-wal", "run-1.logs/dag_id=benchmark/task.log")]
-    stay = [file(folder / name) for name in ("template.db", "template.db-shm", "run-2.db", "run-3.db")]
+    stray = [file(folder / name) for name in ("run-1.db", "run-1.db-wal", "run-1.json", "run-1.logs/x/task.log")]
+    stay = [file(folder / name) for name in ("template.db", "template.db-shm", "run-2.db", "run-3.db", "run-3.json")]
     steps.begin({}, "run-2")
     with lease.lease(store.live_directory("run-3")):
         assert program.main(["clean"]) == 0
@@ -169,12 +169,22 @@ def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
     assert all(path.exists() for path in others)
 
 
+def test_the_logs_of_a_dag_run_that_was_cleared_and_goes_on_stay_when_its_older_run_goes(home, capsys):
+    finished("run-1", 1, "cleared")
+    steps.begin({}, "run-2", "cleared")
+    written = file(home / "airflow" / "logs" / "dag_id=benchmark" / "run_id=cleared" / "x.log")
+    assert program.main(["results", "prune", "--keep", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == ["run-1"]
+    assert written.exists()
+
+
 def test_a_run_that_is_forgotten_takes_what_airflow_kept_of_its_tasks(home):
     folder = home / "airflow" / "command-line"
     gone, kept = file(folder / "run-1.logs" / "task.log"), file(folder / "run-11.logs" / "task.log")
-    file(folder / "run-1.db")
+    others = [file(folder / "run-1.db"), file(folder / "run-1.json")]
     orchestrate.forget("run-1")
-    assert (gone.exists(), kept.exists(), (folder / "run-1.db").exists()) == (False, True, False)
+    assert (gone.exists(), kept.exists()) == (False, True)
+    assert not any(path.exists() for path in others)
 
 
 def test_nothing_is_left_of_a_run_that_began_and_ended(home):

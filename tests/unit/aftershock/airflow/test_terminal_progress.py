@@ -1,5 +1,6 @@
 """What a terminal, and what a file, is told of the progress of a run."""
 
+import errno
 import io
 import shutil
 
@@ -78,6 +79,26 @@ def test_a_terminal_shows_the_last_look_below_the_lines_and_leaves_only_those(se
         progress.line("12:00:00 [a line] of the run")
     assert "12:00:00 [a line] of the run" in terminal.getvalue()
     assert "\x1b[2K" in terminal.getvalue(), "what was shown is erased"
+
+
+def test_a_closed_terminal_does_not_hide_what_ended_the_command(setting_up, clock, monkeypatch):
+    class Closed(io.StringIO):
+        is_open = True
+
+        def isatty(self):
+            return True
+
+        def write(self, text):
+            if not self.is_open:
+                raise OSError(errno.EIO, "the terminal has hung up")
+            return super().write(text)
+
+    terminal = Closed()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(KeyboardInterrupt), TerminalProgress(LIVE):
+        terminal.is_open = False
+        raise KeyboardInterrupt
 
 
 def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):

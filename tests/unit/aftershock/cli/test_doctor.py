@@ -2,10 +2,12 @@
 
 import json
 from collections import namedtuple
+from pathlib import Path
 
 import pytest
 
 from aftershock.run import doctor, room
+from experiments import inventory
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.hosts import ClusterDriver
 from infra.refusals import DeclaredFaults
@@ -77,6 +79,51 @@ def test_what_a_driver_lacks_is_told_with_its_remedy(drivers, call):
     assert "- driver docker: no Docker daemon\n    start it\n" in out
     assert "    allowed: local, or netns as root\n" in out
     assert "faults of docker" not in out
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (BadInput("faults.kil", {}, "no such field", "cluster.json"), "cluster.json: faults.kil: "),
+        (BadInput("checkpoints", "/no/such", "a folder that exists"), "checkpoints: '/no/such' is not usable"),
+    ],
+)
+def test_a_mistake_in_the_file_is_bad_input(drivers, call, tmp_path, refusal, told):
+    drivers["external"].failure = refusal
+    path = tmp_path / "cluster.json"
+    path.write_text('{"master": "yarn", "list_hosts": ["a"]}', encoding="utf-8")
+    code, out, err = call(f"doctor --inventory {path}")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"aftershock: {told}")
+
+
+def test_a_file_that_is_not_there_is_bad_input(drivers, call, monkeypatch, tmp_path):
+    monkeypatch.setattr(drivers["ssh"], "check", lambda spec: inventory.load(Path(spec.inventory), "cluster.inventory"))
+    code, out, err = call(f"doctor --inventory {tmp_path}/none.json")
+    assert (code, out) == (2, "")
+    assert "none.json' is not usable; allowed: a readable JSON file" in err
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (EnvironmentFailure("no Spark master answers", "start it"), "no Spark master answers\n    start it\n"),
+        (BadInput("cluster.workers", 3, "at most 2"), "cluster.workers: 3 is not usable; allowed: at most 2\n"),
+    ],
+)
+def test_a_described_cluster_that_cannot_be_used_is_not_called_ready(drivers, call, tmp_path, failure, told):
+    drivers["external"].failure = failure
+    path = tmp_path / "cluster.json"
+    path.write_text('{"master": "yarn", "list_hosts": ["a"]}', encoding="utf-8")
+    code, out, _ = call(f"doctor --inventory {path}")
+    assert code == 0, "driver local is there"
+    assert f"- driver external: {told}" in out
+    assert out.splitlines()[-1].startswith("ready for `aftershock benchmark`, but not with driver external: ")
+
+
+def test_what_is_wrong_with_a_setting_of_this_machine_is_told(drivers, call):
+    drivers["docker"].failure = BadInput("DOCKER_HOST", "tcp://a", "unix://PATH")
+    assert "- driver docker: DOCKER_HOST: 'tcp://a' is not usable; allowed: unix://PATH\n" in call("doctor")[1]
 
 
 def test_faults_that_a_driver_cannot_inject_are_told_apart(drivers, as_json):

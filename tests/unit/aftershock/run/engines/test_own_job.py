@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aftershock.run.engines import own_job, staging
+from aftershock.run.engines import engine, own_job, staging
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
 from experiments.workloads import PLACEHOLDERS, OwnJobSpec
+from infra.services.jars import Jars
 from infra.services.startup import handle_of
+from results.runs.store import Run
 from tests.unit.docs.fences import fenced
 
 ROOT = Path(__file__).parents[5]
@@ -47,6 +50,18 @@ def test_the_example_can_be_run_from_anywhere(example, monkeypatch, tmp_path):
 def test_what_is_not_there_is_named_in_one_line(example, fields, named):
     with pytest.raises(BadInput, match=rf"^{named}: [^\n]*$"):
         staging.check(changed(example, **fields))
+
+
+@pytest.mark.parametrize("modules", [["a/job.py"], ["a/util.py", "b/util.py"], ["a/lib", "b", "b/lib"]])
+def test_two_files_of_one_name_are_refused_since_one_would_replace_the_other(example, tmp_path, modules):
+    for folder in ("a/lib", "b/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("a/job.py", "a/util.py", "b/util.py"):
+        (tmp_path / file).touch()
+    last, name = len(modules) - 1, Path(modules[-1]).name
+    told = rf"^workload\.modules\.{last}: .* allowed: one file or folder named {name}: "
+    with pytest.raises(BadInput, match=told):
+        staging.check(changed(example, modules=[str(tmp_path / module) for module in modules]))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +122,26 @@ def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path)
     given = tmp_path / "secrets" / "kafka.properties", tmp_path / "checkpoint"
     assert own_job.filled(written, values) == f"127.0.9.1:9092 {given[0]} orders totals {given[1]} 2"
     assert own_job.filled('{"a": {"input_topic": 1}}', values) == '{"a": {"input_topic": 1}}'
+
+
+@pytest.mark.parametrize(
+    ("driver", "conf", "jars"),
+    [
+        ("external", {}, "/cache/kafka.jar"),
+        ("external", {"spark.jars": "/opt/a.jar,/opt/b.jar"}, "/cache/kafka.jar,/opt/a.jar,/opt/b.jar"),
+        ("local", {"spark.jars": "/opt/a.jar"}, "/opt/a.jar"),
+        ("local", {}, None),
+    ],
+)
+def test_the_jobs_own_jars_are_there_beside_those_that_a_borrowed_cluster_gets(
+    example, monkeypatch, tmp_path, driver, conf, jars
+):
+    monkeypatch.setattr(engine, "ensure_jars", lambda: Jars([Path("/cache/kafka.jar")], []))
+    handle = handle_of(ClusterSpec(), "run-1", tmp_path / "cluster", letter="s", subnet=9, network="127.0.9")
+    job = changed(example, conf=conf)
+    made = own_job.OwnJob(example.model_copy(update={"workload": job}), job)
+    words = made.submission(replace(handle, driver=driver), Run("run-1", tmp_path / "run"))
+    assert [word for word in words if word.startswith("spark.jars=")] == ([f"spark.jars={jars}"] if jars else [])
 
 
 def test_the_first_page_shows_the_example_as_it_is():
