@@ -18,6 +18,7 @@ from uuid import uuid4
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import RefusedFile, read_whole
 from testbed.core.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
+from testbed.stores.folders import make_folder, sync_folder
 
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
@@ -169,18 +170,22 @@ class DirectoryStore(ObjectStore):
 
     @contextmanager
     def _written_beside(self, key: str, pieces: Iterable[Piece]) -> Iterator[tuple[Path, Path]]:
-        """A file with these pieces, safe on the disk, and the place where it is to go."""
+        """A file with these pieces, safe on the disk, and the place where it is to go.
+
+        Afterwards that place has its name for good, too, whether this file has gone there or another was there before.
+        """
         path = self._root / key
         # The number of the process says who was writing, but containers of one host may have the same one.
         partial = path.with_name(f".{os.getpid()}.{uuid4().hex}.{path.name}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             partial.unlink(missing_ok=True)
             with partial.open("xb", buffering=0) as file:  # a link that somebody left there would lead elsewhere
                 for some in _gathered(pieces):
                     _write_all(file.fileno(), some)
                 os.fsync(file.fileno())
             yield partial, path
+            sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
                 partial.unlink()

@@ -1,5 +1,6 @@
 """The contract of all object stores: objects are written whole, and spoilt ones are never taken for good."""
 
+import errno
 import os
 import socket
 from dataclasses import replace
@@ -20,6 +21,7 @@ from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, HERE, s3_server
 from tests.unit.testbed.runtime.connections import no_descriptors
 from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.syncs import note_syncs
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +236,30 @@ def test_a_write_that_was_cut_short_is_no_object(tmp_path):
     assert store.keys() == ["a/.123.c", "a/b"], "it is known, so that it can be deleted"
     store.delete("a/.123.c")
     assert store.keys() == ["a/b"]
+
+
+@pytest.mark.parametrize(
+    "write", [lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")]
+)
+def test_an_object_has_its_name_for_good_before_it_counts_as_written(tmp_path, monkeypatch, write):
+    synced, store = note_syncs(monkeypatch), DirectoryStore(tmp_path / "objects")
+    write(store)
+    assert (synced[tmp_path], synced[tmp_path / "objects"]) == ({"objects"}, {"a"}), "the folders that were made"
+    assert synced.pop(tmp_path / "objects" / "a") == {"b"}
+    assert not store.create("a/b", b"content")
+    assert synced[tmp_path / "objects" / "a"] == {"b"}, "whoever created it may have been killed"
+
+
+def test_a_store_that_cannot_keep_a_name_has_refused(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise OSError(errno.EIO, "the disk", str(folder))
+
+    monkeypatch.setattr("testbed.stores.store.sync_folder", refuse)
+    for write in (lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")):
+        for _ in range(2):
+            with pytest.raises(EnvironmentFailure, match="a/b can't be written"):
+                write(DirectoryStore(tmp_path))
+    assert os.listdir(tmp_path / "a") == ["b"]
 
 
 def test_a_store_that_refuses_says_so_and_leaves_nothing(tmp_path):
