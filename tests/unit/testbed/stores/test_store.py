@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from experiments.plain_files import read_whole
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.testbed.driver import clear
@@ -169,11 +170,41 @@ def test_an_object_is_not_written_to_where_a_link_leads(tmp_path):
 
 
 def test_an_object_that_cannot_be_opened_for_want_of_descriptors_is_not_taken_for_lost(tmp_path):
-    store = DirectoryStore(tmp_path)
+    store = DirectoryStore(tmp_path, patience_s=0.0)
     store.put("a/b", [b"content"])
     with no_descriptors(), pytest.raises(EnvironmentFailure, match="a/b can't be read"):
         store.get("a/b")
     assert store.get("a/b") == b"content"
+
+
+def let_reads_fail(monkeypatch, code, times):
+    """The next reads of a directory store fail with this error."""
+    left = [OSError(code, os.strerror(code)) for _ in range(times)]
+
+    def read(path, most_bytes):
+        if left:
+            raise left.pop()
+        return read_whole(path, most_bytes)
+
+    monkeypatch.setattr("testbed.stores.store.read_whole", read)
+    monkeypatch.setattr("testbed.stores.store.AGAIN_S", 0.0)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_an_object_that_cannot_be_read_for_a_while_is_not_taken_for_lost(tmp_path, monkeypatch, code):
+    store = DirectoryStore(tmp_path)
+    store.put("a/b", [b"content"])
+    let_reads_fail(monkeypatch, code, times=2)
+    assert store.get("a/b") == b"content"
+
+
+@pytest.mark.parametrize(("code", "error"), [(errno.EIO, UnreadableObject), (errno.ESTALE, EnvironmentFailure)])
+def test_an_error_that_lasts_is_damage_only_if_a_bad_disk_gives_it(tmp_path, monkeypatch, code, error):
+    store = DirectoryStore(tmp_path, patience_s=0.0)
+    store.put("a/b", [b"content"])
+    let_reads_fail(monkeypatch, code, times=1)
+    with pytest.raises(error, match="a/b can't be"):
+        store.get("a/b")
 
 
 def test_stores_of_two_runs_do_not_see_each_other(endpoint):
