@@ -182,7 +182,8 @@ class Flow:
                     element = cast(Source, source.layout.element)
                     batch = poll.events(source.layout.operator, element.output, poll.start, poll.stop)
                 with self._clock.stage("partition"):
-                    source.on_input(batch, poll.stop, reached_ns=poll.reached_ns(poll.stop))
+                    times_ns = poll.reached_ns(poll.start + 1), poll.reached_ns(poll.stop)
+                    source.on_input(batch, poll.stop, times_ns=times_ns)
                     self._carry_out(source)
                     self._settle()
                 count += batch.num_rows if batch is not None else 0

@@ -29,13 +29,15 @@ class TakenOver(AftershockError):
 class RecordChain:
     """The records of a store, as one writer sees them.
 
+    first   the number of this writer's first record, once it has taken over: no other writer ever has the same
+
     The first record of each writer stays, so that the previous writer always finds its next number taken. The record
     that the writer found stays, too. Of its other records, only the newest stays.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store, self._writer = store, secrets.token_bytes(WRITER_BYTES)
-        self._number, self._first, self._content = 0, 0, NOTHING
+        self._number, self.first, self._content = 0, 0, NOTHING
 
     def take_over(self) -> bytes:
         """Shut out every writer before this one. Returns the newest record, which is this writer's first one now, or
@@ -45,7 +47,7 @@ class RecordChain:
         deleted since.
         """
         while True:
-            self._number, self._first = self._newest(), 0
+            self._number, self.first = self._newest(), 0
             found = self._last()
             if found is None:
                 continue
@@ -100,9 +102,9 @@ class RecordChain:
 
     def _step(self) -> None:
         before, self._number = self._number, self._number + 1
-        if not self._first:
-            self._first = self._number
-        elif before > self._first:
+        if not self.first:
+            self.first = self._number
+        elif before > self.first:
             with suppress(EnvironmentFailure):  # a record that stays does no harm
                 self._store.delete(_key(before))
 

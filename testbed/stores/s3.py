@@ -17,13 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
-from testbed.stores.store import ObjectStore, Piece, UnreadableObject
+from testbed.stores.store import AGAIN_S, PATIENCE_S, ObjectStore, Piece, UnreadableObject
 
 REGION = "us-east-1"  # of S3 itself only where none is configured; others ignore it
 CALLING = Config(
     connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}, max_pool_connections=4
 )
-PATIENCE_S, AGAIN_S = 120.0, 1.0  # for what must be read
 MOST_DELETED = 1000  # by one request
 MISSING = {"NoSuchKey", "404"}
 TAKEN, AT_ONCE = {"PreconditionFailed", "412"}, {"ConditionalRequestConflict", "409"}

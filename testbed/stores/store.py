@@ -17,9 +17,12 @@ from uuid import uuid4
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import RefusedFile, read_whole
+from experiments.waiting import retry
 from testbed.core.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
+from testbed.stores.folders import make_folder, sync_folder
 
-NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+PATIENCE_S, AGAIN_S = 120.0, 1.0  # for what must be read
+DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # what file systems say of blocks that they can't read
 WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
 
 
@@ -59,7 +62,10 @@ class ObjectStore(ABC):
         return self._create(key, b"".join(_Sealed(Seal(self._store_key, key), [content])))
 
     def get(self, key: str) -> bytes:
-        """Read an object; raises `UnreadableObject` if it is missing, or not as a member of the run wrote it."""
+        """Read an object; raises `UnreadableObject` if it is missing, or not as a member of the run wrote it.
+
+        Raises `EnvironmentFailure` if the store refuses for long.
+        """
         found = self._read(key)
         length = len(found) - SEAL_BYTES
         if length < 0 or not is_sealed(self._store_key, key, memoryview(found)[:length], found[length:]):
@@ -134,11 +140,16 @@ class MemoryStore(ObjectStore):
 
 
 class DirectoryStore(ObjectStore):
-    """Objects as files below a directory that every host can reach."""
+    """Objects as files below a directory that every host can reach.
 
-    def __init__(self, root: Path, store_key: bytes | None = None) -> None:
+    A read that fails is retried until `patience_s` is over, since a file server may be out of reach for a while. A disk
+    with a bad block gives the same error: if that lasts, the object is unreadable, and the run falls back to an older
+    one.
+    """
+
+    def __init__(self, root: Path, store_key: bytes | None = None, patience_s: float = PATIENCE_S) -> None:
         super().__init__(store_key)
-        self._root = root
+        self._root, self._patience_s = root, patience_s
 
     def delete(self, key: str) -> None:
         try:
@@ -169,18 +180,22 @@ class DirectoryStore(ObjectStore):
 
     @contextmanager
     def _written_beside(self, key: str, pieces: Iterable[Piece]) -> Iterator[tuple[Path, Path]]:
-        """A file with these pieces, safe on the disk, and the place where it is to go."""
+        """A file with these pieces, safe on the disk, and the place where it is to go.
+
+        Afterwards that place has its name for good, too, whether this file has gone there or another was there before.
+        """
         path = self._root / key
         # The number of the process says who was writing, but containers of one host may have the same one.
         partial = path.with_name(f".{os.getpid()}.{uuid4().hex}.{path.name}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             partial.unlink(missing_ok=True)
             with partial.open("xb", buffering=0) as file:  # a link that somebody left there would lead elsewhere
                 for some in _gathered(pieces):
                     _write_all(file.fileno(), some)
                 os.fsync(file.fileno())
             yield partial, path
+            sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
                 partial.unlink()
@@ -188,13 +203,20 @@ class DirectoryStore(ObjectStore):
 
     def _read(self, key: str) -> bytes:
         try:
+            return retry(lambda: self._fetched(key), OSError, interval_s=AGAIN_S, limit_s=self._patience_s)
+        except OSError as error:
+            if error.errno in DAMAGED:
+                raise UnreadableObject(key, str(error)) from error
+            cause = f"the object {key} can't be read: {error}"
+            raise EnvironmentFailure(cause, "look at the store, and at this host") from error
+
+    def _fetched(self, key: str) -> bytes:
+        try:
             return read_whole(self._root / key, None)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UnreadableObject(key, "it is not there") from error
         except RefusedFile as refusal:
             raise UnreadableObject(key, f"it is {refusal.what}") from None
-        except OSError as error:
-            if error.errno in NO_ROOM:
-                raise EnvironmentFailure(f"the object {key} can't be read: {error}", "look at this host") from error
-            raise UnreadableObject(key, str(error)) from error
 
 
 class _Sealed:

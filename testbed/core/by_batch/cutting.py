@@ -100,18 +100,24 @@ class Cutter:
         self._border, self._skipped = batch, skipped
         self._held: list[pa.RecordBatch] = []
 
-    def add(self, rows: pa.RecordBatch | None, position: int, ended: bool, reached_ns: int | None = None) -> list[Cut]:
+    def add(
+        self, rows: pa.RecordBatch | None, position: int, ended: bool, times_ns: tuple[int, int] | None = None
+    ) -> list[Cut]:
         """What was read from `self.position` to before `position`; returns the batches that this completes.
 
-        `reached_ns`: no later record is before this time, if that is known. Raises `UnorderedSource`.
+        `times_ns`: no record of this read is before the first time, and no later one before the second, if that is
+        known. The first border lies before the first of all events, so that it does not depend on how much was read.
+        Raises `UnorderedSource`.
         """
         start, self.position, cuts = self.position, position, list[Cut]()
         count = 0 if rows is None else rows.num_rows
+        if times_ns is not None and self._border == NO_BATCH:
+            cuts += self._end_before(times_ns[0] // self._length_ns, start, 0)
         if rows is not None and count:
             passed_over = min(self._skipped, count)
             self._skipped -= passed_over
-            cuts = self._cut(rows.slice(passed_over), start, passed_over)
-        if reached_ns is not None and (batch := reached_ns // self._length_ns) > self._border:
+            cuts += self._cut(rows.slice(passed_over), start, passed_over)
+        if times_ns is not None and (batch := times_ns[1] // self._length_ns) > self._border:
             cuts += self._end_before(batch, start, count)
         if ended:
             cuts += [*self._close(position, 0), Cut(LAST_BATCH, None, position, 0)]

@@ -42,13 +42,15 @@ class BatchSource(SourceInput):
             length_ns = self._batching.length_ns
             self._cutter = Cutter(self._source.due, length_ns, cut.batch, cut.position, cut.skipped)
 
-    def on_input(self, batch: pa.RecordBatch | None, position: int, ended: bool, reached_ns: int | None = None) -> None:
+    def on_input(
+        self, batch: pa.RecordBatch | None, position: int, ended: bool, times_ns: tuple[int, int] | None = None
+    ) -> None:
         """A batch was read; `position` is where to read on, and `ended` says that nothing more will come.
 
-        `reached_ns`: how far event time is there, if the input tells it: what it has for other sources counts, too.
+        `times_ns`: of the first and the last event read, if the input tells them: those for other sources count, too.
         Raises `UnorderedSource`.
         """
-        for cut in self._cutter.add(batch, position, ended, reached_ns):
+        for cut in self._cutter.add(batch, position, ended, times_ns):
             if cut.batch == LAST_BATCH:
                 self._come_to_end(self.at.batch)
             if cut.rows is not None:

@@ -20,7 +20,6 @@ class LineRecord:
     partitions  the names of all partitions
     channels    sender and receiver of each channel
     protocol    the name of the protocol
-    driver      which driver of the run wrote it, from 1
     epoch       of the last recovery: none that comes may use it again
     history     the checkpoints that are kept, and the lines that they make
     ends        by index, where the sources end, once that is decided
@@ -30,7 +29,6 @@ class LineRecord:
     partitions: tuple[str, ...]
     channels: tuple[tuple[int, int], ...]
     protocol: str
-    driver: int
     epoch: int
     history: KeptHistory
     ends: dict[int, int] = field(default_factory=dict)

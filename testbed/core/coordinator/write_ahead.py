@@ -32,13 +32,12 @@ class WriteAhead:
         coordinator: Coordinator,
         layout: Layout,
         protocol: str,
-        driver: int = 1,
         ends: Callable[[], Ends] = dict,
         costs: Callable[[], Costs] = dict,
     ) -> None:
-        """`driver` is as of `LineRecord`; `ends` and `costs` tell what else is known at any time, as there."""
+        """`ends` and `costs` tell what else is known at any time, as of `LineRecord`."""
         self._coordinator, self._decided, self._costs = coordinator, ends, costs
-        self._flow = (*partitions_and_channels(layout), protocol, driver)
+        self._flow = (*partitions_and_channels(layout), protocol)
         self.ends = ends()
         self._known: tuple[int, Line, Ends] = (coordinator.epoch, coordinator.history.stable, self.ends)
         self._writing: tuple[int, Line, Ends] | None = None

@@ -174,14 +174,14 @@ class Partition:
         self.sending.on_credit(grant)
 
     def on_input(
-        self, batch: pa.RecordBatch | None, position: int, ended: bool = False, reached_ns: int | None = None
+        self, batch: pa.RecordBatch | None, position: int, ended: bool = False, times_ns: tuple[int, int] | None = None
     ) -> None:
         """A source has read a batch; `position` is where it reads on, and `ended` says that nothing more will come.
 
-        `reached_ns`: how far event time is there, if the input tells it: what it has for other sources counts, too.
+        `times_ns`: of the first and the last event read, if the input tells them: those for other sources count, too.
         Raises `SourceChanged` for another batch than before where it reads something again.
         """
-        self.source_input.on_input(batch, position, ended, reached_ns)
+        self.source_input.on_input(batch, position, ended, times_ns)
 
     def on_progress(self) -> None:
         """Time to tell how far event time is on channels that had no data for long."""

@@ -57,10 +57,12 @@ class SourceInput:
         """From where input is wanted; and before which position that must end, if it is read again."""
         return self._again.span if self._again else (self.position, None)
 
-    def on_input(self, batch: pa.RecordBatch | None, position: int, ended: bool, reached_ns: int | None = None) -> None:
+    def on_input(
+        self, batch: pa.RecordBatch | None, position: int, ended: bool, times_ns: tuple[int, int] | None = None
+    ) -> None:
         """A batch was read; `position` is where to read on, and `ended` says that nothing more will come.
 
-        `reached_ns`: how far event time is there, if the input tells it: what it has for other sources counts, too.
+        `times_ns`: of the first and the last event read, if the input tells them: those for other sources count, too.
         Raises `SourceChanged` for another batch than before where it is read again.
         """
         if self._again:
@@ -72,8 +74,8 @@ class SourceInput:
             self._sending.emit(self._processing.read(batch))
             if self._source is not None and self._source.time is not None:
                 self._watermarks.current_ns = batch.column(self._source.time)[-1].as_py()
-        if reached_ns is not None and self._source is not None and self._source.time is not None:
-            self._watermarks.current_ns = max(self._watermarks.current_ns, reached_ns)
+        if times_ns is not None and self._source is not None and self._source.time is not None:
+            self._watermarks.current_ns = max(self._watermarks.current_ns, times_ns[1])
         if ended:
             self._watermarks.current_ns = END_OF_TIME_NS
             self.announce()

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from experiments.errors import AftershockError
+from testbed.stores.folders import make_folder, sync_folder
 
 Numbered: TypeAlias = Mapping[int, Sequence[pa.RecordBatch]]  # output by its number, the lowest first
 
@@ -62,11 +63,15 @@ class Nowhere(Outlet):
 
 
 class Files(Outlet):
-    """A file for each published number, which is there whole or not at all; one that only grows for the rest."""
+    """A file for each published number, which is there whole or not at all; one that only grows for the rest.
+
+    What a predecessor was publishing when it was killed may be there, with a name that is not safe on the disk yet. So
+    each call syncs the folder, whatever it has written itself.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._opened_ns, self._written = time.time_ns(), 0
         self._out = max((int(path.stem) for path in folder.glob("[0-9]*.arrow")), default=0)
 
@@ -75,11 +80,13 @@ class Files(Outlet):
             if batches:
                 self._save(f"{number:09d}.arrow", batches)
             self._out = max(number, self._out)
+        sync_folder(self._folder)
         return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._written += 1
         self._save(f"plain-{self._opened_ns}-{self._written:09d}.arrow", batches)
+        sync_folder(self._folder)
 
     def _save(self, name: str, batches: Sequence[pa.RecordBatch]) -> None:
         path = self._folder / name

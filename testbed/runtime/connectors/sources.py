@@ -33,16 +33,17 @@ BLOCK_EVENTS = 8192
 
 
 class Read(NamedTuple):
-    """A batch, where to read on, whether that is the end, and how far event time is there, if the input tells it.
+    """A batch, where to read on, whether that is the end, and the times of the first and the last event that was read
+    [ns], if the input tells them.
 
-    An input that several sources share tells it to each of them: one for which it has no records would hold up event
-    time otherwise.
+    An input that several sources share tells them to each, whomever the events are for: a source for which it has no
+    records would hold up event time otherwise.
     """
 
     batch: pa.RecordBatch | None
     position: int
     ended: bool
-    reached_ns: int | None = None
+    times_ns: tuple[int, int] | None = None
 
 
 class Feed(ABC):
@@ -88,8 +89,8 @@ class Generated(Feed):
             return None
         following = start + self._partitions * self._block
         ended = self._events is not None and following >= self._events
-        reached_ns = self._schedule.due_ms(stop - 1) * NS_PER_MS if self._has_kinds else None
-        return Read(self._make(start, stop), position + 1, ended, reached_ns)
+        due_ns = (self._schedule.due_ms(start) * NS_PER_MS, self._schedule.due_ms(stop - 1) * NS_PER_MS)
+        return Read(self._make(start, stop), position + 1, ended, due_ns if self._has_kinds else None)
 
 
 def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout) -> Make:

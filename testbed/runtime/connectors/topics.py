@@ -47,7 +47,8 @@ class KafkaEvents(Feed):
             return None
         stop = min(each for each in (found.stop, until, self._end) if each is not None)
         rows = found.events(self._kind, self._schema, position, stop)
-        return Read(rows, stop, stop == self._end, found.reached_ns(stop))
+        times_ns = found.reached_ns(position + 1), found.reached_ns(stop)
+        return Read(rows, stop, stop == self._end, times_ns)
 
     def close(self) -> None:
         self._input.leave(self, self._partition)

@@ -37,7 +37,7 @@ class Guest:
         listener: GuestListener,
         driver: int,
     ) -> None:
-        """`driver`: which one of the run it has come to, so that names are never used twice."""
+        """`driver`: the number of the one that it has come to, so that names are never used twice."""
         name = f"slot-{serial}" if driver == 1 else f"slot-{driver}-{serial}"
         self.name, self.serial, self.status = name, serial, SlotStatus(-1)
         self.hello: Hello | None = None

@@ -25,6 +25,7 @@ AGAIN_S, PATIENCE_S = 0.5, 120.0  # a store that refuses a record is retried, bu
 class RecordKeeper:
     """The records of one driver, which has taken over when this is made.
 
+    driver  the number of this driver: 1 if it is the first of the run, else one that no other had, whatever it did
     found   what the driver before it knew; None if there was none, or if it had not begun
     """
 
@@ -32,16 +33,12 @@ class RecordKeeper:
         """Raises `EnvironmentFailure` if the store refuses, or if what is there can't be read."""
         self._chain = RecordChain(store)
         found = self._chain.take_over()
+        self.driver = self._chain.first
         self.found: LineRecord | None = decode_record(found) if found else None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._writing: Future[None] | None = None
         self._ahead: WriteAhead | None = None
         self._not_before_s, self._refused_since_s = 0.0, 0.0
-
-    @property
-    def driver(self) -> int:
-        """Which driver of the run this is, from 1."""
-        return 1 if self.found is None else self.found.driver + 1
 
     @property
     def ends(self) -> Ends:
@@ -57,7 +54,7 @@ class RecordKeeper:
         costs: Callable[[], Costs],
     ) -> None:
         """From now on write the records of this coordinator, with what else is known as of `LineRecord`."""
-        self._ahead = WriteAhead(coordinator, layout, protocol, self.driver, ends, costs)
+        self._ahead = WriteAhead(coordinator, layout, protocol, ends, costs)
 
     def effects(self) -> list[CoordinatorEffect]:
         """What the coordinator wants that may be done by now.

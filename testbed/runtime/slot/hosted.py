@@ -83,7 +83,8 @@ class TimedLoggedPartition(TimedBatchedPartition, LoggedPartition):
 
     def save_parts(self) -> None:
         before, begun_s, begun_cpu_s = self.recorded.checks, time.perf_counter(), time.thread_time()
-        self._costs.set_taken_in(self.recorded.operator.position, self.processing_s, begun_s)
+        if not self.recorded.replaying:
+            self._costs.set_taken_in(self.recorded.operator.position, self.processing_s, begun_s)
         super().save_parts()
         took_s, cpu_s = time.perf_counter() - begun_s, time.thread_time() - begun_cpu_s
         self._costs.add_checks(self.recorded.checks - before, cpu_s)

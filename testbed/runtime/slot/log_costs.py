@@ -15,10 +15,10 @@ class LogCosts(Costs):
         super().__init__(**vars(USUAL))
         self._checks, self._checks_s = 0, 0.0
         self._first: tuple[int, float, float] | None = None
-        self._last = 0
 
     def add_read(self, entries: int, seconds: float) -> None:
-        """A recovery has fetched `entries` entries from the store and read them."""
+        """A recovery has fetched `entries` entries from the store and read them: what is taken in is measured anew."""
+        self._first = None
         if entries >= ENOUGH and seconds > 0:
             self.entry_s = seconds / entries
 
@@ -30,10 +30,12 @@ class LogCosts(Costs):
             self.check_s = self._checks_s / self._checks
 
     def set_taken_in(self, position: int, processing_s: float, now_s: float) -> None:
-        """The operator has read as many records by now, and has worked for so long [s]."""
-        if self._first is None or position < self._last:  # after a restore it reads records once more
+        """The operator has read as many records by now, and has worked for so long [s].
+
+        Not to be called while it replays what it had read before: that does not come at the rate of its input.
+        """
+        if self._first is None:
             self._first = position, processing_s, now_s
-        self._last = position
         first, processing_before_s, began_s = self._first
         if position - first < ENOUGH:
             return

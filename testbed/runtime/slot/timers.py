@@ -43,8 +43,11 @@ class Timers:
         return due
 
     def checkpoint_due(self, now_s: float) -> bool:
-        """Whether it is time for checkpoints; says so once each time."""
+        """Whether it is time for checkpoints; says so once each time.
+
+        A slot that was stopped for several intervals makes up for one checkpoint, and then is in step with the others.
+        """
         due = self._next_checkpoint_s <= now_s
         if due:
-            self._next_checkpoint_s = max(self._next_checkpoint_s + self.interval_s, now_s)
+            self._next_checkpoint_s += self.interval_s * (1 + (now_s - self._next_checkpoint_s) // self.interval_s)
         return due

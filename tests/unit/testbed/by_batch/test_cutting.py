@@ -65,7 +65,7 @@ def read_on(at, events, bounds):
     cutter, found = Cutter("at_ns", 10, at.batch, at.position, at.skipped), []
     for start, stop in itertools.pairwise(bounds):
         own = [time for time, is_own in events[start:stop] if is_own]
-        found += cutter.add(rows(own) if own else None, stop, False, events[stop - 1][0])
+        found += cutter.add(rows(own) if own else None, stop, False, (events[start][0], events[stop - 1][0]))
         border = found[-1].batch if found else at.batch
         assert border == max(at.batch, events[stop - 1][0] // 10 - 1), "every border that was reached, and no other"
     return found + cutter.add(None, len(events), ended=True)
@@ -81,9 +81,9 @@ def test_other_sources_records_end_batches_sooner_but_not_elsewhere(events, data
     found = read_on(Cut(NO_BATCH, None, 0, 0), events, bounds(0))
     wanted = {batch: content for batch, content in contents(cut([[t for t, is_own in events if is_own]])) if content}
     assert {batch: content for batch, content in contents(found) if content} == wanted
-    last = events[-1][0] // 10
+    first, last = (events[at][0] // 10 for at in (0, -1))
     numbers = [each.batch for each in found if each.batch <= last]
-    assert numbers == [*range(numbers[0], last + (last in wanted))] if numbers else last not in wanted
+    assert numbers == [*range(first - 1, last + (last in wanted))], "the same borders, however much each read has"
     at = data.draw(st.sampled_from(found[:-1] or found))
     if at.batch != LAST_BATCH:
         again = read_on(at, events, bounds(at.position))

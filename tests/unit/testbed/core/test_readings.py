@@ -58,8 +58,8 @@ def test_event_time_goes_on_by_what_the_input_has_for_other_sources():
     partition, start = source("windowed", "left.1")
     partition.restore(Restore(1, start, (), 0), {})
     partition.on_order(Go(1))
-    partition.on_input(None, 5, reached_ns=700)
-    partition.on_input(None, 9, reached_ns=600)
+    partition.on_input(None, 5, times_ns=(300, 700))
+    partition.on_input(None, 9, times_ns=(500, 600))
     partition.on_progress()
     told = sent(partition)
     assert told

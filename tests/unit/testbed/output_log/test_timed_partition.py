@@ -12,6 +12,7 @@ from testbed.core.control import Restore
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.output_log.policies import Saving
+from testbed.output_log.recorded import RecordedOperator
 from testbed.queries.cec_prices import cec_prices
 from testbed.runtime.slot.hosted import Hosted, TimedLoggedPartition
 from testbed.runtime.slot.log_costs import ENOUGH, USUAL
@@ -82,6 +83,22 @@ def test_costs_are_measured_where_the_partition_is(hosted):
     partition.save_parts()
     assert partition._costs.record_s == 3.0 / ITEMS
     assert partition._costs.records_per_s != USUAL.records_per_s
+
+
+def test_how_fast_records_are_replayed_does_not_tell_how_fast_they_arrive(hosted, monkeypatch):
+    _, partition = hosted(Saving(failure_rate=1e-6))
+    monkeypatch.setattr(RecordedOperator, "replaying", True)
+    for seed in range(2):
+        take_in(partition, seed)
+        partition.processing_s += 1.0
+        partition.save_parts()
+    assert (partition._costs.record_s, partition._costs.records_per_s) == (USUAL.record_s, USUAL.records_per_s)
+    monkeypatch.setattr(RecordedOperator, "replaying", False)
+    partition.save_parts()
+    take_in(partition, 2)
+    partition.processing_s += 3.0
+    partition.save_parts()
+    assert partition._costs.record_s == pytest.approx(3.0 / ITEMS)
 
 
 def test_the_failure_rate_decides_what_is_saved(hosted):

@@ -17,6 +17,7 @@ from testbed.runtime.slot import outputs
 from testbed.runtime.slot.outputs import SinkOutput
 from tests.unit.testbed.runtime.backgrounds import Later
 from tests.unit.testbed.small_job import JOB, rows
+from tests.unit.testbed.syncs import note_syncs
 
 
 class Noted(Outlet):
@@ -235,6 +236,18 @@ def test_files_are_those_of_their_numbers_whatever_goes_together(tmp_path):
     assert again.publish({0: []}) == 5
     assert again.publish({4: [], 5: [rows(50)], 6: [rows(6)]}) == 6
     assert [each.to_pylist() for each in published(tmp_path)] == [[{"number": n}] for n in (3, 5, 6)]
+
+
+def test_files_have_their_names_for_good_before_they_count_as_published(tmp_path, monkeypatch):
+    synced, folder = note_syncs(monkeypatch), tmp_path / "output" / "out.0"
+    files = Files(folder)
+    assert (synced[tmp_path], synced[folder.parent]) == ({"output"}, {"out.0"}), "the folders that were made"
+    files.publish({3: [rows(3)], 5: [rows(5)]})
+    assert synced.pop(folder) == {"000000003.arrow", "000000005.arrow"}
+    Files(folder).publish({0: []})
+    assert synced.pop(folder) == {"000000003.arrow", "000000005.arrow"}, "whoever wrote them may have been killed"
+    files.write([rows(1)])
+    assert len(synced[folder]) == 3
 
 
 class Transactions:

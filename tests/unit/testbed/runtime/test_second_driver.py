@@ -55,7 +55,12 @@ def join(server, folder):
 def test_a_second_driver_uses_no_epoch_and_no_name_of_the_first(started, tmp_path):
     with join(started(), tmp_path), join(started(), tmp_path):
         assert [each.epoch for each in told(tmp_path, Recovering)] == [1, 2]
-        assert [each.worker for each in told(tmp_path, WorkerJoined)] == ["slot-1", "slot-2-1"]
+        names = [each.worker for each in told(tmp_path, WorkerJoined)]
+        assert names == ["slot-1", "slot-3-1"], "by the number of each driver's first record"
+
+
+def test_drivers_that_die_before_their_first_epoch_have_different_numbers(started):
+    assert [started()._records.driver for _ in range(3)] == [1, 2, 3]
 
 
 def test_a_driver_that_another_has_followed_ends_before_it_begins_anything(started, tmp_path):

@@ -74,11 +74,11 @@ def test_sources_of_two_kinds_read_a_partition_once_and_miss_nothing(stopped):
             for _ in range(steps):
                 if (read := feed.read(at[feed])) is None:
                     continue
-                at[feed] = read.position
+                first_ms, last_ms, at[feed] = 1000 + at[feed], 1000 + read.position - 1, read.position
                 found += offsets(read, "id") if feed is auctions else []
                 assert feed is auctions or read.batch is None, "there are no persons here"
-                last_ms = 1000 + at[feed] - 1
-                assert read.reached_ns == last_ms * NS_PER_MS or (read.batch is None and read.ended), "for both kinds"
+                times_ns = first_ms * NS_PER_MS, last_ms * NS_PER_MS
+                assert read.times_ns == times_ns or (read.batch is None and read.ended), "for both kinds"
     assert found == [at for at in range(EVENTS) if at % 2 == 0]
     assert (Topic.opened, Topic.taken) == (1, EVENTS), "each message was read once"
 

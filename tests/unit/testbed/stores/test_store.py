@@ -1,5 +1,6 @@
 """The contract of all object stores: objects are written whole, and spoilt ones are never taken for good."""
 
+import errno
 import os
 import socket
 from dataclasses import replace
@@ -10,6 +11,7 @@ import boto3
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from experiments.plain_files import read_whole
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.testbed.driver import clear
@@ -20,6 +22,7 @@ from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, HERE, s3_server
 from tests.unit.testbed.runtime.connections import no_descriptors
 from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.syncs import note_syncs
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +170,41 @@ def test_an_object_is_not_written_to_where_a_link_leads(tmp_path):
 
 
 def test_an_object_that_cannot_be_opened_for_want_of_descriptors_is_not_taken_for_lost(tmp_path):
-    store = DirectoryStore(tmp_path)
+    store = DirectoryStore(tmp_path, patience_s=0.0)
     store.put("a/b", [b"content"])
     with no_descriptors(), pytest.raises(EnvironmentFailure, match="a/b can't be read"):
         store.get("a/b")
     assert store.get("a/b") == b"content"
+
+
+def let_reads_fail(monkeypatch, code, times):
+    """The next reads of a directory store fail with this error."""
+    left = [OSError(code, os.strerror(code)) for _ in range(times)]
+
+    def read(path, most_bytes):
+        if left:
+            raise left.pop()
+        return read_whole(path, most_bytes)
+
+    monkeypatch.setattr("testbed.stores.store.read_whole", read)
+    monkeypatch.setattr("testbed.stores.store.AGAIN_S", 0.0)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_an_object_that_cannot_be_read_for_a_while_is_not_taken_for_lost(tmp_path, monkeypatch, code):
+    store = DirectoryStore(tmp_path)
+    store.put("a/b", [b"content"])
+    let_reads_fail(monkeypatch, code, times=2)
+    assert store.get("a/b") == b"content"
+
+
+@pytest.mark.parametrize(("code", "error"), [(errno.EIO, UnreadableObject), (errno.ESTALE, EnvironmentFailure)])
+def test_an_error_that_lasts_is_damage_only_if_a_bad_disk_gives_it(tmp_path, monkeypatch, code, error):
+    store = DirectoryStore(tmp_path, patience_s=0.0)
+    store.put("a/b", [b"content"])
+    let_reads_fail(monkeypatch, code, times=1)
+    with pytest.raises(error, match="a/b can't be"):
+        store.get("a/b")
 
 
 def test_stores_of_two_runs_do_not_see_each_other(endpoint):
@@ -234,6 +267,30 @@ def test_a_write_that_was_cut_short_is_no_object(tmp_path):
     assert store.keys() == ["a/.123.c", "a/b"], "it is known, so that it can be deleted"
     store.delete("a/.123.c")
     assert store.keys() == ["a/b"]
+
+
+@pytest.mark.parametrize(
+    "write", [lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")]
+)
+def test_an_object_has_its_name_for_good_before_it_counts_as_written(tmp_path, monkeypatch, write):
+    synced, store = note_syncs(monkeypatch), DirectoryStore(tmp_path / "objects")
+    write(store)
+    assert (synced[tmp_path], synced[tmp_path / "objects"]) == ({"objects"}, {"a"}), "the folders that were made"
+    assert synced.pop(tmp_path / "objects" / "a") == {"b"}
+    assert not store.create("a/b", b"content")
+    assert synced[tmp_path / "objects" / "a"] == {"b"}, "whoever created it may have been killed"
+
+
+def test_a_store_that_cannot_keep_a_name_has_refused(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise OSError(errno.EIO, "the disk", str(folder))
+
+    monkeypatch.setattr("testbed.stores.store.sync_folder", refuse)
+    for write in (lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")):
+        for _ in range(2):
+            with pytest.raises(EnvironmentFailure, match="a/b can't be written"):
+                write(DirectoryStore(tmp_path))
+    assert os.listdir(tmp_path / "a") == ["b"]
 
 
 def test_a_store_that_refuses_says_so_and_leaves_nothing(tmp_path):
