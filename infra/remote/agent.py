@@ -35,12 +35,12 @@ SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that 
 class Agent:
     """Carries requests out: each method takes the fields of one (`infra.remote.requests`) and returns the answer."""
 
-    def __init__(self, host: str, address: str, disk: str) -> None:
-        """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
+    def __init__(self, host: str, address: str, disk: str | None) -> None:
+        """`disk` is the folder of the host's work files, on which a disk of its own may be mounted; None: none is."""
         self.token = os.environ[MARK].partition("/")[0]
         self.mark = f"{self.token}/{host}"
         connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
-        own_disk = disk if os.path.ismount(disk) else None
+        own_disk = disk if disk and os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, StrikeOnHost] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}

@@ -32,7 +32,12 @@ class MachineAgent(Agent):
     """The agent of a machine of an inventory: it strikes, spawns and undoes only while the run's claim is there."""
 
     def __init__(self, host: str, address: str, disk: str) -> None:
-        super().__init__(host, address, disk)
+        """`disk` is not looked at: a machine has no disk that a fault may fill.
+
+        The folder may be on a network file system. If a partition cuts that off, an agent that looked would wait there
+        for ever, and could not heal the partition.
+        """
+        super().__init__(host, address, disk=None)
         self.host = host
         with suppress(EnvironmentFailure):  # raised again by each request that needs the claim
             if claim := self._claim():

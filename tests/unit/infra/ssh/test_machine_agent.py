@@ -43,3 +43,15 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
         failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
     assert agent._carry_out(made, CountProcesses()) == {"done": 0}
+
+
+def test_the_disk_of_a_machine_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a partition cuts a network file system off, a look would not end, nor could the partition be healed."""
+
+    def blocked(path: str) -> bool:
+        raise AssertionError(f"a look at {path}")
+
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(os.path, "ismount", blocked)
+    assert MachineAgent("h", "127.0.251.12", "/nowhere").target.disk is None
