@@ -11,8 +11,7 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -96,11 +95,9 @@ class Agent:
         """
         if number not in self.proofs:
             self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
-        with suppress(TimeoutError):
-            proof = self.proofs[number].result(PROOF_POLL_S)
-            del self.proofs[number]
-            return proof
-        return None
+        if not wait([self.proofs[number]], PROOF_POLL_S).done:
+            return None
+        return self.proofs.pop(number).result()  # without a limit: a `TimeoutError` is the proof's own
 
     def close(self, number: int) -> None:
         """Give up a strike."""
