@@ -23,6 +23,7 @@ from infra.processes import MARK, members, take_precedence, usage
 from infra.remote import requests
 from infra.remote.requests import AgentRequest
 from infra.strikes.datagrams import DatagramListener, send
+from infra.strikes.delay import may_be_delayed
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import StrikeOnHost
@@ -107,11 +108,12 @@ class Agent:
         """Undo a fault of this kind; returns the proof."""
         return undo(self.target, kind).to_json()
 
-    def listen(self) -> tuple[int, bool]:
-        """Listen for datagrams: returns the port, and whether this host has rules that drop packets."""
+    def listen(self) -> tuple[int, bool, bool]:
+        """Listen for datagrams: returns the port, and whether this host has rules that drop packets, and a delay."""
+        drops, delays = rules_in_force() > 0, may_be_delayed(self.target.address)
         listener = DatagramListener(self.target.address)
         self.listeners[listener.port] = listener
-        return listener.port, rules_in_force() > 0
+        return listener.port, drops, delays
 
     def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
         """Send a word in `times` datagrams to each address and port; returns how many left."""
