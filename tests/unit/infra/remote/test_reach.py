@@ -107,6 +107,7 @@ def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(programs, "SBIN", str(tmp_path))
     assert partition.rules_in_force() == 0
+    assert not partition.has_table()
     assert partition.refusal() == "unshare: No such file or directory"
 
 

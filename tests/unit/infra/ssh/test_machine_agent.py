@@ -10,6 +10,7 @@ from infra.remote import agent
 from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
+from infra.strikes import partition
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -55,3 +56,27 @@ def test_the_disk_of_a_machine_is_not_looked_at(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
     monkeypatch.setattr(os.path, "ismount", blocked)
     assert MachineAgent("h", "127.0.251.12", "/nowhere").target.disk is None
+
+
+@pytest.mark.parametrize("removable", [True, False])
+def test_the_empty_chains_of_a_prepared_partition_do_not_stay(
+    removable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ["aftershock"]
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: bool(tables))
+    monkeypatch.setattr(partition, "reconnect", tables.clear if removable else lambda: None)
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    assert made.claim("r", "/r") is None
+    left = made.vacate()
+    assert (left["nftables tables"], left["claims"]) == (len(tables), 0)
+    assert bool(tables) != removable
+
+
+def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: True)
+    monkeypatch.setattr(partition, "reconnect", lambda: pytest.fail("it was removed"))
+    assert MachineAgent("h", "127.0.251.12", "/nowhere").vacate()["nftables tables"] == 0
