@@ -77,7 +77,7 @@ def client_properties(password: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text as it stands between the quotes of a login in Java: a quote or a backslash in it would end or change it."""
+    """A text as it stands between the quotes of a login in Java."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
