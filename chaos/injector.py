@@ -78,7 +78,8 @@ class Injector:
         aborted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.driver, self.handle, self.journal, self.aborted = driver, handle, journal, aborted
-        self.agenda, self.queues = Agenda(), TargetQueues()
+        self.agenda = Agenda()
+        self.queues = TargetQueues(on_failure=self.agenda.stop)
         self.holds: Holds[int] = Holds(plan.max_down)
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.holds)
         self.preparation = Preparation(driver, handle, self.healing.wait)
@@ -100,7 +101,7 @@ class Injector:
             self._carry_out()
         finally:
             self._heal_all()
-            failures = self.queues.failures()
+            failures = self.queues.failures
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
                     self.journal.record(Failed(" ".join(str(failure).split())))
@@ -111,16 +112,10 @@ class Injector:
     def _carry_out(self) -> None:
         for act in self.agenda.due():
             act()
-            self._stop_if_a_task_failed()
         poll_until(self._is_over, interval_s=END_POLL_S)
-
-    def _stop_if_a_task_failed(self) -> None:
-        if self.queues.a_task_failed():
-            self.agenda.stop()
 
     def _is_over(self) -> bool:
         """Whether no proof, heal or wait for an arrival goes on. Heals come first, because they start such waits."""
-        self._stop_if_a_task_failed()
         return self.agenda.stopped or not (self.queues.busy or self.healing.awaits_arrivals)
 
     def _heal_all(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from experiments.fault_kinds import GATEWAY
@@ -68,11 +69,21 @@ def _burst_misfits(spec: FaultSpec, burst: HostBurst) -> Iterator[Misfit]:
         yield Misfit("hosts", burst.hosts, f"at most {len(spec.hosts)}, as many as there are")
     if burst.domains is None:
         return
-    sizes = sorted(map(len, spec.members.values()))
-    if burst.domains > len(sizes):
-        yield Misfit("domains", burst.domains, f"at most {len(sizes)}, as many as the hosts name")
-    elif burst.hosts > (fewest := sum(sizes[: burst.domains])):
+    if burst.domains > len(spec.members):
+        yield Misfit("domains", burst.domains, f"at most {len(spec.members)}, as many as the hosts name")
+    elif burst.hosts > (fewest := _fewest_hosts(spec, burst.domains)):
         yield Misfit("hosts", burst.hosts, f"at most {fewest}, which any {burst.domains} domains have")
+
+
+def _fewest_hosts(spec: FaultSpec, domains: int) -> int:
+    """A number of hosts that any so many domains have together, though they may nest and overlap.
+
+    The largest of them has at least as many hosts as the last of the `domains` smallest. And the sum of their sizes
+    counts each host at most as often as a host has domains.
+    """
+    smallest = sorted(map(len, spec.members.values()))[:domains]
+    most_domains = max(len(set(of_host)) for of_host in spec.hosts.values())
+    return max(smallest[-1], math.ceil(sum(smallest) / most_domains))
 
 
 def listed_misfits(spec: FaultSpec, fault: ListedFault) -> Iterator[Misfit]:

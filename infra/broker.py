@@ -57,7 +57,7 @@ class Broker:
 
     def java_login(self) -> str:
         """The login of a Java client, as its setting `sasl.jaas.config` has it; only of a broker with credentials."""
-        user, password = self._user_and_password()
+        user, password = map(_escaped, self._user_and_password())
         return f'{LOGIN_MODULE} required username="{user}" password="{password}";'
 
     def server_login(self) -> str:
@@ -76,6 +76,11 @@ def client_properties(password: str) -> str:
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
+def _escaped(text: str) -> str:
+    """A text as it stands between the quotes of a login in Java."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def server_login(user: str, password: str) -> str:
-    """Who a server in Java is to its peers, and whom it lets in: the same."""
+    """Who a server in Java is to its peers, and whom it lets in: the same. Both are ours, of letters and digits."""
     return f'{LOGIN_MODULE} required username="{user}" password="{password}" user_{user}="{password}";'

@@ -46,7 +46,7 @@ class Agenda:
         self.add(time.time_ns() + RETRY_NS, act, *arguments, number=number)
 
     def stop(self) -> None:
-        """Give up the steps that are still to come; may be called by a signal handler."""
+        """Give up the steps that are still to come; may be called by a signal handler, and by other threads."""
         self.stopped = True
 
     def due(self) -> Iterator[Callable[[], None]]:

@@ -11,8 +11,7 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from infra.processes import MARK, members, take_precedence, usage
 from infra.remote import requests
 from infra.remote.requests import AgentRequest
 from infra.strikes.datagrams import DatagramListener, send
+from infra.strikes.delay import may_be_delayed
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import StrikeOnHost
@@ -35,12 +35,12 @@ SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that 
 class Agent:
     """Carries requests out: each method takes the fields of one (`infra.remote.requests`) and returns the answer."""
 
-    def __init__(self, host: str, address: str, disk: str) -> None:
-        """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
+    def __init__(self, host: str, address: str, disk: str | None) -> None:
+        """`disk` is the folder of the host's work files, on which a disk of its own may be mounted; None: none is."""
         self.token = os.environ[MARK].partition("/")[0]
         self.mark = f"{self.token}/{host}"
         connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
-        own_disk = disk if os.path.ismount(disk) else None
+        own_disk = disk if disk and os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, StrikeOnHost] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
@@ -96,11 +96,9 @@ class Agent:
         """
         if number not in self.proofs:
             self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
-        with suppress(TimeoutError):
-            proof = self.proofs[number].result(PROOF_POLL_S)
-            del self.proofs[number]
-            return proof
-        return None
+        if not wait([self.proofs[number]], PROOF_POLL_S).done:
+            return None
+        return self.proofs.pop(number).result()  # without a limit: a `TimeoutError` is the proof's own
 
     def close(self, number: int) -> None:
         """Give up a strike."""
@@ -110,11 +108,12 @@ class Agent:
         """Undo a fault of this kind; returns the proof."""
         return undo(self.target, kind).to_json()
 
-    def listen(self) -> tuple[int, bool]:
-        """Listen for datagrams: returns the port, and whether this host has rules that drop packets."""
+    def listen(self) -> tuple[int, bool, bool]:
+        """Listen for datagrams: returns the port, and whether this host has rules that drop packets, and a delay."""
+        drops, delays = rules_in_force() > 0, may_be_delayed(self.target.address)
         listener = DatagramListener(self.target.address)
         self.listeners[listener.port] = listener
-        return listener.port, rules_in_force() > 0
+        return listener.port, drops, delays
 
     def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
         """Send a word in `times` datagrams to each address and port; returns how many left."""

@@ -66,7 +66,7 @@ SHAPES: dict[str, Any] = {  # by what was asked
     "empty_disk": None,
     "fire": Fired | None,
     "heard": Counts,
-    "listen": tuple[Whole, bool],
+    "listen": tuple[Whole, bool, bool],
     "refresh": bool,
     "running": list[str],
     "share": str,

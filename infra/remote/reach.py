@@ -31,12 +31,13 @@ class Asks(Protocol):
 class Reach:
     """How many datagrams a host received from each of some other hosts (`came`), and they from it (`went`).
 
-    `cut_off` names those of the others that drop packets themselves: a loss there proves nothing.
+    `doubtful` names those of the others with which a loss proves nothing: they drop or delay packets themselves, or the
+    host delays all that it sends.
     """
 
     came: Mapping[str, int]
     went: Mapping[str, int]
-    cut_off: frozenset[str]
+    doubtful: frozenset[str]
 
     def through(self, cut: Direction) -> int:
         """How many datagrams arrived although their direction is cut."""
@@ -48,7 +49,7 @@ class Reach:
         ways = ([self.came] if cut in (Direction.OUT, None) else []) + (
             [self.went] if cut in (Direction.IN, None) else []
         )
-        return len({name for way in ways for name, count in way.items() if not count} - self.cut_off)
+        return len({name for way in ways for name, count in way.items() if not count} - self.doubtful)
 
 
 def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> Reach:
@@ -58,23 +59,24 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
     """
     listeners = {other: listener for other in others if (listener := _listener_of(hosts, handle, other))}
     words = {each.name: secrets.token_hex(WORD_BYTES) for each in (host, *listeners)}
-    own_port, _ = hosts.ask(handle, host, Listen())
-    _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, _) in listeners.items()])
+    own_port, _, is_delayed = hosts.ask(handle, host, Listen())
+    _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, *_) in listeners.items()])
     for other in listeners:
         with suppress(EnvironmentFailure):
             _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
     time.sleep(UNDER_WAY_S)
     heard = hosts.ask(handle, host, TakeHeard(own_port))
     went: dict[str, int] = {}
-    for other, (port, _) in listeners.items():
+    for other, (port, *_) in listeners.items():
         with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
             went[other.name] = hosts.ask(handle, other, TakeHeard(port)).get(words[host.name], 0)
     came = {name: heard.get(words[name], 0) for name in went}
-    return Reach(came, went, frozenset(other.name for other, (_, cut_off) in listeners.items() if cut_off))
+    doubtful = (other.name for other, (_, drops, delays) in listeners.items() if is_delayed or drops or delays)
+    return Reach(came, went, frozenset(doubtful))
 
 
-def _listener_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool] | None:
-    """Have a host listen: its port, and whether it drops packets itself; None if its agent does not answer."""
+def _listener_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool, bool] | None:
+    """Have a host listen: the answer to `Listen`; None if its agent does not answer."""
     with suppress(EnvironmentFailure):
         return hosts.ask(handle, host, Listen())
     return None

@@ -160,8 +160,8 @@ class UndoFault(AgentRequest["ProofDocument"], do="undo"):
 
 
 @dataclass(frozen=True)
-class Listen(AgentRequest[tuple[int, bool]], do="listen"):
-    """Listen for datagrams; the answer is the port, and whether this host drops packets itself."""
+class Listen(AgentRequest[tuple[int, bool, bool]], do="listen"):
+    """Listen for datagrams; the answer is the port, and whether this host drops packets itself, and delays them."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
 from infra.ssh import claims
 from infra.strikes import delay, partition
-from infra.strikes.partition import reconnect, rules_in_force
 from infra.strikes.ready import ready
 
 OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
@@ -32,7 +31,12 @@ class MachineAgent(Agent):
     """The agent of a machine of an inventory: it strikes, spawns and undoes only while the run's claim is there."""
 
     def __init__(self, host: str, address: str, disk: str) -> None:
-        super().__init__(host, address, disk)
+        """`disk` is not looked at: a machine has no disk that a fault may fill.
+
+        The folder may be on a network file system. If a partition cuts that off, an agent that looked would wait there
+        for ever, and could not heal the partition.
+        """
+        super().__init__(host, address, disk=None)
         self.host = host
         with suppress(EnvironmentFailure):  # raised again by each request that needs the claim
             if claim := self._claim():
@@ -81,10 +85,13 @@ class MachineAgent(Agent):
         ours = self._claim() is not None
         if not ours:
             self._know_ports(listening(self.target.address))
+        elif partition.has_table():
+            partition.reconnect()
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
-        left = Counter(reconnect().left if ours and rules_in_force() else {})
+        left = Counter[str]()
         for target in (self.target, machine):
             left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
+        left["nftables tables"] = int(ours and partition.has_table())
         claims.give_up(self.token)
         return {**left, "claims": int(self._claim() is not None)}
 

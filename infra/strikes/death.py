@@ -72,7 +72,7 @@ class Death(StrikeOnHost):
             self.shoot()
         deadline = Deadline(limit_s)
         while True:
-            survivors, ports = self.scan(), self._listening()
+            survivors, ports = self.scan() or self.scan(), self._listening()  # one scan can miss a newborn process
             if not (survivors or ports) or deadline.passed:
                 break
             self._processes.signal(signal.SIGKILL)

@@ -102,6 +102,17 @@ def is_delayed(interface: str) -> bool:
     return OURS in root_handles(interface)
 
 
+def may_be_delayed(address: str) -> bool:
+    """Whether the interface with that address has our delay, or `tc` does not tell; not on a machine without `tc`."""
+    interface = interface_of(address)
+    if not interface or programs.find("tc") is None:
+        return False
+    try:
+        return is_delayed(interface)
+    except OSError:
+        return True
+
+
 def root_handles(interface: str) -> list[str]:
     """The handles of the interface's outermost queueing disciplines; raises `OSError` when `tc` does not tell."""
     done = programs.run("tc", "-j", "qdisc", "show", "dev", interface)

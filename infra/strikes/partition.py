@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from typing import Any
 
 from experiments.fault_kinds import Direction
 from infra import programs
@@ -109,12 +110,22 @@ def reconnect(inside: Sequence[str] = ()) -> Proof:
 
 def rules_in_force(inside: Sequence[str] = ()) -> int:
     """How many rules drop packets here; a machine without the program for it drops none."""
+    return sum({"drop": None} in entry["rule"]["expr"] for entry in _listed(inside) if "rule" in entry)
+
+
+def has_table(inside: Sequence[str] = ()) -> bool:
+    """Whether our table is here, be it with rules or, as while a strike is prepared, with empty chains."""
+    return bool(_listed(inside))
+
+
+def _listed(inside: Sequence[str]) -> list[dict[str, Any]]:
+    """What is in our table, and the table itself; nothing if there is no such table, or no program for it."""
     try:
         done = programs.run(*inside, "nft", "-j", "list", "table", *TABLE.split())
     except FileNotFoundError:
-        return 0
-    listed = json.loads(done.stdout)["nftables"] if done.returncode == 0 else []
-    return sum({"drop": None} in entry["rule"]["expr"] for entry in listed if "rule" in entry)
+        return []
+    found: list[dict[str, Any]] = json.loads(done.stdout)["nftables"] if done.returncode == 0 else []
+    return found
 
 
 def refusal() -> str | None:

@@ -234,7 +234,7 @@ def test_a_host_is_healed_though_another_one_drops_packets_too(driver: NetnsDriv
         assert driver.prepare(cluster, name, FaultKind.PARTITION).fire().holds
     assert driver.heal(cluster, "worker-1", FaultKind.PARTITION).holds
     found = reached(driver, cluster)
-    assert (found.came["worker-2"], found.went["worker-2"], found.cut_off) == (0, 0, {"worker-2"})
+    assert (found.came["worker-2"], found.went["worker-2"], found.doubtful) == (0, 0, {"worker-2"})
     assert driver.heal(cluster, "worker-2", FaultKind.PARTITION).holds
 
 

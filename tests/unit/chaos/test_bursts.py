@@ -8,6 +8,13 @@ from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 
 HOSTS = {f"node-{i}": (f"rack-{i % 4}",) for i in range(1, 13)}
+OVERLAPPING = {host: (*racks, f"power-{i % 3}") for i, (host, racks) in enumerate(HOSTS.items(), 1)}
+NESTED = {
+    "node-1": ("rack-a", "power-1"),
+    "node-2": ("rack-a", "power-1"),
+    "node-3": ("rack-b", "power-1"),
+    "node-4": ("rack-c", "power-2"),
+}
 
 
 def spec(burst, **fields):
@@ -22,6 +29,19 @@ def test_so_many_hosts_of_so_many_domains_die_within_the_spread(hosts, domains):
         assert len(struck) == len(events) == hosts
         assert domains is None or len({HOSTS[host] for host in struck}) == domains
         assert all(30 <= event.at <= 34 for event in events)
+
+
+@pytest.mark.parametrize(("hosts", "domains"), [(3, 1), (3, 2), (5, 3), (6, 4), (12, 7)])
+def test_so_many_hosts_die_where_domains_overlap(hosts, domains):
+    for seed in range(20):
+        events = plan(spec({"hosts": hosts, "domains": domains}, hosts=OVERLAPPING), seed)
+        assert len({host for event in events for host in event.targets}) == len(events) == hosts
+
+
+def test_a_burst_is_refused_that_some_of_the_nested_domains_have_too_few_hosts_for():
+    """Domains rack-c and power-2 are the same host."""
+    with pytest.raises(BadInput, match="at most 1, which any 2 domains have"):
+        plan(spec({"hosts": 2, "domains": 2}, hosts=NESTED), 1)
 
 
 def test_hosts_return_after_a_clouds_time_at_the_scale_of_the_experiment():

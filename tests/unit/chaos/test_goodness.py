@@ -140,6 +140,17 @@ def test_listed_faults_and_spread_ticks_of_other_laws_are_not_judged():
     assert fit_to_laws(spec(), [kill(3.0, "h01", "listed")]) == []
 
 
+@pytest.mark.parametrize("replayed", [1, 2])
+def test_the_faults_of_a_replayed_plan_are_no_ticks_of_the_clocks_that_they_name(replayed):
+    law = spec(LAWS["exponential"])
+    events = [event.to_json() for event in plan(law, replayed)]
+    both = FaultSpec.model_validate(
+        {"duration": 1000.0, "hosts": HOSTS, "processes": [LAWS["exponential"]], "events": events}
+    )
+    assert len(plan(both, seed=1)) == len(plan(law, seed=1)) + len(events)
+    assert fit_to_laws(both, plan(both, seed=1)) == fit_to_laws(law, plan(law, seed=1))
+
+
 def test_service_faults_of_another_rate_do_not_fit():
     laws = [spec({"kind": "broker-kill", "rate": rate}, duration=3000.0) for rate in (0.1, 0.2)]
     assert p_values(laws[0], plan(laws[0], seed=1), "count")[0] > 1e-4 > p_values(laws[0], plan(laws[1], 1), "count")[0]

@@ -13,6 +13,7 @@ import pytest
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, Role
@@ -181,6 +182,22 @@ def test_sigterm_just_before_a_kill_calls_it_off(hosts):
     _, entries = inject(hosts, fault(0.3, "worker-1"), stop_after_s=0.1)
     assert entries == []
     assert hosts.processes["worker-1"].poll() is None
+
+
+def test_a_heal_that_fails_ends_the_plan_at_once(hosts, monkeypatch):
+    """Nobody would hear of it otherwise until the next strike, which may be an hour away."""
+
+    def fails(*_):
+        raise EnvironmentFailure("worker-1 cannot be reached", "see its sshd")
+
+    monkeypatch.setattr(hosts, "heal", fails)
+    began = time.monotonic()
+    with pytest.raises(EnvironmentFailure, match="worker-1 cannot be reached"):
+        inject(hosts, fault(0.0, "worker-1", heal_after=0.1), fault(50.0, "worker-2"))
+    assert time.monotonic() - began < 25
+    told = [entry["event"] for entry in raw_entries(Path(hosts.handle.root) / "injector.jsonl")]
+    assert told[-2:] == ["failed", "disarmed"]
+    assert hosts.processes["worker-2"].poll() is None
 
 
 def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):

@@ -76,6 +76,15 @@ def test_every_library_gets_the_same_credentials(tmp_path: Path) -> None:
     }
 
 
+def test_a_password_with_quotes_and_backslashes_is_the_same_for_java(tmp_path: Path) -> None:
+    """As another cluster's may be: Java reads what stands between quotes as a literal of its own language."""
+    file = tmp_path / "kafka.properties"
+    file.write_text(client_properties(r'a"b\c"'))
+    broker = Broker("127.0.9.1:9092", str(file))
+    assert broker.for_librdkafka()["sasl.password"] == r'a"b\c"'
+    assert broker.java_login().endswith(r'username="aftershock" password="a\"b\\c\"";')
+
+
 def test_a_broker_passes_on_without_its_secret(tmp_path: Path) -> None:
     file = tmp_path / "kafka.properties"
     file.write_text(client_properties("well kept"))

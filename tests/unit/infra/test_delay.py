@@ -14,14 +14,16 @@ from infra.strikes import delay
 
 IN_A_NAMESPACE = """
 import subprocess, time
-from infra.strikes.delay import Delay, interface_of, refusal, undelay
+from infra.strikes.delay import Delay, interface_of, may_be_delayed, refusal, undelay
 for line in ("link add v0 type veth peer name v1", "addr add 198.18.255.1/30 dev v0", "link set v0 up"):
     subprocess.run(["ip", *line.split()], check=True)
 assert interface_of("198.18.255.1") == "v0"
 assert interface_of("198.18.255.2") == ""
 strike = Delay("nobody", "198.18.255.1", 0.05)
+assert not may_be_delayed("198.18.255.1")
 strike.shoot(time.time_ns())
 proof = strike.fire()
+assert may_be_delayed("198.18.255.1") == (not refusal())
 assert proof.left == {"interfaces without delay": 1 if refusal() else 0}, proof
 assert undelay("198.18.255.1") == {"interfaces delayed": 0}
 assert undelay("198.18.255.1") == {"interfaces delayed": 0}
@@ -46,7 +48,7 @@ assert root_handles("lo") == ["1:"]
 IN_ITS_HANDS = """
 import subprocess, sys
 from infra import programs
-from infra.strikes.delay import Delay, undelay
+from infra.strikes.delay import Delay, may_be_delayed, undelay
 from infra.strikes.ready import Target, undo
 from experiments.fault_kinds import FaultKind
 for line in ("ip link set lo up", "ip addr add 198.18.255.1/32 dev lo", "ip addr del 127.0.0.1/8 dev lo"):
@@ -55,6 +57,7 @@ programs.search_path = lambda: sys.argv[1] + ":/usr/sbin:/usr/bin:/sbin:/bin"
 run = programs.run
 programs.run = lambda *command: run(*command, limit_s=0.5)
 assert undelay("198.18.255.1") == {"interfaces perhaps delayed": 1}
+assert may_be_delayed("198.18.255.1")
 assert not undo(Target("nobody", "198.18.255.1"), FaultKind.SLOW).holds
 try:
     Delay("nobody", "198.18.255.1", 0.05)
@@ -97,6 +100,7 @@ def test_a_machine_that_never_had_tc_has_no_delay(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(delay, "interface_of", lambda address: "lo")
     monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
     assert delay.undelay("127.0.0.1") == {"interfaces delayed": 0}
+    assert not delay.may_be_delayed("127.0.0.1")
 
 
 def test_a_kernel_without_netem_is_told_in_one_line():

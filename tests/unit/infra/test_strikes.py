@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from infra import process_handles
 from infra.processes import is_stopped, members, stands_still, usage
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready, undo
@@ -49,6 +50,18 @@ def stopped(host):
 
 def prepare(host, kind, options=PLAIN):
     return ready(host, kind, options)
+
+
+# ---- kill ----
+
+
+def test_a_walk_that_misses_a_process_is_no_proof_of_death(host, monkeypatch):
+    strike = prepare(host, FaultKind.KILL)
+    newborn, missed = start(host.mark), [[]]
+    monkeypatch.setattr(process_handles, "members", lambda mark: missed.pop() if missed else members(mark))
+    proof = strike.fire()
+    assert newborn.wait(5) == -signal.SIGKILL
+    assert (proof.done, proof.left) == ({"processes killed": 1}, {"survivors": 0, "open ports": 0})
 
 
 # ---- terminate ----

@@ -226,12 +226,20 @@ def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     assert "absent" in row["detail"]
 
 
-def test_a_kill_whose_heal_was_due_after_the_end_need_not_be_healed(tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path, changes={"faults": put("healed_ns", 6, pd.NA)})
-    delay = {"low": 20, "high": 60}
-    faults = {"processes": [{"kind": "kill", "rate": 0.009, "heal_after": delay}]}
-    assert verdict_of("faults.healed", run, tmp_path, synthetic.experiment(faults=faults))["verdict"] == "pass"
-    assert verdict_of("faults.healed", run, tmp_path)["verdict"] == "fail"
+@pytest.mark.parametrize("column", ["healed_ns", "joined_ns"])
+def test_a_short_fault_is_not_excused_by_a_long_one_of_the_spec(column: str, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={"faults": put(column, 0, pd.NA)})
+    short, long = ({"kind": "kill", "rate": 0.009, "heal_after": delay} for delay in (2, {"low": 120, "high": 360}))
+    experiment = synthetic.experiment(faults={"processes": [short, long]})
+    assert verdict_of("faults.healed", run, tmp_path, experiment)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(("healed_s", "verdict"), [(209.9, "fail"), (210.1, "pass"), (240.5, "pass")])
+def test_a_host_that_was_healed_too_late_to_start_need_not_join(healed_s: float, verdict: str, tmp_path: Path) -> None:
+    """The window ends after 240 s. What is still held then is healed when the run ends."""
+    healed, absent = put("healed_ns", 6, synthetic.ns(healed_s)), put("joined_ns", 6, pd.NA)
+    run = synthetic.make_run(tmp_path, changes={"faults": lambda frame: absent(healed(frame))})
+    assert verdict_of("faults.healed", run, tmp_path)["verdict"] == verdict
 
 
 def no_rows(frame: pd.DataFrame) -> pd.DataFrame:

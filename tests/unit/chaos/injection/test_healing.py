@@ -43,7 +43,8 @@ class Parts:
     """A healing with what it needs."""
 
     def __init__(self, root: Path, arrived: Callable[[], bool] | None = None) -> None:
-        self.hosts, self.agenda, self.queues, self.holds = Hosts(), Agenda(), TargetQueues(), Holds[int]()
+        self.hosts, self.agenda, self.holds = Hosts(), Agenda(), Holds[int]()
+        self.queues = TargetQueues(self.agenda.stop)
         self.path = root / "injector.jsonl"
         handle = Handle("run-1", "local", "token", str(root))
         parts = (lambda *_: arrived, self.agenda, self.queues, self.holds)

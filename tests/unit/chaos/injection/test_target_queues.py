@@ -1,17 +1,17 @@
-"""The queues of targets: order within one, none between two, and failures that are found."""
+"""The queues of targets: order within one, none between two, and failures that are told of."""
 
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
-from chaos.injection.target_queues import CHECK_S, TargetQueues
+from chaos.injection.target_queues import TargetQueues
 
 
 def test_tasks_of_one_target_do_not_overlap_and_those_of_two_do() -> None:
-    queues, may_end, done = TargetQueues(), threading.Event(), []
+    told: list[str] = []
+    queues, may_end, done = TargetQueues(lambda: told.append("failure")), threading.Event(), []
 
     def first() -> None:
         may_end.wait(5)
@@ -24,20 +24,20 @@ def test_tasks_of_one_target_do_not_overlap_and_those_of_two_do() -> None:
     may_end.set()
     queues.close()
     assert (queues.busy, done) == (False, ["elsewhere", "first", "second"])
-    assert queues.failures() == []
+    assert (queues.failures, told) == ([], [])
 
 
-def test_a_failure_is_found_and_kept() -> None:
+def test_a_failure_is_told_at_once_and_kept() -> None:
+    told = threading.Event()
+    queues = TargetQueues(told.set)
+
     def fail() -> None:
         raise ValueError("no heal")
 
-    queues = TargetQueues()
     with pytest.raises(ValueError, match="no heal"):
         queues.add("worker-1", fail).result(5)
+    assert told.wait(5)
     queues.add("worker-1", lambda: None).result(5)
-    assert queues.a_task_failed()
-    assert not queues.a_task_failed(), "it looks again only after a while"
-    time.sleep(CHECK_S)
-    assert queues.a_task_failed()
-    assert [str(failure) for failure in queues.failures()] == ["no heal"]
     queues.close()
+    assert [str(failure) for failure in queues.failures] == ["no heal"]
+    assert not queues.busy

@@ -1,5 +1,6 @@
 """The far end of an SSH connection, asked through pipes: what it starts, ends and kills are real processes."""
 
+import errno
 import json
 import os
 import signal
@@ -10,6 +11,8 @@ import time
 import pytest
 
 from infra.processes import MARK, listening, members
+from infra.remote.agent import Agent, _carry_out
+from infra.remote.requests import Fire
 from tests.unit.marked_processes import start, start_python, wait_for
 
 ADDRESS = "127.0.251.7"
@@ -109,6 +112,23 @@ def test_a_proof_that_takes_long_holds_up_no_strike(agent, token):
     assert slowed["left"] == {"above share": 0, "never stopped": 0}
     assert members(f"{token}/machine/h/throttler") == [], "the pause took the place of slowness"
     assert agent.ask("undo", kind="pause")["done"]["left"] == {"frozen": 0}
+
+
+def test_a_proof_that_a_program_took_too_long_for_has_failed(token, monkeypatch):
+    """As when nft hangs. It is no proof that goes on."""
+
+    class Hangs:
+        ports = frozenset()
+
+        def fire(self):
+            raise TimeoutError(errno.ETIMEDOUT, "no end in 5 s", "nft")
+
+    monkeypatch.setenv(MARK, f"{token}/machine/h")
+    made = Agent("h", ADDRESS, None)
+    made.strikes[7] = Hangs()
+    answers = (_carry_out(made, Fire(7)) for _ in range(1000))
+    told = next((answer for answer in answers if answer != {"done": None}), None)
+    assert told == {"failed": "nft: no end in 5 s"}
 
 
 def test_the_port_of_sshd_is_no_sign_of_life(token):

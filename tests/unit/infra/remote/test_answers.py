@@ -23,7 +23,7 @@ GOOD: dict[str, list[Any]] = {
     "empty_disk": [None],
     "fire": [None, {"proof": PROOF, "ports": [22]}],
     "heard": [{}, {"worker-1": 5}],
-    "listen": [[4711, False]],
+    "listen": [[4711, False, True]],
     "refresh": [True],
     "running": [[], ["broker"]],
     "share": ["", "another file is there"],

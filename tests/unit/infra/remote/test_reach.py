@@ -15,6 +15,7 @@ from infra.strikes.datagrams import MOST_DATAGRAMS, DatagramListener, send
 from infra.strikes.partition import rules
 
 ADDRESS, OTHER = "127.0.251.8", "127.0.251.9"
+ONE, TWO = (Host(name, address, Role.WORKER, 1, 512) for name, address in (("one", ADDRESS), ("two", OTHER)))
 BOTH, IN, OUT = Direction
 
 
@@ -28,13 +29,13 @@ BOTH, IN, OUT = Direction
     ],
 )
 def test_packets_come_through_cut_directions_and_are_lost_in_open_ones(came, went, through, lost):
-    found = Reach(came, went, cut_off=frozenset())
+    found = Reach(came, went, doubtful=frozenset())
     assert {cut: found.through(cut) for cut in Direction} == through
     assert {cut: found.lost(cut) for cut in (*Direction, None)} == lost
 
 
 def test_nothing_follows_from_what_a_host_loses_that_drops_packets_itself():
-    found = Reach({"a": 0, "b": 0}, {"a": 0, "b": 5}, cut_off=frozenset({"a"}))
+    found = Reach({"a": 0, "b": 0}, {"a": 0, "b": 5}, doubtful=frozenset({"a"}))
     assert (found.lost(None), found.lost(Direction.IN), found.through(Direction.OUT)) == (1, 0, 5)
 
 
@@ -49,23 +50,30 @@ def test_words_are_counted_by_who_called_and_only_once():
 
 def test_what_a_stranger_sends_counts_for_no_host():
     """Any user of a machine may send datagrams to its ports, and hosts' names are no secret."""
-    one, two = (Host(name, address, Role.WORKER, 1, 512) for name, address in (("one", ADDRESS), ("two", OTHER)))
-    found = reach.between(CutOff(), Handle("run-1", "local", "s1-0", "/"), one, [two])
+    found = reach.between(CutOff(), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
     assert found == Reach({"two": 0}, {"two": 0}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("delayed", "lost"), [(set(), 1), ({TWO.name}, 0), ({ONE.name}, 0)], ids=["nobody", "the other", "the host"]
+)
+def test_what_comes_late_from_a_host_that_delays_is_not_lost(delayed, lost):
+    found = reach.between(CutOff(delayed), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
+    assert found.lost(None) == lost
 
 
 class CutOff:
     """Agents whose own datagrams are dropped, while a stranger sends the name of each of them to everybody."""
 
-    def __init__(self):
-        self.listeners = {}
+    def __init__(self, delayed=()):
+        self.listeners, self.delayed = {}, delayed
 
     def ask(self, handle, host, request, within_s=1.0):
         match request:
             case Listen():
                 listener = DatagramListener(host.address)
                 self.listeners[listener.port] = listener
-                return listener.port, False
+                return listener.port, False, host.name in self.delayed
             case SendWord(_, to, times):
                 return send(host.address, host.name, to, times)
             case TakeHeard(port):
@@ -99,6 +107,7 @@ def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(programs, "SBIN", str(tmp_path))
     assert partition.rules_in_force() == 0
+    assert not partition.has_table()
     assert partition.refusal() == "unshare: No such file or directory"
 
 

@@ -10,6 +10,7 @@ from infra.remote import agent
 from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
+from infra.strikes import partition
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -43,3 +44,39 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
         failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
     assert agent._carry_out(made, CountProcesses()) == {"done": 0}
+
+
+def test_the_disk_of_a_machine_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a partition cuts a network file system off, a look would not end, nor could the partition be healed."""
+
+    def blocked(path: str) -> bool:
+        raise AssertionError(f"a look at {path}")
+
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(os.path, "ismount", blocked)
+    assert MachineAgent("h", "127.0.251.12", "/nowhere").target.disk is None
+
+
+@pytest.mark.parametrize("removable", [True, False])
+def test_the_empty_chains_of_a_prepared_partition_do_not_stay(
+    removable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ["aftershock"]
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: bool(tables))
+    monkeypatch.setattr(partition, "reconnect", tables.clear if removable else lambda: None)
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    assert made.claim("r", "/r") is None
+    left = made.vacate()
+    assert (left["nftables tables"], left["claims"]) == (len(tables), 0)
+    assert bool(tables) != removable
+
+
+def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: True)
+    monkeypatch.setattr(partition, "reconnect", lambda: pytest.fail("it was removed"))
+    assert MachineAgent("h", "127.0.251.12", "/nowhere").vacate()["nftables tables"] == 0
