@@ -280,6 +280,31 @@ def test_what_survivors_stored_while_one_was_missing_is_told_apart():
     }
 
 
+@pytest.mark.parametrize(
+    ("invalid", "verdict"),
+    [
+        ([(3, 54)], "unknown"),
+        ([(0, 54)], "unknown"),
+        ([(30, 54)], "fail"),
+        ([(0, 110)], "pass"),
+        ([(0, 54)] * 3, "pass"),
+        ([(3, 54)] * 10, "unknown"),
+        ([(6, 54)] * 10, "fail"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("table", "name"), [("table-3", "q3.few_invalid"), ("table-4", "invalid.few")])
+def test_a_share_of_invalid_checkpoints_is_one_of_all_runs_and_has_limits(table, name, invalid, verdict):
+    about = {"query": "q3", "workers": 2, "run_id": "it", "simulated": False}
+    rows = [
+        about | {"protocol": protocol, "replicate": i, "checkpoints": of, "invalid": few, "invalid_share": few / of}
+        for i, (few, of) in enumerate(invalid)
+        for protocol in ("UNC", "CIC")
+    ]
+    asked = {check.name: check for check in CATALOGUE[f"checkmate/{table}"].checks}[name]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
 def test_the_queries_that_were_measured_are_counted():
     about = {"query": "q1", "protocol": "CIC", "replicate": 1, "run_id": "it", "simulated": False}
     about |= {"records_per_message": 1}
