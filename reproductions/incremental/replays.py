@@ -42,7 +42,7 @@ def facts(cell: Cell) -> Row:
 
 
 def small_facts(cell: Cell) -> Row:
-    """The same of figure 11; a search on the hosts that are left has no `kills`, which nobody loses there."""
+    """The same for figure 11; `kills` is None for the search on as many hosts as the loss leaves."""
     return facts(cell) | ({"kills": None} if _is_of_left_hosts(cell) else {})
 
 
