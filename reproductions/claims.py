@@ -21,6 +21,8 @@ class Ratio(NamedTuple):
 
     `of_one_run`: the limits come from within single runs, and know nothing of how runs differ.
     `scatter`: what the limits come from, if that is known of more than one run.
+    `bracket`: how far from its limit the logarithm must be for any number of runs to decide; above 0 for searches,
+    which know a rate no better than their last bracket.
     """
 
     what: str
@@ -29,6 +31,21 @@ class Ratio(NamedTuple):
     high: float
     of_one_run: bool = False
     scatter: Scatter | None = None
+    bracket: float = 0.0
+
+    def is_below(self, limit: float, among: int) -> bool:
+        """Whether it is below the limit for certain, although it is one of `among` ratios of which any may be.
+
+        The more ratios there are, the likelier is it that chance alone puts one of them below. So each has only its
+        share of the 5 % (Bonferroni).
+        """
+        if among == 1 or self.scatter is None or not self.high < limit:
+            return self.high < limit
+        return self.scatter.half_width(self.scatter.count, among) < math.log(limit / self.ratio)
+
+    def is_too_coarse(self, limit: float) -> bool:
+        """Whether no number of runs decides on which side of the limit it is, if it stays where it is."""
+        return abs(math.log(self.ratio / limit)) < self.bracket
 
 
 class Mean(NamedTuple):
@@ -123,16 +140,16 @@ def at_least(
 ) -> ReproductionCheck:
     """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown.
 
-    So is what would be decided by the limits of single runs.
+    So is what would be decided by the limits of single runs. If all ratios are sound, at most 5 % of such checks fail.
     """
 
     def decided(table: pd.DataFrame) -> pd.DataFrame:
         found = ratios(table)
-        refuted = [each for each in found if each.high < limit]
-        open_ = [each for each in found if each.low < limit <= each.high]
+        refuted = [each for each in found if each.is_below(limit, len(found))]
+        open_ = [each for each in found if each.low < limit]
         if open_ and not refuted:
-            enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in open_])
-            raise NotEnough(f"too uncertain to tell whether {limit:g} or more: {_told(open_)}; {enough}")
+            told = f"too uncertain to tell whether {limit:g} or more: {_told(open_)}"
+            raise NotEnough(f"{told}; {_would_decide(open_, limit, len(found))}")
         if _by_one_run(refuted, found):
             raise NotEnough(f"one run does not tell how runs differ, --size 3 would; by it alone {_told(found)}")
         return pd.DataFrame(found, columns=Ratio._fields)
@@ -145,6 +162,17 @@ def at_least(
         expected,
         plant,
     )
+
+
+def _would_decide(open_: list[Ratio], limit: float, among: int) -> str:
+    """What it takes to decide the open ones of `among` ratios, in words."""
+    if any(each.is_too_coarse(limit) for each in open_):
+        return "at this precision of the searches no number of them would tell"
+    enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in open_], among)
+    if any(each.high < limit for each in open_):
+        confidence = 100 * (1 - (1 - CONFIDENCE) / among)
+        return f"to fail, one of {among} ratios must be below at {confidence:.1f} % confidence; {enough}"
+    return enough
 
 
 def _by_one_run(refuted: list[Ratio], found: list[Ratio]) -> bool:

@@ -54,15 +54,14 @@ def put(what: str, at: str, value: object) -> InCode:
 
 
 def scaled_rows(column: str, factor: float, **where: object) -> InRows:
-    """A column times a factor, in the rows in which the columns named have these values."""
-    rows = ", ".join(str(value) for value in where.values())
-    return InRows(f"{column} x {factor:g} of {rows}", lambda table: _put(table, column, factor * table[column], where))
+    """A column times a factor, in the rows in which the columns named have these values; without any, in all rows."""
+    what = f"{column} x {factor:g}{_of(where)}"
+    return InRows(what, lambda table: _put(table, column, factor * table[column], where))
 
 
 def put_in_rows(column: str, value: object, **where: object) -> InRows:
-    """A value in a column, in the rows in which the columns named have these values."""
-    rows = ", ".join(str(wanted) for wanted in where.values())
-    return InRows(f"{column} = {value} of {rows}", lambda table: _put(table, column, value, where))
+    """A value in a column, in the rows in which the columns named have these values; without any, in all rows."""
+    return InRows(f"{column} = {value}{_of(where)}", lambda table: _put(table, column, value, where))
 
 
 def like_rows(columns: tuple[str, ...], protocol: str, other: str, factor: float = 1.0) -> InRows:
@@ -79,6 +78,11 @@ def like_rows(columns: tuple[str, ...], protocol: str, other: str, factor: float
         return rows
 
     return InRows(f"{' and '.join(columns)} of {protocol} := {factor:g} x that of {other}", change)
+
+
+def _of(where: dict[str, object]) -> str:
+    """Which rows, in words; nothing if they are all rows."""
+    return f" of {', '.join(map(str, where.values()))}" if where else ""
 
 
 def _put(table: pd.DataFrame, column: str, value: Any, where: dict[str, object]) -> pd.DataFrame:

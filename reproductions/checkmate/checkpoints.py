@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from experiments.engines import ProtocolName
 from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_workers, facts
@@ -14,8 +16,9 @@ from reproductions.checkmate.simulated import SimulatedCell, simulated, simulate
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, SimulatedRows, measured
-from reproductions.plants import InRows, Plant, like_rows, put_in_rows
+from reproductions.plants import InRows, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
+from reproductions.runs_needed import CONFIDENCE
 from results.checks.rules import NotEnough, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
@@ -131,23 +134,56 @@ def _plot_times(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _valid(
-    query: str, protocols: tuple[str, ...], most: float, name: str, expected: str, plant: Plant
-) -> ReproductionCheck:
+def _all_valid(query: str) -> ReproductionCheck:
     def shares(table: pd.DataFrame) -> pd.DataFrame:
-        rows = by_query(table, query)
-        return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
+        return _counted(table, query, COOR)
 
-    return holds(f"{query}.{name}", shares, [between("invalid_share", 0, most)], _counts_told, expected, plant)
+    name, expected = f"{query}.coordinated_all_valid", "COOR: none invalid"
+    return holds(name, shares, [between("invalid_share", 0, 0.0)], _counts_told, expected, ONE_IN_A_HUNDRED)
+
+
+def _counted(table: pd.DataFrame, query: str, *protocols: str) -> pd.DataFrame:
+    rows = by_query(table, query)
+    return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
+
+
+def few_invalid(name: str, counted: Callable[[pd.DataFrame], pd.DataFrame], expected: str) -> ReproductionCheck:
+    """At most `MOST_INVALID` of the checkpoints of a protocol are invalid, whatever chance has done to these.
+
+    `counted` takes the rows from the table that have `checkpoints` and `invalid`. The replicates count together. The
+    limits of the share are those of Clopper and Pearson, at 95 %.
+    """
+
+    def shares(table: pd.DataFrame) -> pd.DataFrame:
+        summed = _summed(counted(table))
+        invalid, valid = summed["invalid"], summed["checkpoints"] - summed["invalid"]
+        low = np.nan_to_num(stats.beta.ppf((1 - CONFIDENCE) / 2, invalid, valid + 1))  # of none invalid it is nan
+        high = stats.beta.ppf((1 + CONFIDENCE) / 2, invalid + 1, valid)
+        few = high <= MOST_INVALID
+        if not few.all() and not (low > MOST_INVALID).any():
+            raise NotEnough(f"too few to tell whether at most {MOST_INVALID:.0%}: {_counts_told(summed[~few])}")
+        return summed.assign(low=low)
+
+    return holds(name, shares, [between("low", 0, MOST_INVALID)], _counts_told, expected, TENTH_INVALID)
+
+
+def _few_invalid(query: str) -> ReproductionCheck:
+    def counted(table: pd.DataFrame) -> pd.DataFrame:
+        return _counted(table, query, UNC, CIC)
+
+    return few_invalid(f"{query}.few_invalid", counted, "UNC, CIC: at most 5 % invalid")
+
+
+def _summed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The counts of all replicates together, by protocol and workers."""
+    return rows.groupby(["protocol", "workers"], sort=False)[["checkpoints", "invalid"]].sum().reset_index()
 
 
 def _some_invalid(query: str) -> ReproductionCheck:
     """Where the paper has 2 to 4 % there are some; none of a few shows nothing."""
 
     def counts(table: pd.DataFrame) -> pd.DataFrame:
-        rows = by_query(table, query)
-        rows = complete(rows[rows["protocol"].isin((UNC, CIC))], "checkpoints", "invalid", "invalid_share")
-        summed = rows.groupby(["protocol", "workers"], sort=False)[["checkpoints", "invalid"]].sum().reset_index()
+        summed = _summed(_counted(table, query, UNC, CIC))
         by_chance = (1 - LEAST_PRINTED) ** summed["checkpoints"] > CHANCE
         few = (summed["invalid"] == 0) & by_chance
         if few.any() and not ((summed["invalid"] == 0) & ~by_chance).any():
@@ -179,12 +215,17 @@ def _plot_counts(table: pd.DataFrame) -> Figure:
 
 
 ONE_IN_A_HUNDRED = put_in_rows("invalid_share", 0.01, protocol=COOR)
-SIX_IN_A_HUNDRED = put_in_rows("invalid_share", 0.06, protocol=CIC)
+TENTH_INVALID = InRows(
+    "of CIC 40 of 400 invalid",
+    lambda table: table.assign(
+        invalid=table["invalid"].mask(table["protocol"] == CIC, 40),
+        checkpoints=table["checkpoints"].mask(table["protocol"] == CIC, 400),
+    ),
+)
 NONE_OF_MANY = InRows("none of 400 invalid", lambda table: table.assign(invalid=0, checkpoints=400))
-FEW = "UNC, CIC: at most 5 % invalid"
 COUNT_CHECKS = (
-    *(_valid(q, (COOR,), 0.0, "coordinated_all_valid", "COOR: none invalid", ONE_IN_A_HUNDRED) for q in QUERIES),
-    *(_valid(q, (UNC, CIC), MOST_INVALID, "few_invalid", FEW, SIX_IN_A_HUNDRED) for q in QUERIES),
+    *(_all_valid(query) for query in QUERIES),
+    *(_few_invalid(query) for query in QUERIES),
     *(_some_invalid(query) for query in SHUFFLED),
 )
 

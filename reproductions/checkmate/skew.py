@@ -70,7 +70,7 @@ def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
 
     name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load * 100:.0f}"
     expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {load:.0%} of the sustainable load"
-    return at_least(name, ratios, 1.0, expected, like_rows(("mean", "std"), COOR, UNC, 0.8))
+    return at_least(name, ratios, 1.0, expected, like_rows(("mean", "std"), COOR, UNC, 0.75))
 
 
 def _every_protocol(rows: pd.DataFrame, query: str) -> pd.DataFrame:

@@ -110,8 +110,9 @@ def replayed(size: int) -> list[Experiment]:
 
 
 def too_small(size: int) -> list[Experiment]:
-    """Spark at 80 % of what two hosts sustain, with both of them and with one that is left."""
-    return repeated((_left_small(lost) for lost in SMALL_LOST), size)
+    """Spark at 80 % of what two hosts sustain, with both of them and with one that is left; and a search on one."""
+    left = _small(SMALL_HOSTS - SMALL_LOST[-1], lost=0)
+    return repeated((*(_small(SMALL_HOSTS, lost) for lost in SMALL_LOST), left), size)
 
 
 def ordered(size: int) -> list[Experiment]:
@@ -230,12 +231,12 @@ def _hashtags(name: str, shape: Shape, engine: dict[str, Any], workers: int, **f
     return parse(Experiment, document | fields, "experiment")
 
 
-def _left_small(lost: int) -> Experiment:
+def _small(hosts: int, lost: int) -> Experiment:
     events = [{"at": SMALL_AT_S, "targets": ["worker-1"], "heal_after": NEVER_S}] * lost
     document: dict[str, Any] = {
-        "name": f"incremental-small-lost{lost}",
+        "name": f"incremental-small-lost{lost}" if hosts == SMALL_HOSTS else f"incremental-small-hosts{hosts}",
         "window_s": SMALL_WINDOW_S,
-        "cluster": {"workers": SMALL_HOSTS, "worker_cores": 1},
+        "cluster": {"workers": hosts, "worker_cores": 1},
         "engine": {"checkpoint_interval_s": 2.0, "recovery": RecoveryMode.TASK},
         "load": {"mode": "sustainable", "share": 0.8, "precision": 0.1, "probes": 8},
         "faults": {"events": events},

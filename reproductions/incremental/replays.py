@@ -13,6 +13,7 @@ from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.incremental.experiments import (
     KILLS,
     SMALL_AT_S,
+    SMALL_HOSTS,
     SMALL_LOST,
     hosts_lost,
     replayed,
@@ -38,6 +39,15 @@ def facts(cell: Cell) -> Row:
         "run_id": cell.run.run_id if cell.run else None,
         "simulated": False,
     }
+
+
+def small_facts(cell: Cell) -> Row:
+    """The same for figure 11; `kills` is None for the search on as many hosts as the loss leaves."""
+    return facts(cell) | ({"kills": None} if _is_of_left_hosts(cell) else {})
+
+
+def _is_of_left_hosts(cell: Cell) -> bool:
+    return cell.experiment.cluster.workers < SMALL_HOSTS
 
 
 def latencies(cell: Cell) -> Iterator[Row]:
@@ -75,11 +85,19 @@ def _with_each_kill(table: pd.DataFrame) -> list[Ratio]:
 
 
 def lags(cell: Cell) -> Iterator[Row]:
-    """Second by second, lag over the load: how many seconds of input wait."""
-    rate = cell.table("runs")["load_rate"].dropna()
+    """Second by second, lag over the load: how many seconds of input wait; and the load [records/s].
+
+    Of the search on the hosts that are left, `not_sustained`: the lowest rate that was too much for them [records/s].
+    """
+    runs = cell.table("runs")
+    if _is_of_left_hosts(cell):
+        yield from ({"not_sustained": float(rate)} for rate in runs["unsustainable_rate"].dropna())
+        return
+    loads = runs["load_rate"].dropna()
     for row in cell.table("throughput").itertuples():
-        if len(rate):
-            yield {"second": int(row.second), "waiting_s": row.lag_records / float(rate.iat[0])}
+        if len(loads):
+            load = float(loads.iat[0])
+            yield {"second": int(row.second), "waiting_s": row.lag_records / load, "load": load}
 
 
 def _growth(lost: int, table: pd.DataFrame) -> pd.DataFrame:
@@ -90,6 +108,25 @@ def _growth(lost: int, table: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["second"] >= SMALL_AT_S + SETTLED_S]
     slopes = [np.polyfit(run["second"], run["waiting_s"].astype(float), 1)[0] for _, run in rows.groupby("replicate")]
     return pd.DataFrame({"growth": slopes})
+
+
+def _only_if_too_small(table: pd.DataFrame) -> None:
+    """Raises `NotEnough` unless one host alone has not sustained a rate that is below the load by `GROWS` of it.
+
+    Where one host keeps up, lag that does not grow says nothing of clusters that are too small.
+    """
+    if not {"load", "not_sustained"} <= set(table):
+        raise NotEnough("what one host sustains is not known: no search on one host has a run")
+    alone = table[table["kills"].isna()].groupby("replicate")["not_sustained"].first()
+    loads = table[table["kills"] == SMALL_LOST[-1]].groupby("replicate")["load"].first()
+    shares = alone / loads
+    if shares.isna().any():
+        raise NotEnough("what one host sustains is not known of every replicate")
+    if (shares > 1 - GROWS).any():
+        raise NotEnough(
+            "the cluster that is left is not known to be too small:"
+            f" the lowest rate that one host did not sustain is {shares.max():.2f} of the load"
+        )
 
 
 def _growths(found: pd.DataFrame) -> str:
@@ -110,6 +147,7 @@ def _plot_latencies(table: pd.DataFrame) -> Figure:
 def _plot_lags(table: pd.DataFrame) -> Figure:
     figure, axes = new_figure(3.6)
     known = table.dropna(subset=["waiting_s"]) if "waiting_s" in table else table.head(0)
+    known = known.astype({"kills": int})
     for color, (lost, rows) in zip(COLORS, known.groupby("kills"), strict=False):
         means = rows.groupby("second")["waiting_s"].mean()
         axes.plot(means.index, means, color=color, label=f"{lost} of 2 hosts lost")
@@ -124,6 +162,7 @@ def _growing(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _grows(table: pd.DataFrame) -> pd.DataFrame:
+    _only_if_too_small(table)
     return _growth(SMALL_LOST[-1], table)
 
 
@@ -161,7 +200,7 @@ REPRODUCTIONS = (
                 _grows,
                 [between("growth", GROWS, None)],
                 _growths,
-                f"with one of two hosts left, lag grows by at least {GROWS:.0%} of the load",
+                f"with one of two hosts left, which is too small, lag grows by at least {GROWS:.0%} of the load",
                 put_in_rows("waiting_s", 1.0, kills=SMALL_LOST[-1]),
             ),
             holds(
@@ -173,6 +212,6 @@ REPRODUCTIONS = (
                 InRows(f"lag with both hosts grows by {GROWS:.0%} of the load", _growing),
             ),
         ),
-        about=facts,
+        about=small_facts,
     ),
 )

@@ -19,6 +19,10 @@ many faults at uniform times (`simulate_windows`), whose scatter has the limit a
 whose mean is U. The interval is eq. 10, and what the mean of the finite windows is above that of the endless ones,
 give or take `ERRORS` standard deviations. Recoveries and checkpoints are as long as they were on average in each run:
 their scatter is in the measured utilization and in R and c alike.
+
+Strikes that find their host away are absorbed. Without them there are fewer short gaps than eq. 10 has at the rate N /
+sum X, and short gaps cost least, so utilization is lower. It is not lower than eq. 10 at the rate of all strikes: there
+an absorbed strike costs as much as any other. So the interval reaches down by the difference of the two.
 """
 
 from __future__ import annotations
@@ -39,10 +43,11 @@ from models.utilization import utilization
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.findings import ModelInputs, judged_utilization, table_or_empty, the_run, took_effect
+from results.tables.schema import FaultOutcome
 from results.verdict import Verdict
 
 FEWEST_SEEDS, FEWEST_FAULTS = 2, 20
-ERRORS = 2.576  # standard deviations: a sound model fails once in a hundred times
+ERRORS = 2.576  # standard deviations: a sound model fails at most once in a hundred times
 RUNS, FAILURES, SEED = 400, 200, 20_190
 
 
@@ -99,6 +104,7 @@ class Window(NamedTuple):
     expected     by eq. 10, with the costs of the run and at the rate at which it was struck
     added        what the finite window adds to utilization on average, and the rule by which its plan was chosen
     luck         the standard deviation of what chance does in such a window
+    below        how much less eq. 10 gives if the absorbed strikes count, too
     """
 
     seed: int
@@ -108,21 +114,33 @@ class Window(NamedTuple):
     expected: float
     added: float
     luck: float
+    below: float = 0.0
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """One run: what it measured, and the inputs of eq. 10 at the rate at which it was struck."""
+    """One run: what it measured, and the inputs of eq. 10 at the rate at which it was struck.
+
+    `absorbed` strikes found their host away; they are none of its `faults`.
+    """
 
     seed: int
     window_s: float
     faults: int
+    absorbed: int
     utilization: float
     inputs: ModelInputs
 
     def beside_eq_10(self, gaps: HostGaps | None = None) -> Window:
-        expected = float(utilization(*vars(self.inputs).values()))
-        return Window(self.seed, self.window_s, self.faults, self.utilization, expected, *self._chance(gaps))
+        expected, least = (float(utilization(*vars(each).values())) for each in (self.inputs, self._with_absorbed()))
+        added, luck = self._chance(gaps)
+        below = expected - least
+        return Window(self.seed, self.window_s, self.faults, self.utilization, expected, added, luck, below)
+
+    def _with_absorbed(self) -> ModelInputs:
+        """The inputs at the rate of all strikes."""
+        share = self.absorbed / self.faults if self.faults else 0.0
+        return replace(self.inputs, failure_rate=self.inputs.failure_rate * (1 + share))
 
     def _chance(self, gaps: HostGaps | None) -> tuple[float, float]:
         """What the finite window adds, and the luck in it, both simulated."""
@@ -209,11 +227,12 @@ def _judged(windows: Sequence[Window]) -> Pooled:
     measured = sum(each.window_s * each.utilization for each in windows) / whole_s
     expected = sum(each.window_s * each.expected for each in windows) / whole_s
     added = sum(each.window_s * each.added for each in windows) / whole_s
+    below = sum(each.window_s * each.below for each in windows) / whole_s
     luck_s: dict[int, float] = defaultdict(float)
     for each in windows:
         luck_s[each.seed] += each.window_s * each.luck
     away = ERRORS * math.hypot(*luck_s.values()) / whole_s
-    low, high = expected + added - away, expected + added + away
+    low, high = expected + added - below - away, expected + added + away
     verdict = Verdict.PASS if low <= measured <= high else Verdict.FAIL
     return Pooled(*_counts(windows), measured, expected, low, high, verdict)
 
@@ -234,7 +253,7 @@ def _measured(run: Run) -> _Measured:
     judged = judged_utilization(table_or_empty(run, "predictions"), faults)
     if row is None or judged is None or pd.isna(row["utilization"]):
         raise NoWindow(f"{run.run_id} has no utilization that eq. 10 describes")
-    struck = len(took_effect(faults))
+    struck, absorbed = len(took_effect(faults)), int((faults["outcome"] == FaultOutcome.ABSORBED).sum())
     named = {name: judged[name] for name in ModelInputs.__annotations__}
     if not struck:
         named |= {"failure_rate": 0.0, "recovery_time_s": 0.0}
@@ -244,4 +263,4 @@ def _measured(run: Run) -> _Measured:
         math.nan if pd.isna(value) else float(value) for name, value in named.items() if name != "depth"
     )
     inputs = ModelInputs(rate, cost_s, recovery_s, interval_s, hop_delay_s, int(named["depth"]))
-    return _Measured(int(row["seed"]), float(row["window_s"]), struck, float(row["utilization"]), inputs)
+    return _Measured(int(row["seed"]), float(row["window_s"]), struck, absorbed, float(row["utilization"]), inputs)

@@ -1,4 +1,4 @@
-"""The page of claims has every row of the catalogue, and says of none that it agrees whose published checks failed."""
+"""The page of claims has every row of the catalogue, and says of none more than its published checks do."""
 
 import re
 from pathlib import Path
@@ -29,6 +29,12 @@ def unlimited(page, id, published):
     return published != "pass" and not any(LIMITED.search(verdict) for verdict in verdicts(page)[id])
 
 
+def refuted(page, id, published):
+    """Whether the page says that a figure disagrees whose published checks, with these verdicts, are all unknown."""
+    told = any("disagree" in verdict and "undecided" not in verdict for verdict in verdicts(page)[id])
+    return told and set(published) == {"unknown"}
+
+
 def test_every_row_of_the_catalogue_has_a_verdict():
     told = verdicts(PAGE)
     assert set(IDS) - set(told) == set()
@@ -36,9 +42,11 @@ def test_every_row_of_the_catalogue_has_a_verdict():
 
 
 @pytest.mark.parametrize("id", FIGURES)
-def test_what_did_not_pass_is_not_said_to_agree(id, monkeypatch):
+def test_the_page_says_no_more_than_the_published_checks(id, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(ROOT / "published"))
-    assert not unlimited(PAGE, id, gallery.published_reproduction(id).verdict)
+    published = gallery.published_reproduction(id)
+    assert not unlimited(PAGE, id, published.verdict)
+    assert not refuted(PAGE, id, [row.verdict for row in published.verdicts])
 
 
 def test_a_verdict_that_says_too_much_is_noticed():
@@ -46,3 +54,10 @@ def test_a_verdict_that_says_too_much_is_noticed():
     assert unlimited(page, "a/1", "fail")
     assert not unlimited(page, "a/1", "pass")
     assert not unlimited(page, "a/2", "fail")
+
+
+def test_a_disagreement_that_no_check_has_found_is_noticed():
+    page = "| `a/1` | claims | found | disagrees with the size |\n| `a/2` | claims | found | undecided |\n"
+    assert refuted(page, "a/1", ["unknown", "unknown"])
+    assert not refuted(page, "a/1", ["unknown", "fail"])
+    assert not refuted(page, "a/2", ["unknown"])

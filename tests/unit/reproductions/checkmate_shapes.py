@@ -27,15 +27,15 @@ def protocol(experiment: Experiment) -> ProtocolName:
     return experiment.engine.protocol_run
 
 
-def checkpointed(round_s: float = 0.9, partition_s: float = 0.05, invalid: int = 0) -> Shape:
-    """Twelve checkpoints of each partition, all about as long; COOR has rounds too."""
+def checkpointed(round_s: float = 0.9, partition_s: float = 0.05, invalid: int = 0, count: int = 12) -> Shape:
+    """`count` checkpoints of each of four partitions, all about as long; COOR has rounds too."""
 
     def tables(experiment: Experiment) -> Tables:
         noise = np.random.default_rng(experiment.seed)
-        taken = [list(partition_s * noise.uniform(0.8, 1.2, 12)) for _ in range(4)]
+        taken = [list(partition_s * noise.uniform(0.8, 1.2, count)) for _ in range(4)]
         rows = [row for i, seconds in enumerate(taken) for row in checkpoints(f"op.{i}", seconds, invalid * (i == 0))]
         if protocol(experiment) is COORDINATED:
-            rows += checkpoints("round", list(round_s * noise.uniform(0.8, 1.2, 12)))
+            rows += checkpoints("round", list(round_s * noise.uniform(0.8, 1.2, count)))
         return {"partition_checkpoints": rows}
 
     return tables
@@ -130,14 +130,14 @@ def on_cycle() -> Shape:
     """The cyclic query without a loss."""
     window = {"window_start_ns": 0, "window_end_ns": 1, "exact": 500, "emitted": 500}
     quality = {"quality": [window | {"lost": 0, "duplicated": 0, "wrong": 0}]}
-    return lambda experiment: quality | checkpointed()(experiment) | restarted(2.0)(experiment)
+    return lambda experiment: quality | checkpointed(count=40)(experiment) | restarted(2.0)(experiment)
 
 
 SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims
     "checkmate/fig-07": sustaining(),
     "checkmate/table-2": overhead(),
     "checkmate/fig-08": checkpointed(),
-    "checkmate/table-3": by_protocol(coordinated=checkpointed(), others=checkpointed(invalid=2)),
+    "checkmate/table-3": by_protocol(coordinated=checkpointed(), others=checkpointed(invalid=2, count=40)),
     "checkmate/fig-09": killed_at_18(),
     "checkmate/fig-10": killed_at_18(),
     "checkmate/fig-11": by_protocol(coordinated=restarted(5.0), others=restarted(7.0)),

@@ -30,6 +30,27 @@ def test_one_ratio_that_is_refuted_decides(tmp_path):
     assert verdict([Ratio("open", 2, 1, 4), Ratio("refuted", 1.5, 1.4, 1.6)], 2.0, tmp_path) == "fail"
 
 
+def test_one_of_many_ratios_is_refuted_only_by_its_share_of_the_doubt(tmp_path):
+    low = mean_ratio("low", [(0.96, 1.0), (0.935, 1.0), (0.975, 1.0), (0.95, 1.0)])
+    assert low.high < 1.0
+    sound = Ratio("sound", 2.0, 1.9, 2.1)
+    assert verdict([low], 1.0, tmp_path) == verdict([low, sound], 1.0, tmp_path) == "fail"
+    check = at_least("it", lambda table: [low, *[sound] * 5], 1.0, "so many times", PLANT)
+    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    assert row["verdict"] == "unknown"
+    assert "one of 6 ratios must be below at 99.2 % confidence; about 5 pairs of runs" in row["detail"]
+
+
+def test_of_72_sound_ratios_hardly_any_family_fails():
+    """If each had its own 5 %, five in six families would fail."""
+    logs = np.random.default_rng(12).normal(0.0, 0.1, (100, 72, 4))
+    failed = 0
+    for family in logs:
+        found = [mean_ratio("a / b", [(over, 1.0) for over in np.exp(pairs)]) for pairs in family]
+        failed += any(each.is_below(1.0, len(found)) for each in found)
+    assert failed <= 8
+
+
 def test_without_a_ratio_there_is_no_verdict(tmp_path):
     assert verdict([], 2.0, tmp_path) == "unknown"
 

@@ -179,16 +179,34 @@ def test_one_run_of_a_cell_decides_nothing(tmp_path):
     ids=str,
 )
 def test_how_searches_differ_widens_the_bracket(rates, verdict):
+    row = coordinated_beside(9000.0, rates)
+    assert row["verdict"] == verdict
+    assert ("one search" in f"{row.get('observed')} {row.get('detail')}") == (len(rates) == 1)
+
+
+def coordinated_beside(uncoordinated: float, rates: list[float]) -> dict[str, str | None]:
+    """What searches of COOR that found these rates come to, beside those of UNC; brackets are 5 % wide."""
     about = {"query": "q1", "workers": 1, "run_id": "it", "simulated": False}
     rows = [
         about | {"protocol": name, "replicate": i, "sustainable_rate": held, "unsustainable_rate": 1.05 * held}
         for i, rate in enumerate(rates)
-        for name, held in (("COOR", rate), ("UNC", 9000.0))
+        for name, held in (("COOR", rate), ("UNC", uncoordinated))
     ]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-07"].checks}["q1.coor_not_below_unc"]
-    row = judge(asked, Computed("it", pd.DataFrame(rows)))
-    assert row["verdict"] == verdict
-    assert ("one search" in f"{row.get('observed')} {row.get('detail')}") == (len(rates) == 1)
+    return judge(asked, Computed("it", pd.DataFrame(rows)))
+
+
+@pytest.mark.parametrize("rate", [8700.0, 9000.0, 9400.0])
+@pytest.mark.parametrize("searches", [1, 3, 10, 100])
+def test_rates_that_are_nearer_than_their_brackets_are_decided_by_no_number_of_searches(searches, rate):
+    row = coordinated_beside(9000.0, [rate] * searches)
+    assert row["verdict"] == "unknown"
+    assert "at this precision of the searches no number of them would tell" in row["detail"]
+
+
+def test_searches_that_differ_by_more_than_their_brackets_say_how_many_would_tell():
+    row = coordinated_beside(9000.0, [9900.0, 9900.0, 11_000.0, 8900.0])
+    assert (row["verdict"], "pairs of runs instead of 4 would tell" in row["detail"]) == ("unknown", True)
 
 
 @pytest.mark.extended
@@ -260,6 +278,31 @@ def test_what_survivors_stored_while_one_was_missing_is_told_apart():
         "invalid": 2,
         "in_outages": 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("invalid", "verdict"),
+    [
+        ([(3, 54)], "unknown"),
+        ([(0, 54)], "unknown"),
+        ([(30, 54)], "fail"),
+        ([(0, 110)], "pass"),
+        ([(0, 54)] * 3, "pass"),
+        ([(3, 54)] * 10, "unknown"),
+        ([(6, 54)] * 10, "fail"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("table", "name"), [("table-3", "q3.few_invalid"), ("table-4", "invalid.few")])
+def test_a_share_of_invalid_checkpoints_is_one_of_all_runs_and_has_limits(table, name, invalid, verdict):
+    about = {"query": "q3", "workers": 2, "run_id": "it", "simulated": False}
+    rows = [
+        about | {"protocol": protocol, "replicate": i, "checkpoints": of, "invalid": few, "invalid_share": few / of}
+        for i, (few, of) in enumerate(invalid)
+        for protocol in ("UNC", "CIC")
+    ]
+    asked = {check.name: check for check in CATALOGUE[f"checkmate/{table}"].checks}[name]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
 
 
 def test_the_queries_that_were_measured_are_counted():

@@ -12,7 +12,7 @@ from experiments.spec import Experiment
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.measured import Cell
-from reproductions.ppa.experiments import KILLS_AT_S, RATES, Mode, mode_of
+from reproductions.ppa.experiments import COST_RATES, KILLS_AT_S, RATES, Mode, mode_of
 from reproductions.ppa.recoveries import latencies
 from reproductions.reproduce import missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck
@@ -107,6 +107,18 @@ def test_the_kills_of_one_run_of_each_cell_do_not_tell_how_runs_differ(found_in)
     for name in ("active.flat", "active.tenth_of_passive", "storm.grows_with_rate"):
         assert (judged[name]["verdict"], "one pair is too little" in str(judged[name]["detail"])) == ("unknown", True)
     assert judged["ppa.none_not_before_half"]["verdict"] == "pass"  # of three pairs, one for each window and load
+
+
+@pytest.mark.parametrize("noise", [(0.03, 0.02), (0.03, -0.02), (-0.03, 0.02), (-0.03, -0.02)], ids=str)
+def test_shares_that_differ_by_chance_alone_are_undecided(found_in, noise: tuple[float, float]):
+    """From 15 to 30 s checkpoints store equally much in a second: one run of each cell is above or below by chance."""
+    sound = found_in("ppa/fig-09")
+    table = sound.rows()
+    by_chance = table["rate"].map(dict(zip(COST_RATES, noise, strict=True)))
+    share = table["share"].mask(table["interval_s"] == 15, 0.07).mask(table["interval_s"] == 30, 0.07 * (1 + by_chance))
+    check = CATALOGUE["ppa/fig-09"].checks[0]
+    judged = judge(check, replace(sound, table=table.assign(share=share)))
+    assert (judged["verdict"], "every 15 s over every 30 s" in str(judged["detail"])) == ("unknown", True)
 
 
 def test_a_kill_of_partitions_without_copies_says_nothing_about_copies():

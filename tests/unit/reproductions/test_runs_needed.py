@@ -31,6 +31,8 @@ def test_so_many_decide_and_one_less_does_not(in_pairs: bool, count: int, distan
     assert scatter.half_width(needed) < distance
     assert needed == count + 1 or scatter.half_width(needed - 1) >= distance
     assert scatter.needed(-distance) == needed, "below the limit is as far as above it"
+    assert scatter.needed(distance, among=6) == needed, "to pass, each needs its own limits only"
+    assert scatter.needed(-distance, among=6) >= needed
 
 
 def test_four_times_the_runs_halve_the_interval() -> None:
@@ -69,6 +71,12 @@ def test_what_many_runs_do_not_decide_is_not_given_a_number() -> None:
 def test_the_hardest_claim_tells_the_number() -> None:
     easy, hard = (Scatter(0.1, 3, in_pairs=False), 0.2), (Scatter(0.1, 3, in_pairs=False), 0.05)
     assert would_decide([easy, hard]) == would_decide([hard]) != would_decide([easy])
+
+
+def test_what_is_nearer_than_a_bracket_is_decided_by_no_number_of_searches() -> None:
+    found = mean_ratio("a / b", [(1.05, 1.0), (1.06, 1.0)])._replace(low=0.95, high=1.15, bracket=0.087)
+    assert "no number of them would tell" in detail(found, 1.0)
+    assert "pairs of runs instead of 2" in detail(found._replace(bracket=0.01), 1.0)
 
 
 @pytest.mark.parametrize("found", [Ratio("a", 2.1, 1.9, 2.3), ratio_of("a", Mean(2.1, 0.3, 1), Mean(1.0, 0.1, 1))])

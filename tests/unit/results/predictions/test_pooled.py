@@ -15,7 +15,7 @@ from models.uncertainty import simulate_windows
 from results.predictions import pooled as module
 from results.predictions.pooled import pooled
 from results.predictions.tables import write_predictions
-from results.summary.findings import REPLAY_MODEL
+from results.summary.findings import REPLAY_MODEL, ModelInputs, judged_utilization
 from tests.unit.results.simulated_runs import EXPERIMENT, Machine, Simulated
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -24,7 +24,11 @@ FAULTS = 20
 
 
 def run_under(seed: int, faults: int = FAULTS) -> Simulated:
-    run = Machine(np.random.default_rng([31, seed]), faults).run()
+    return prepared(Machine(np.random.default_rng([31, seed]), faults), seed)
+
+
+def prepared(machine: Machine, seed: int) -> Simulated:
+    run = machine.run()
     run.tables["runs"] = run.tables["runs"].assign(seed=seed)
     write_predictions(run, EXPERIMENT)
     return run
@@ -99,6 +103,48 @@ def test_two_runs_under_one_seed_are_no_more_certain_than_one(twenty: list[Simul
 def test_more_seeds_are_more_certain(twenty: list[Simulated]) -> None:
     few, all_of_them = pooled(twenty[:5]), pooled(twenty[:20])
     assert (few.high - few.low) / (all_of_them.high - all_of_them.low) == pytest.approx(2.0, rel=0.2)
+
+
+class Absorbing(Machine):
+    """Each strike is of one of three hosts; one of a host that is away changes nothing."""
+
+    AWAY_S = 20.0
+
+    def __init__(self, rng: np.random.Generator, strikes: int) -> None:
+        super().__init__(rng, strikes)
+        back_s = np.zeros(3)
+        effective: list[float] = []
+        for at_s, host in zip(self._struck_s, rng.integers(0, 3, strikes), strict=True):
+            if at_s >= back_s[host]:
+                effective.append(at_s)
+                back_s[host] = at_s + self.AWAY_S
+        self._struck_s, self.absorbed = effective, strikes - len(effective)
+
+
+def absorbing(run: Simulated, strikes: int) -> Simulated:
+    """The run, with the strikes in its table of faults that changed nothing."""
+    faults = run.tables["faults"]
+    nothing = faults.head(1).assign(outcome="absorbed")
+    return Simulated(run.tables | {"faults": pd.concat([faults, *[nothing] * strikes], ignore_index=True)})
+
+
+@pytest.mark.extended
+def test_the_right_model_passes_where_strikes_were_absorbed() -> None:
+    """About 400 strikes take effect, and 80 do not: eq. 10 at the rate of those that do is too high."""
+    machines = [Absorbing(np.random.default_rng([47, seed]), 24) for seed in range(20)]
+    found = pooled([absorbing(prepared(each, seed), each.absorbed) for seed, each in enumerate(machines)])
+    assert (found.verdict, found.faults > 350) == ("pass", True)
+    assert found.measured < found.expected
+
+
+def test_the_interval_reaches_down_to_eq_10_with_the_absorbed_strikes(twenty: list[Simulated]) -> None:
+    without, found = pooled(twenty[:2]), pooled([absorbing(run, strikes=5) for run in twenty[:2]])
+    assert (found.expected, found.high, found.faults) == (without.expected, without.high, without.faults)
+    judged = [judged_utilization(run.tables["predictions"], run.tables["faults"]) for run in twenty[:2]]
+    inputs = [[float(row[name]) for name in ModelInputs.__annotations__] for row in judged if row is not None]
+    lower = np.mean([model.utilization(1.25 * rate, *costs, int(depth)) for rate, *costs, depth in inputs])
+    assert without.low - found.low == pytest.approx(without.expected - lower)
+    assert found.low < without.low - 0.01
 
 
 def without_recovery(run: Simulated) -> Simulated:
