@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments.waiting import poll_until
-from journal.events.testbed import TESTBED, PartitionReached, Recovering, WorkerJoined
+from journal.events.testbed import TESTBED, PartitionReached, Recovering, Report, WorkerJoined
 from journal.reader import events
 from journal.writer import Journal
 from testbed.runtime.connectors.sinks import published
@@ -52,16 +52,26 @@ class JobRun:
 
     def come(self) -> None:
         """Another slot comes; returns when all that goes back then is as far as it was."""
-        before, known = len(self.told(WorkerJoined)), len(self.told(Recovering))
+        joined, begun = len(self.told(WorkerJoined)), len(self.told(Recovering))
         secret = self._secret.token.hex(), self._secret.store_key.hex()
         given = json.dumps([self.job.to_json(), *self._server.address, *secret, len(self._slots)])
         slot = subprocess.Popen([sys.executable, "-c", SLOT], stdin=subprocess.PIPE, text=True)
         self._slots.append(slot)
         slot.stdin.write(given)
         slot.stdin.close()
-        self.wait(lambda: len(self.told(WorkerJoined)) > before)
-        restored = {name for each in self.told(Recovering)[known:] if each.epoch > 1 for name in each.restored}
-        self.wait(lambda: restored <= {each.partition for each in self.told(PartitionReached)})
+        self.wait(lambda: len(self.told(WorkerJoined)) > joined)
+        reports = len(self.told(Report))
+        self.wait(lambda: len(self.told(Report)) > reports)
+        epoch = self.told(Report)[-1].epoch  # of the recovery that the slot made possible, begun or not, if any
+        self.wait(lambda: self._are_back(begun, epoch))
+
+    def _are_back(self, before: int, epoch: int) -> bool:
+        """Whether every recovery up to this epoch has begun, and all partitions that were restored since the recoveries
+        before are as far as they were. At the first start they had not been anywhere."""
+        recoveries = self.told(Recovering)
+        lives = {name: each.epoch for each in recoveries[before:] if each.epoch > 1 for name in each.restored}
+        reached = {(each.partition, each.epoch) for each in self.told(PartitionReached)}
+        return epoch <= max((each.epoch for each in recoveries), default=0) and lives.items() <= reached
 
     def kill(self, number: int) -> None:
         self._slots[number].send_signal(signal.SIGKILL)
