@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments.waiting import poll_until
-from journal.events.testbed import TESTBED, PartitionReached, Recovering, Report, WorkerJoined
+from journal.events.testbed import TESTBED, Finished, PartitionReached, Recovering, Report, WorkerJoined
 from journal.reader import events
 from journal.writer import Journal
 from testbed.runtime.connectors.sinks import published
@@ -39,13 +39,20 @@ class JobRun:
         self._secret, self._path = RunSecret.draw(), folder / "query.jsonl"
         self._server = Server(self.job, self._secret.token, "127.0.0.1", Journal(self._path))
         self._slots: list[subprocess.Popen] = []
-        self._stopping = threading.Event()
+        self._stopping, self._draining = threading.Event(), threading.Event()
         self.is_complete = False
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
     def _serve(self) -> None:
-        self.is_complete = self._server.serve(self._stopping.is_set)
+        self.is_complete = self._server.serve(self._is_stopping)
+
+    def _is_stopping(self) -> bool:
+        """Whether the server shall stop; passes on the order to drain, in the server's thread."""
+        if self._draining.is_set():
+            self._draining.clear()
+            self._server.drain()
+        return self._stopping.is_set()
 
     def told(self, kind: type) -> list:
         return [event for event in events(self._path, TESTBED) if isinstance(event, kind)]
@@ -80,8 +87,13 @@ class JobRun:
     def wait(self, condition: Callable[[], bool]) -> None:
         assert poll_until(condition, interval_s=0.05, limit_s=PATIENCE_S)
 
-    def wait_for_the_end(self) -> None:
+    def drain(self) -> dict[str, int]:
+        """Let the sources end; returns where they have, once everything is out."""
+        self._draining.set()
         self._thread.join(PATIENCE_S)
+        assert self.is_complete
+        (finished,) = self.told(Finished)
+        return finished.positions
 
     def close(self) -> None:
         self._stopping.set()
