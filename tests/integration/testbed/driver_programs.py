@@ -28,8 +28,15 @@ job = Job.from_json(job)
 secret = RunSecret.with_key_in(job.store_key_file)
 server = Server(job, secret.token, "127.0.0.1", Journal(Path(journal)), secret.store_key)
 print(json.dumps([*server.address, secret.token.hex(), secret.store_key.hex()]), flush=True)
+asked, draining = Path(journal).with_name("drain"), False
+def stopping():
+    global draining
+    if not draining and asked.exists():
+        draining = True
+        server.drain()
+    return False
 try:
-    server.serve(lambda: False)
+    server.serve(stopping)
 finally:
     server.close()
 """
@@ -92,6 +99,10 @@ class DriverRuns:
 
     def wait_for(self, kind: type[Event], more_than: int = 0) -> None:
         assert poll_until(lambda: len(self.told(kind)) > more_than, interval_s=0.05, limit_s=PATIENCE_S)
+
+    def drain(self) -> None:
+        """Let the sources end."""
+        self.journal.with_name("drain").touch()
 
     def close(self) -> None:
         for each in self._programs:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,7 @@ from workloads.schedule import Schedule
 from workloads.window_tree.input import tuples
 
 NS_PER_MS = 10**6
+READ_LIMIT_S = 120.0  # for a topic of results
 Positions = dict[str, int]
 Read = Callable[[str], pa.RecordBatch]
 
@@ -80,26 +83,35 @@ def emitted(job: Job) -> Counter[tuple]:
 
 
 def messages_out(job: Job, isolation: str = "read_committed") -> Counter[bytes]:
-    """The values in its output topic, as readers of that isolation see them now."""
-    consumer = Consumer(
-        {
-            **job.output.broker.for_librdkafka(),
-            "group.id": "test",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(job.output.topic, number, 0) for number in range(job.parallelism)])
+    """The values in its output topic, as readers of that isolation see them once all transactions there have ended.
+
+    A commit returns before the broker has marked the records as committed. Until then the topic seems to such a reader
+    to end before them.
+    """
+    settings = {**job.output.broker.for_librdkafka(), "group.id": "test", "enable.partition.eof": True}
+    places = [TopicPartition(job.output.topic, number, 0) for number in range(job.parallelism)]
+    unread = _ends(settings, places)
+    consumer = Consumer({**settings, "isolation.level": isolation})
+    consumer.assign(places)
     values: Counter[bytes] = Counter()
-    unread = job.parallelism
+    deadline_s = time.monotonic() + READ_LIMIT_S
     while unread:
+        assert time.monotonic() < deadline_s, f"not read up to {unread}"
         for each in consumer.consume(10_000, 0.2):
             if each.error() is None:
                 values[each.value()] += 1
-            elif each.error().code() == KafkaError._PARTITION_EOF:
-                unread -= 1
+            elif each.error().code() == KafkaError._PARTITION_EOF and each.offset() >= unread.get(each.partition(), 0):
+                unread.pop(each.partition(), None)
     consumer.close()
     return values
+
+
+def _ends(settings: dict[str, Any], places: list[TopicPartition]) -> dict[int, int]:
+    """Where each partition ends, by its number, whatever of it is committed."""
+    consumer = Consumer({**settings, "isolation.level": "read_uncommitted"})
+    ends = {each.partition: consumer.get_watermark_offsets(each, READ_LIMIT_S)[1] for each in places}
+    consumer.close()
+    return ends
 
 
 def _added_up(changes: Counter[tuple]) -> Counter[tuple]:

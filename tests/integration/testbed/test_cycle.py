@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +16,6 @@ from journal.writer import Journal
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.network.secret import RunSecret
-from testbed.runtime.network.wire import Address
 from testbed.runtime.server.server import Server
 from testbed.runtime.slot.slot import Slot
 from tests.integration.testbed.exact_results import emitted
@@ -44,45 +43,69 @@ def job_of(protocol: str, root: Path) -> Job:
     )
 
 
-def serve_slot(document: dict[str, Any], address: Address, secret: RunSecret, task: int) -> None:
+def serve_slot(orders: Connection) -> None:
     os.environ["SPARK_LOCAL_IP"] = HERE
+    orders.send(None)
+    document, address, secret, task = orders.recv()
     Slot(Job.from_json(document), address, secret, task, 0).run()
 
 
-def run(job: Job, journal: Path, kill: bool) -> bool:
+class SlotProcess:
+    """A process that becomes a slot of a run once it is told of it."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=serve_slot, args=(theirs,))
+        self._process.start()
+
+    def is_up(self) -> bool:
+        """Whether it has all imports behind it; waits for that."""
+        return self._orders.poll(LIMIT_S)
+
+    def begin(self, job: Job, server: Server, secret: RunSecret, task: int) -> None:
+        self._orders.send((job.to_json(), server.address, secret, task))
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def end(self) -> None:
+        self._process.join(5.0)
+        self.kill()
+
+
+def run(job: Job, slots: list[SlotProcess], journal: Path, kill: bool) -> bool:
     """To its end; whether that was found. One slot is killed once there are checkpoints, and started again."""
     secret = RunSecret.draw()
     server, deadline_s = Server(job, secret.token, HERE, Journal(journal)), time.monotonic() + LIMIT_S
-    processes = [start(job, server, secret, task) for task in range(job.slots)]
+    for task, slot in enumerate(slots):
+        slot.begin(job, server, secret, task)
     killed = not kill
 
     def stopping() -> bool:
         nonlocal killed
         if not killed and sum(entry["event"] == "checkpoint" for entry in raw_entries(journal)) >= CHECKPOINTS:
-            processes[0].kill()
-            processes[0].join()
-            processes[0], killed = start(job, server, secret, 0), True
+            slots[0].kill()
+            slots[0], killed = SlotProcess(), True
+            slots[0].begin(job, server, secret, 0)
         return time.monotonic() > deadline_s
 
     try:
         return server.serve(stopping)
     finally:
         server.close()
-        for process in processes:
-            process.join(5.0)
-            process.kill()
-
-
-def start(job: Job, server: Server, secret: RunSecret, task: int) -> multiprocessing.process.BaseProcess:
-    process = PROCESSES.Process(target=serve_slot, args=(job.to_json(), server.address, secret, task))
-    process.start()
-    return process
 
 
 @pytest.mark.parametrize("protocol", ["none", "uncoordinated"])
 def test_every_path_is_there_once_and_the_end_is_found(tmp_path: Path, protocol: str) -> None:
-    job, journal = job_of(protocol, tmp_path), tmp_path / "journal.jsonl"
-    assert run(job, journal, kill=protocol != "none")
+    slots, journal = [SlotProcess() for _ in range(SLOTS)], tmp_path / "journal.jsonl"
+    try:
+        assert all(each.is_up() for each in slots)  # input that came before would be read at once
+        job = job_of(protocol, tmp_path)
+        assert run(job, slots, journal, kill=protocol != "none")
+    finally:
+        for each in slots:
+            each.end()
     lost = [entry for entry in raw_entries(journal) if entry["event"] == "worker-lost"]
     assert bool(lost) == (protocol != "none")
     assert emitted(job) == reachable(job.workload, EVENTS)

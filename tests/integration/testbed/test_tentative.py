@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,15 @@ def tentative_rows(job: Job) -> Counter[tuple]:
     return Counter(row for table in tables for row in zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 
+def tentative_partitions(journal: Iterable[Event]) -> set[str]:
+    return {each.partition for each in journal if isinstance(each, PartitionTentative)}
+
+
+def number_going_on(job: Job) -> int:
+    """How many partitions lack input: of two survivors, all but their sources."""
+    return 2 * (len(job.layout().partitions) // 3 - 1)
+
+
 def ended(rig: Slots) -> list[Event]:
     """The journal of a run from which a slot stays away for some results, and which then comes to its end."""
 
@@ -38,6 +48,7 @@ def ended(rig: Slots) -> list[Event]:
     wait_for(lambda: len(told(CheckpointStored)) > STORED, LIMIT_S)
     rig.kill(rig.victims()[:1])
     wait_for(lambda: tentative_rows(rig.job).total() > ROWS, LIMIT_S)
+    wait_for(lambda: len(tentative_partitions(events(rig.journal, TESTBED))) >= number_going_on(rig.job), LIMIT_S)
     rig.revive()
     wait_for(lambda: told(PartitionsAbsent)[-1].partitions == (), LIMIT_S)
     rig.drain()
@@ -59,8 +70,7 @@ def test_survivors_put_out_what_they_have_and_all_of_it_exactly_in_the_end(tmp_p
     absent = [each.partitions for each in journal if isinstance(each, PartitionsAbsent)]
     assert absent[0]
     assert absent[-1] == ()
-    went_on = {each.partition for each in journal if isinstance(each, PartitionTentative)}
-    assert len(went_on) == 2 * (len(job.layout().partitions) // 3 - 1)  # of two survivors, all but their sources
+    assert len(tentative_partitions(journal)) == number_going_on(job)
     groups = {row[:2] for row in exact(job, end.positions)}
     found = {row[:2] for row in tentative_rows(job)}
     assert found < groups  # every window and bidder with tentative output has an exact result, and others have, too

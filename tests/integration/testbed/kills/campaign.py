@@ -74,11 +74,12 @@ class Campaign:
         self._struck: list[tuple[int, Means, int, Moment, list[Moment]]] = []
         self._killed = 0
 
-    def run(self, kills: int) -> Episode:
-        """At least this number of kills, then the end of the run, with one more kill in it unless it comes sooner."""
+    def run(self, kills: int, checkpoints: int = 0) -> Episode:
+        """At least this number of kills, a time without any until so many checkpoints are stored, then the end of the
+        run, with one more kill in it unless it comes sooner."""
         while self._killed < kills:
             self._inject(self._random.choice(self._moments))
-        self._rest(checkpoints=0)
+        self._rest(checkpoints)
         self._rig.drain()
         self._strike(Moment.RUNNING, Means.KILL)
         positions = self._end()["positions"]
