@@ -11,7 +11,7 @@ from collections.abc import Callable
 from infra.processes import MARK
 
 SLEEP = ("sleep", "60")
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def start(mark: str | None, *command: str) -> subprocess.Popen[bytes]:
