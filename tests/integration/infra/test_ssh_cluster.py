@@ -224,7 +224,7 @@ def test_a_killed_worker_is_dead_not_before_it_is_due_and_comes_back(driver: Ssh
     assert driver.running(cluster, "gateway")
     assert driver.heal(cluster, "worker-1", FaultKind.KILL).holds
     log = cluster.directory("worker-1") / "logs" / "spark-worker.log"
-    wait_for(lambda: log.read_text(errors="replace").count("Successfully registered with master") == 2, limit_s=30)
+    wait_for(lambda: log.read_text(errors="replace").count("Successfully registered with master") == 2, limit_s=120)
 
 
 def test_a_worker_is_paused_and_cut_off_with_proofs_and_healed(driver: SshDriver, cluster: Handle) -> None:
