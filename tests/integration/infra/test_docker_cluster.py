@@ -133,7 +133,8 @@ def test_a_killed_worker_leaves_no_process_and_comes_back_with_an_empty_disk(
     assert members(f"{cluster.token}/worker-1") == []
     assert not driver.running(cluster, "worker-1")
     assert driver.running(cluster, "gateway")
-    assert " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"), "orphans are buried"
+    # The first process of the container buries orphans, when it comes to it.
+    wait_for(lambda: " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"))
     inside(cluster, "worker-1", "touch", str(cluster.disk("worker-1") / "left-over"))
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     heal_twice(driver, cluster, FaultKind.KILL)
@@ -168,7 +169,7 @@ def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: Docker
     assert containers.cpu_ns(container) == containers.cpu_ns(container)
     heal_twice(driver, cluster, FaultKind.PAUSE)
     before_ns = containers.cpu_ns(container)
-    assert containers.cpu_ns(container) > before_ns
+    wait_for(lambda: containers.cpu_ns(container) > before_ns)
     strike(driver, cluster, FaultKind.PAUSE)
     assert strike(driver, cluster, FaultKind.KILL).holds, "a host that is paused can be lost"
     driver.heal(cluster, "worker-1", FaultKind.KILL)
