@@ -102,7 +102,6 @@ def test_a_machine_that_cannot_be_trusted_or_reached_is_refused(
     driver: SshDriver, there: Handle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ssh, "ATTEMPTS_LIMIT_S", 0.3)
-    monkeypatch.setattr(ssh, "CONNECT_LIMIT_S", 1.0)
     absent = there.gateway.address.rpartition(".")[0] + ".77"
     stranger = new_key(tmp_path / "stranger")
     for fields, reason in (
