@@ -11,10 +11,11 @@ import pytest
 
 from infra.processes import MARK, ROOT, listening, machine_busy_s, marked, marks, members, owners, usage
 from infra.strikes.death import Death
+from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 from tests.unit.testbed.campaigns import first_and_rest
 
-ADDRESS = "127.0.251.7"  # no cluster of another test or run has it
+ADDRESS, OTHER_ADDRESS = own_address(7), own_address(8)
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 IN_A_SESSION_OF_ITS_OWN = "import os, time; os.fork() or os.setsid(); time.sleep(60)"
 BORN_ALL_THE_TIME = "while :; do sleep 0.05 & sleep 0.01; done"
@@ -182,7 +183,7 @@ def _with_id(pid: int, mark: str | None):
 def test_listening_ports_of_exactly_one_address():
     with (
         socket.create_server((ADDRESS, 0)) as ours,
-        socket.create_server(("127.0.251.8", 0)),
+        socket.create_server((OTHER_ADDRESS, 0)),
         socket.create_connection(ours.getsockname()),
     ):
         assert listening(ADDRESS) == [ours.getsockname()[1]]

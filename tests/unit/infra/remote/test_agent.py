@@ -10,9 +10,10 @@ import time
 import pytest
 
 from infra.processes import MARK, listening, members
+from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 
-ADDRESS = "127.0.251.7"
+ADDRESS = own_address(9)
 NOTHING = {"survivors": 0, "open ports": 0}
 LISTENER = f"import socket, time; s = socket.create_server(('{ADDRESS}', 0)); time.sleep(60)"
 
