@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
 from chaos.injection.target_queues import CHECK_S, TargetQueues
+from experiments import waiting
+
+LIMIT_S = 60
 
 
 def test_tasks_of_one_target_do_not_overlap_and_those_of_two_do() -> None:
     queues, may_end, done = TargetQueues(), threading.Event(), []
 
     def first() -> None:
-        may_end.wait(5)
+        may_end.wait(LIMIT_S)
         done.append("first")
 
     queues.add("worker-1", first)
     queues.add("worker-1", done.append, "second")
-    queues.add("worker-2", done.append, "elsewhere").result(5)
+    queues.add("worker-2", done.append, "elsewhere").result(LIMIT_S)
     assert (queues.busy, done) == (True, ["elsewhere"])
     may_end.set()
     queues.close()
@@ -27,17 +30,19 @@ def test_tasks_of_one_target_do_not_overlap_and_those_of_two_do() -> None:
     assert queues.failures() == []
 
 
-def test_a_failure_is_found_and_kept() -> None:
+def test_a_failure_is_found_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise ValueError("no heal")
 
+    now_s = [1000.0]
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     queues = TargetQueues()
     with pytest.raises(ValueError, match="no heal"):
-        queues.add("worker-1", fail).result(5)
-    queues.add("worker-1", lambda: None).result(5)
+        queues.add("worker-1", fail).result(LIMIT_S)
+    queues.add("worker-1", lambda: None).result(LIMIT_S)
     assert queues.a_task_failed()
     assert not queues.a_task_failed(), "it looks again only after a while"
-    time.sleep(CHECK_S)
+    now_s[0] += 2 * CHECK_S
     assert queues.a_task_failed()
     assert [str(failure) for failure in queues.failures()] == ["no heal"]
     queues.close()
