@@ -116,7 +116,7 @@ def story(entries):
 def test_a_kill_comes_when_it_is_planned_with_its_proof(hosts):
     victim = hosts.processes["worker-2"]
     start_ns, (injected, healed) = inject(hosts, fault(0.1, "worker-2", heal_after=0.0))
-    assert victim.wait(5) == -signal.SIGKILL
+    assert victim.wait(60) == -signal.SIGKILL
     assert injected["planned_ns"] == start_ns + 100_000_000
     assert 0 <= injected["fired_ns"] - injected["planned_ns"] < LATEST_NS
     assert injected["fired_ns"] <= injected["proved_ns"]
@@ -163,7 +163,7 @@ def test_of_two_faults_at_one_moment_one_strikes_and_both_hold(hosts):
 
 def test_a_fault_on_a_host_that_died_by_itself_is_absorbed_and_heals_nothing(hosts):
     hosts.processes["worker-1"].kill()
-    hosts.processes["worker-1"].wait(5)
+    hosts.processes["worker-1"].wait(60)
     _, entries = inject(hosts, fault(0.1, "worker-1", heal_after=0.0))
     assert story(entries) == [("absorbed", "worker-1")]
     assert not hosts.reborn
@@ -207,7 +207,7 @@ def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):
     terminate = fault(0.3, "worker-1", kind="terminate", heal_after=2.5)
     kills = [fault(0.6, "worker-1", heal_after=2.0), fault(0.8, "worker-2", heal_after=2.0)]
     _, entries = inject(hosts, terminate, *kills)
-    assert deaf.wait(5) == -signal.SIGKILL
+    assert deaf.wait(60) == -signal.SIGKILL
     first, absorbed, second = entries[:3]
     assert story(entries[:3]) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("injected", "worker-2")]
     assert first["done"]["processes killed"] >= 1

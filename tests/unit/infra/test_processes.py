@@ -43,7 +43,7 @@ def test_a_process_of_another_user_is_no_member_whatever_it_carries(token):
     assert members(token) == [own.pid]
     assert marks(f"{token}/") == {f"{token}/worker-1/service"}
     assert Death(token, ADDRESS).fire().left["survivors"] == 0
-    assert own.wait(5) == -signal.SIGKILL
+    assert own.wait(60) == -signal.SIGKILL
     assert foreign.poll() is None
     foreign.kill()
 
@@ -91,7 +91,7 @@ def test_a_kill_ends_every_process_of_the_host_and_no_other(token):
     proof = Death(f"{token}/worker-1", ADDRESS).fire()
     assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (3, 0, 0)
     assert before_ns <= proof.fired_ns <= proof.proved_ns <= time.time_ns()
-    assert [process.wait(5) for process in own] == [-signal.SIGKILL] * 3
+    assert [process.wait(60) for process in own] == [-signal.SIGKILL] * 3
     assert [process.poll() for process in others] == [None] * 3
     others[-1].kill()
 
@@ -128,7 +128,7 @@ def test_a_port_that_stays_open_is_no_proof_and_its_foreign_owner_lives_on(token
     with socket.create_server((ADDRESS, 0)):
         proof = Death(f"{token}/worker-1", ADDRESS).fire(limit_s=2.0)
     assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (1, 0, 1)
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_aiming_finds_what_was_started_since(token):
@@ -165,7 +165,7 @@ def test_a_new_process_of_the_host_is_hit_also_under_a_used_id(token):
     successor = _with_id(first.pid, f"{token}/worker-1")
     proof = strike.fire()
     assert proof.left["survivors"] == 0
-    assert successor.wait(5) == -signal.SIGKILL
+    assert successor.wait(60) == -signal.SIGKILL
 
 
 def _with_id(pid: int, mark: str | None):

@@ -62,7 +62,7 @@ def test_whoever_is_asked_to_end_does_so_by_itself(host, monkeypatch):
     due_ns = time.time_ns() + 50_000_000
     strike.shoot(due_ns)
     proof = strike.fire()
-    assert [process.wait(5) for process in own] == [-signal.SIGTERM] * 3
+    assert [process.wait(60) for process in own] == [-signal.SIGTERM] * 3
     assert proof.fired_ns >= due_ns
     assert (proof.done, proof.left) == (
         {"processes ended": 3, "processes killed": 0}, {"survivors": 0, "open ports": 0}
@@ -76,7 +76,7 @@ def test_whoever_is_deaf_is_killed_after_the_grace_period(host, monkeypatch):
     deaf, polite = start(f"{host.mark}/deaf", "sh", "-c", DEAF), start(f"{host.mark}/polite")
     wait_for(lambda: ignores_sigterm(deaf.pid))
     proof = prepare(host, FaultKind.TERMINATE).fire()
-    assert (deaf.wait(5), polite.wait(5)) == (-signal.SIGKILL, -signal.SIGTERM)
+    assert (deaf.wait(60), polite.wait(60)) == (-signal.SIGKILL, -signal.SIGTERM)
     assert proof.proved_ns - proof.fired_ns >= 2e9
     assert proof.done["processes killed"] >= 1
     assert proof.done["processes ended"] >= 1
@@ -102,7 +102,7 @@ def test_a_frozen_host_hears_that_it_is_to_end(host):
     prepare(host, FaultKind.PAUSE).fire()
     proof = prepare(host, FaultKind.TERMINATE).fire()
     assert proof.done == {"processes ended": 1, "processes killed": 0}
-    assert process.wait(5) == -signal.SIGTERM
+    assert process.wait(60) == -signal.SIGTERM
 
 
 # ---- pause ----
@@ -149,7 +149,7 @@ def test_a_frozen_host_can_be_killed(host):
     prepare(host, FaultKind.PAUSE).fire()
     proof = prepare(host, FaultKind.KILL).fire()
     assert (proof.done, proof.holds) == ({"processes killed": 1}, True)
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_what_goes_on_running_is_told(host):

@@ -86,7 +86,7 @@ def test_a_run_is_alive_while_anyone_holds_its_lease_and_dead_at_once_when_nobod
     child = int(holder.stdout.readline())
     assert clean.why_kept(traces(run), None) == "its run is alive"
     holder.kill()
-    holder.wait(5)
+    holder.wait(60)
     assert lease.state_of(run[1].parent) is Lease.HELD, "the child goes on, as Airflow does when its command is killed"
     os.kill(child, signal.SIGKILL)
     wait_for(lambda: lease.state_of(run[1].parent) is Lease.FREE)
