@@ -10,6 +10,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -48,7 +49,8 @@ def run(home):
     (root / HANDLE_FILE).write_text(json.dumps({"token": token}))
     yield token, root
     for pid in members(token):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(pid, signal.SIGKILL)
 
 
 def traces(run, **changes):
