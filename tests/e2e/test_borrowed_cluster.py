@@ -33,7 +33,7 @@ pytestmark = pytest.mark.extended
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "external" / "standalone"
 WORKERS = ("w-1", "w-2")
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 EXPERIMENT = """
 name: borrowed
 cluster: {driver: external, inventory: INVENTORY, workers: 2, worker_memory_mb: 512}
