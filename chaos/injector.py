@@ -83,6 +83,7 @@ class Injector:
         self.holds: Holds[int] = Holds(plan.max_down)
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.holds)
         self.preparation = Preparation(driver, handle, self.healing.wait)
+        self._clocks = threading.Thread(target=self._note_clocks, daemon=True)
         for planned in planned_strikes(plan):
             self._schedule(planned, planned.prepare_ns, self._prepare)
 
@@ -96,7 +97,7 @@ class Injector:
         Raises the first failure, but heals everything first.
         """
         self.journal.record(Armed(len(self.agenda)))
-        threading.Thread(target=self._note_clocks, daemon=True).start()
+        self._clocks.start()
         try:
             self._carry_out()
         finally:
@@ -115,8 +116,11 @@ class Injector:
         poll_until(self._is_over, interval_s=END_POLL_S)
 
     def _is_over(self) -> bool:
-        """Whether no proof, heal or wait for an arrival goes on. Heals come first, because they start such waits."""
-        return self.agenda.stopped or not (self.queues.busy or self.healing.awaits_arrivals)
+        """Whether no proof, heal or wait for an arrival goes on, nor the look at the clocks.
+
+        Heals come first, because they start such waits.
+        """
+        return self.agenda.stopped or not (self.queues.busy or self.healing.awaits_arrivals or self._clocks.is_alive())
 
     def _heal_all(self) -> None:
         """Undo every hold, also after a failure."""

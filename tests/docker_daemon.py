@@ -20,7 +20,7 @@ from infra.docker.creation import RATION
 RATION_US = 900_000  # of each second
 PATIENCE_S = 3600.0
 LOCK = Path(tempfile.gettempdir()) / "aftershock-dockerd.lock"  # one at a time: they share what real time there is
-START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 30.0, 30.0, 0.1
+START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 120.0, 60.0, 0.1
 
 
 @contextmanager

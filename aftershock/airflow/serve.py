@@ -29,7 +29,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_while, wait_for
 
 HOST = "127.0.0.1"
-READY_S, READY_POLL_S = 120.0, 0.5
+READY_S, READY_POLL_S = 300.0, 0.5
 GRACE_S = 15.0
 POLL_S = 0.1
 STABLE_S = 30.0  # a component that dies sooner cannot work here

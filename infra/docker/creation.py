@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docker.errors import ImageNotFound
+from docker.models.containers import Container
 from docker.types import IPAMConfig, IPAMPool
 
 from experiments.hosts import Role
@@ -20,11 +21,15 @@ from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
 from infra.processes import MACHINE
 from infra.services.startup import WORKER_OVERHEAD_MB
+from infra.strikes import partition
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
 # The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
 # rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
 INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
+# Ends once the first process has set the rules, or after 10 s.
+LOOK = f"nft list table {partition.TABLE}"
+RULED = f"PATH=$PATH:/usr/sbin:/sbin; for look in $(seq 500); do {LOOK} && exit; sleep 0.02; done"
 # What the daemon's containers have of each second in real time, on a kernel that rations it by cgroup (version 1).
 RATION = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
 CONTROL_PART_US = 200_000  # for the injector, which deals with all hosts
@@ -51,6 +56,13 @@ def create(handle: Handle, spec: ClusterSpec) -> None:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(create_one, [*handle.hosts.values(), control.host_of(handle)]))
+
+
+def await_rules(handle: Handle, host: str, container: Container) -> None:
+    """Wait until a host that was just started, and is cut off, is so again: before that, nothing may run there."""
+    if mounts.rules_of(handle, host).exists():
+        with daemon.asking(f"look at the rules of {host}"):
+            container.exec_run(["sh", "-c", RULED])
 
 
 def _create_network(handle: Handle, labels: Mapping[str, str]) -> None:

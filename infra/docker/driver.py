@@ -106,8 +106,11 @@ class DockerDriver(RemoteHosts):
             mounts.rules_of(handle, host).unlink(missing_ok=True)
             if proof := self._joined(handle, worker, container):
                 return proof
-        if kind.loses_the_host and not containers.power_on(container) and not self.running(handle, host):
-            self.ask(handle, worker, EmptyDisk())
+        if kind.loses_the_host:
+            if containers.power_on(container):
+                creation.await_rules(handle, host, container)
+            elif not self.running(handle, host):
+                self.ask(handle, worker, EmptyDisk())
         return super().heal(handle, host, kind)
 
     @staticmethod

@@ -33,14 +33,14 @@ pytestmark = pytest.mark.extended
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "external" / "standalone"
 WORKERS = ("w-1", "w-2")
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 EXPERIMENT = """
 name: borrowed
 cluster: {driver: external, inventory: INVENTORY, workers: 2, worker_memory_mb: 512}
 workload: {window_s: 4, slide_s: 2, corpus_mb: 1}
 engine: {checkpoint_interval_s: 3, partitions: 2}
 load: {mode: rate, rate: 200}
-window_s: 40
+window_s: 60
 faults:
   events:
     - {at: 5, kind: kill, targets: [worker-1], heal_after: 3}

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +75,8 @@ def kill(process, *words):
     below = [child for child in process.children(recursive=True) if all(word in _command_of(child) for word in words)]
     assert below, f"no {words} to kill"
     for child in below:
-        child.kill()
+        with suppress(psutil.NoSuchProcess):  # it has ended with its parent, which was killed just now
+            child.kill()
 
 
 def _command_of(process):

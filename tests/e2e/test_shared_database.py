@@ -62,8 +62,17 @@ def rows(question: str) -> list[tuple[str, ...]]:
         return sorted(reader.execute(question).fetchall())
 
 
+def two_dag_runs(served: Server) -> list[str]:
+    """Both begin at once, when the DAG is no longer paused; returns their ids."""
+    served.switch_on("small")
+    served.call("/api/v2/dags/small", {"is_paused": True}, "PATCH")
+    triggered = [served.call("/api/v2/dags/small/dagRuns", {"logical_date": None, "conf": {}}) for _ in range(2)]
+    served.switch_on("small")
+    return [each["dag_run_id"] for each in triggered]
+
+
 def test_two_dag_runs_at_once_lose_no_row_while_another_writer_holds_the_database(served: Server) -> None:
-    dag_runs = [served.trigger("small", {}) for _ in range(2)]
+    dag_runs = two_dag_runs(served)
 
     def states() -> list[str]:
         return [state for (state,) in rows("SELECT state FROM dag_run")]

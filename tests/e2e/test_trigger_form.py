@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from experiments import spec
 from results.runs import store
 from tests.e2e.airflow_server import served_airflow, wait
-from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
+from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
 
 pytestmark = [pytest.mark.e2e, needs_chromium]
 
@@ -31,7 +32,7 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(home):
         choice.click()
         for name in (*spec.available(), "rain.yaml, own"):
             label = re.compile(rf"^{re.escape(name)} \(about \d+ min, \d+ s of them under faults\): ")
-            assert page.get_by_role("option", name=label).count() == 1, name
+            expect(page.get_by_role("option", name=label), name).to_have_count(1, timeout=PATIENCE_S * 1000)
         screenshot(page, "trigger-form-choice")
         page.get_by_role("option", name=re.compile("^rain.yaml, own .*: Giants under rain")).click()
         page.locator("input[name='element_host_fault_rate']").fill("0.02")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import http.client
+import secrets
 import socket
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.e2e.browser import PATIENCE_S
 
+FOR_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """A port that nobody uses, and that the kernel gives to no connection or server before it is taken."""
+    first = int(FOR_CONNECTIONS.read_text().split()[0])
+    while True:
+        port = first - 1 - secrets.randbelow(first // 2)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def request(server: str, path: str, token: str | None = None, method: str = "GET") -> tuple[int, str]:

@@ -4,6 +4,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -16,4 +17,5 @@ def token() -> Iterator[str]:
     own = f"test-{uuid.uuid4().hex}"
     yield own
     for pid in members(own):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(pid, signal.SIGKILL)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from infra.processes import MARK
 
 SLEEP = ("sleep", "60")
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def start(mark: str | None, *command: str) -> subprocess.Popen[bytes]:
@@ -22,6 +24,12 @@ def start(mark: str | None, *command: str) -> subprocess.Popen[bytes]:
 
 def start_python(mark: str, program: str) -> subprocess.Popen[bytes]:
     return start(mark, sys.executable, "-c", program)
+
+
+def ignores_sigterm(pid: int) -> bool:
+    """Whether a process has said that it ignores SIGTERM: a shell has not yet when it starts."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(status.partition("SigIgn:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:

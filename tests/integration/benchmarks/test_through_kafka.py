@@ -18,7 +18,7 @@ pytestmark = pytest.mark.extended
 
 EVENTS, BATCH, BIDS = 5000, 2000, 0.92
 COPYING = Path(__file__).with_name("copying_engine.py")
-RATE, WARM_S, SECONDS = 500.0, 0.5, 3.0
+RATE, WARM_S, SECONDS = 150.0, 0.5, 10.0
 
 
 def test_every_bid_is_counted_at_the_output(spark: SparkSession, broker: Handle, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_somebody_elses_engine_is_measured(broker: Handle, tmp_path: Path, times
     task = Task(broker.kafka, "q0", 2.0, f"input-{times}", f"output-{times}", 2, 1.0, tmp_path)
     row = measured(engine, task, RATE, WARM_S, SECONDS)
     assert row.engine == "copying"
-    assert row.timing.results == pytest.approx(BIDS * row.records, abs=50)  # sent up to 0.1 s late
+    assert row.timing.results == pytest.approx(BIDS * row.records, abs=50)  # sent up to a third of a second late
     assert row.timing.missing == 0
     assert bool(row.doubled) == (times == 2)
     assert 0 < row.timing.p50_s <= row.timing.p99_s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,9 +20,11 @@ from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import members
 from journal.reader import raw_entries
+from results.runs.store import write_json
 from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
+LIMIT_S = 120.0  # more than the injector waits for a worker to join
 STORY = ("striking", "injected", "healed")  # of one kill
 ARM_AND_WAIT = """
 import sys, time
@@ -44,17 +45,18 @@ class Injection:
         self.plan, self.path = folder / "plan.json", folder / "injector.jsonl"
 
     def arm(self, *faults: tuple[float, float]) -> None:
-        """Start an injector on a plan."""
-        self.write_plan(*faults)
+        """Start an injector, and give it a plan once it stands by."""
         command = [sys.executable, "-m", "chaos.injector", self.cluster.root, str(self.plan), str(self.path)]
         self.driver.spawn(self.cluster, "gateway", "injector", command)
+        wait_for(lambda: "standing-by" in [entry["event"] for entry in self.journal()])
+        self.write_plan(*faults)
 
     def write_plan(self, *faults: tuple[float, float]) -> None:
         """Plan kills of worker-1 at seconds into the window, each with the delay of its return."""
         events = (FaultEvent(at, "test", ("worker-1",), FaultKind.KILL, heal_after) for at, heal_after in faults)
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
         plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(events))
-        self.plan.write_text(json.dumps(plan.to_json()), encoding="utf-8")
+        write_json(self.plan, plan.to_json())
 
     def journal(self) -> list[dict[str, Any]]:
         return list(raw_entries(self.path))
@@ -76,7 +78,7 @@ def test_planned_kills_wait_for_their_moment_and_land_with_their_proof_and_the_w
     injection: Injection,
 ) -> None:
     injection.arm((0.5, 0.2), (2.5, 0.0))
-    wait_for(lambda: "disarmed" in injection.events(), limit_s=60)
+    wait_for(lambda: "disarmed" in injection.events(), LIMIT_S)
     assert injection.events() == ["armed", *STORY, *STORY, "disarmed"]
     for entry in injection.journal():
         if entry["event"] == "injected":
@@ -95,26 +97,26 @@ def test_the_injector_outlives_whoever_started_it(injection: Injection) -> None:
     injection.write_plan((1.0, 0.2))
     arguments = [injection.cluster.root, str(injection.plan), str(injection.path)]
     step = subprocess.Popen([sys.executable, "-c", ARM_AND_WAIT, *arguments], start_new_session=True, cwd=REPOSITORY)
-    wait_for(lambda: "armed" in injection.events(), limit_s=30)
+    wait_for(lambda: "armed" in injection.events())
     os.killpg(step.pid, signal.SIGKILL)
-    assert step.wait(10) == -signal.SIGKILL
-    wait_for(lambda: "disarmed" in injection.events(), limit_s=60)
+    assert step.wait(60) == -signal.SIGKILL
+    wait_for(lambda: "disarmed" in injection.events(), LIMIT_S)
     assert injection.events() == ["armed", *STORY, "disarmed"]
     assert injection.is_up()
 
 
 def test_stopping_the_injector_brings_back_what_is_down(injection: Injection) -> None:
     injection.arm((0.2, 600.0), (500.0, 1.0))
-    wait_for(lambda: "injected" in injection.events(), limit_s=20)
+    wait_for(lambda: "injected" in injection.events())
     assert not injection.is_up()
-    injection.driver.stop(injection.cluster, "gateway", "injector", 10)
+    injection.driver.stop(injection.cluster, "gateway", "injector", LIMIT_S)
     assert injection.events() == ["armed", *STORY, "disarmed"]
     assert injection.is_up()
 
 
 def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Injection) -> None:
     injection.arm((0.2, 600.0))
-    wait_for(lambda: "injected" in injection.events(), limit_s=20)
+    wait_for(lambda: "injected" in injection.events())
     (injector,) = members(f"{injection.cluster.token}/gateway/injector")
     os.kill(injector, signal.SIGKILL)
     wait_for(lambda: "injector" not in injection.driver.running(injection.cluster, "gateway"))

@@ -35,7 +35,7 @@ def bring_back(driver: LocalDriver, cluster: Handle, kind: FaultKind) -> None:
     arrived = startup.arrival(cluster, GATEWAY, kind)
     proof = driver.heal(cluster, GATEWAY, kind)
     assert (proof.done, proof.holds) == ({"services started": 1}, True)
-    wait_for(arrived, limit_s=60)
+    wait_for(arrived, limit_s=120)
     again = driver.heal(cluster, GATEWAY, kind)
     assert (again.done, again.holds) == ({"services started": 0}, True), "one that is well is left alone"
 
@@ -61,7 +61,7 @@ def test_a_killed_master_knows_its_workers_when_it_is_back(driver: LocalDriver, 
     assert (proof.done, proof.left) == ({"processes killed": 1}, {"survivors": 0, "open ports": 0})
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
     bring_back(driver, cluster, FaultKind.MASTER_KILL)
-    wait_for(lambda: RECOVERED in log(cluster, "spark-master"), limit_s=60)
+    wait_for(lambda: RECOVERED in log(cluster, "spark-master"), limit_s=120)
     assert "Worker has been re-registered" in log(cluster, "spark-master")
 
 

@@ -23,7 +23,8 @@ from infra import launch, leftovers, namespaces
 from infra.cluster import Handle
 from infra.netns import driver as netns
 from infra.processes import MACHINE
-from infra.services import startup
+from infra.remote import ssh
+from infra.services import gateway, startup
 from tests.unit.marked_processes import wait_for
 
 CORES, MEMORY_MB = 2, 4096
@@ -42,6 +43,7 @@ def make(folder: Path, workers: int) -> Handle:
             (handle.directory(host) / "logs").mkdir(parents=True)
         netns.make_hosts(spec, handle)
     write_inventory(folder, described(handle))
+    wait_for(lambda: all(gateway.answers(host.address, ssh.PORT) for host in handle.hosts.values()))
     return handle
 
 

@@ -133,11 +133,12 @@ def test_a_killed_worker_leaves_no_process_and_comes_back_with_an_empty_disk(
     assert members(f"{cluster.token}/worker-1") == []
     assert not driver.running(cluster, "worker-1")
     assert driver.running(cluster, "gateway")
-    assert " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"), "orphans are buried"
+    # The first process of the container buries orphans, when it comes to it.
+    wait_for(lambda: " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"))
     inside(cluster, "worker-1", "touch", str(cluster.disk("worker-1") / "left-over"))
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     heal_twice(driver, cluster, FaultKind.KILL)
-    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=120)
     assert "left-over" not in inside(cluster, "worker-1", "ls", str(cluster.disk("worker-1")))
 
 
@@ -154,7 +155,7 @@ def test_a_host_without_power_has_no_process_and_no_address_until_it_is_healed(
     assert members(f"{cluster.token}/machine/worker-1") == [], "not even what serves the machine"
     driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
     heal_twice(driver, cluster, FaultKind.POWER_OFF)
-    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=120)
     assert "left-over" not in inside(cluster, "worker-1", "ls", str(cluster.disk("worker-1")))
 
 
@@ -168,7 +169,7 @@ def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: Docker
     assert containers.cpu_ns(container) == containers.cpu_ns(container)
     heal_twice(driver, cluster, FaultKind.PAUSE)
     before_ns = containers.cpu_ns(container)
-    assert containers.cpu_ns(container) > before_ns
+    wait_for(lambda: containers.cpu_ns(container) > before_ns)
     strike(driver, cluster, FaultKind.PAUSE)
     assert strike(driver, cluster, FaultKind.KILL).holds, "a host that is paused can be lost"
     driver.heal(cluster, "worker-1", FaultKind.KILL)
@@ -254,7 +255,7 @@ def test_a_host_that_is_cut_off_stays_so_when_it_loses_its_power_meanwhile(
     assert not reached(cluster), "the network is not the host's"
     heal_twice(driver, cluster, FaultKind.PARTITION, still={"peers tried": 1})
     assert reached(cluster)
-    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=120)
 
 
 def test_without_nftables_the_daemon_takes_a_host_off_its_network(
@@ -306,9 +307,9 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
     root = tmp_path / "cluster"
     root.mkdir()
     provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(root)], cwd=REPOSITORY)
-    wait_for((root / "handle.json").exists, limit_s=30)
+    wait_for((root / "handle.json").exists, limit_s=300)  # others may provision just now
     left = Handle.load(root)
-    wait_for(lambda: bool(containers.containers_of(left.label)), limit_s=60)
+    wait_for(lambda: bool(containers.containers_of(left.label)), limit_s=120)
     provisioner.kill()
     provisioner.wait()
     assert not is_gone(left.token)

@@ -287,7 +287,8 @@ def test_injector_and_sampler_are_services_of_the_gateway_in_a_container_of_thei
     assert driver.usage(cluster, "gateway").rss_bytes > before.rss_bytes
     processes = {host: shell(cluster, host, "ps axo args")[1].count("sleep 600") for host in ("gateway", "control")}
     assert processes == {"gateway": 1, "control": 2}
-    assert (cluster.directory("control") / "logs" / "injector.log").read_text() == "injector\n"
+    log = cluster.directory("control") / "logs" / "injector.log"
+    wait_for(lambda: log.read_text() == "injector\n")
     for service in ("injector", "sampler", "generator"):
         driver.stop(cluster, "gateway", service, 5.0)
     wait_for(lambda: driver.running(cluster, "gateway") == set())

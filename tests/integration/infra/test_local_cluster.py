@@ -25,6 +25,7 @@ from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import gateway, kafka, spark, startup
+from infra.strikes.death import Termination
 from tests.integration.conftest import ONE_WORKER, new_run_id
 from tests.integration.infra.clusters import times_joined
 from tests.integration.infra.strangers import (
@@ -37,6 +38,7 @@ from tests.unit.marked_processes import wait_for
 from workloads.schedule import Schedule
 from workloads.sending.input_sender import InputSender
 
+EXECUTOR, PYTHON = b"CoarseGrainedExecutorBackend", b"pyspark.worker"  # in the command
 PYTHON_TASKS = """
 import time
 from pyspark.sql import SparkSession
@@ -56,9 +58,15 @@ def worker_mark(cluster: Handle) -> str:
     return f"{cluster.token}/worker-1"
 
 
-def python_processes(cluster: Handle) -> list[int]:
-    commands = {pid: Path(f"/proc/{pid}/cmdline") for pid in members(worker_mark(cluster))}
-    return [pid for pid, command in commands.items() if command.exists() and b"pyspark.worker" in command.read_bytes()]
+def running_on_the_worker(cluster: Handle, program: bytes) -> list[int]:
+    return [pid for pid in members(worker_mark(cluster)) if program in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has just ended
+        return b""
 
 
 @pytest.fixture
@@ -69,8 +77,11 @@ def busy_cluster(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Iterat
     address = cluster.gateway.address
     conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.ui.enabled": "false"}
     conf["spark.executor.memory"] = "512m"
+    # Those of the last test may be ending.
+    wait_for(lambda: not any(running_on_the_worker(cluster, program) for program in (EXECUTOR, PYTHON)))
     driver.spawn(cluster, "gateway", "python-tasks", spark.submit_command(cluster.master, program, conf=conf))
-    wait_for(lambda: len(python_processes(cluster)) == 2, limit_s=90)  # pyspark's daemon, and the worker it forked
+    # pyspark's daemon, and the worker that it forked
+    wait_for(lambda: len(running_on_the_worker(cluster, PYTHON)) == 2, limit_s=180)
     yield cluster
     driver.stop(cluster, "gateway", "python-tasks", 5)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
@@ -160,11 +171,11 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(
     assert not driver.running(busy_cluster, "worker-1")
     assert driver.running(busy_cluster, "gateway")
     driver.heal(busy_cluster, "worker-1", FaultKind.KILL)
-    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=30)
+    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=120)
 
 
 def test_a_worker_that_is_paused_and_slow_goes_on_and_ends_when_it_is_asked_to(
-    driver: LocalDriver, busy_cluster: Handle
+    driver: LocalDriver, busy_cluster: Handle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark, joined = worker_mark(busy_cluster), times_joined(busy_cluster)
     before = set(members(mark))
@@ -180,11 +191,12 @@ def test_a_worker_that_is_paused_and_slow_goes_on_and_ends_when_it_is_asked_to(
     assert driver.heal(busy_cluster, "worker-1", FaultKind.SLOW).holds
     assert before <= set(members(mark)), "a process died of it"
     assert times_joined(busy_cluster) == joined, "the master did not lose it"
+    monkeypatch.setattr(Termination, "grace_s", 60.0)  # two JVMs that have to end beside others
     ended = driver.prepare(busy_cluster, "worker-1", FaultKind.TERMINATE).fire()
     assert (ended.holds, ended.done["processes killed"]) == (True, 0), ended
     assert members(mark) == []
     driver.heal(busy_cluster, "worker-1", FaultKind.TERMINATE)
-    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=30)
+    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=120)
 
 
 def test_a_healed_worker_starts_with_an_empty_disk_and_one_that_is_up_is_left_alone(
@@ -244,9 +256,9 @@ def test_two_clusters_share_nothing_and_one_ends_without_the_other(
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle(driver: LocalDriver, tmp_path: Path) -> None:
     provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=REPOSITORY)
-    wait_for((tmp_path / "handle.json").exists, limit_s=30)
+    wait_for((tmp_path / "handle.json").exists, limit_s=300)  # others may provision just now
     left = Handle.load(tmp_path)
-    wait_for(lambda: "spark-master" in driver.running(left, "gateway"), limit_s=60)
+    wait_for(lambda: "spark-master" in driver.running(left, "gateway"), limit_s=120)
     provisioner.kill()
     provisioner.wait()
     assert members(left.token)

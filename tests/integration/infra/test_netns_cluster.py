@@ -79,9 +79,16 @@ def listens(cluster: Handle, host: str) -> set[str]:
     return {row[1] for row in rows if len(row) > 3 and row[3] == "0A"}
 
 
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # its process has just ended
+        return ""
+
+
 def test_what_every_user_can_see_does_not_tell_the_token(driver: NetnsDriver, cluster: Handle) -> None:
     assert driver.running(cluster, "worker-1"), "an agent is there"
-    shown = [path.read_text(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    shown = [text_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     shown += [disks.MOUNTS.read_text(), *os.listdir(namespaces.NAMESPACES)]
     shown.append(subprocess.run(["ip", "-details", "link"], capture_output=True, text=True, check=True).stdout)
     assert cluster.label in "".join(shown)
@@ -176,7 +183,7 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
     (disk / "left-over").touch()
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
-    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=30)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=120)
     assert [path.name for path in disk.iterdir()] == ["1"], "a new machine has an empty disk"
     assert os.path.ismount(disk)
 
@@ -188,7 +195,7 @@ def test_a_worker_without_power_joins_again_when_it_has_some(driver: NetnsDriver
         driver.running(cluster, "worker-1")
     assert driver.running(cluster, "gateway")
     assert driver.heal(cluster, "worker-1", FaultKind.POWER_OFF).holds
-    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=120)
 
 
 @pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
@@ -206,9 +213,9 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
     driver: NetnsDriver, cluster: Handle, tmp_path: Path
 ) -> None:
     provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=REPOSITORY)
-    wait_for((tmp_path / "handle.json").exists, limit_s=30)
+    wait_for((tmp_path / "handle.json").exists, limit_s=300)  # others may provision just now
     left = Handle.load(tmp_path)
-    wait_for(lambda: bool(members(f"{left.token}/gateway")), limit_s=60)
+    wait_for(lambda: bool(members(f"{left.token}/gateway")), limit_s=120)
     provisioner.kill()
     provisioner.wait()
     assert not is_gone(left.token)
@@ -240,7 +247,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(h
         assert f"removed {handle.label}: 1 processes, 3 namespaces, 1 mounts ({root})" in said
         assert "run run-1 was published as failed" in said
         assert is_gone(handle.token)
-        assert sleeper.wait(5) == -9
+        assert sleeper.wait(60) == -9
         assert list(live_directory.parent.iterdir()) == []
         assert store.finished("run-1").status().state == "failed"
     finally:

@@ -96,9 +96,9 @@ def talk(cluster: Handle) -> Iterator[Callable[[bytes], None]]:
     echo = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
     assert echo.stdout is not None
     assert echo.stdout.readline() == "listening\n"
-    with socket.create_connection((worker.address, ECHO_PORT), timeout=5) as connection:
+    with socket.create_connection((worker.address, ECHO_PORT), timeout=60) as connection:
 
-        def say(word: bytes, within_s: float = 5.0) -> None:
+        def say(word: bytes, within_s: float = 60.0) -> None:
             connection.settimeout(within_s)
             connection.sendall(word)
             assert connection.recv(100) == word

@@ -52,7 +52,7 @@ def streamed(spark: SparkSession, topic: Path, spec: NexmarkSpec, folder: Path) 
     records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(topic))
     writer = query(records, spec).writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     running = writer.trigger(availableNow=True).start(str(folder / "sink"))
-    running.awaitTermination(60)
+    running.awaitTermination(300)
     assert running.exception() is None
     progress = running.recentProgress
     assert {len(each["sources"]) for each in progress} == {1}, "a join reads the topic once"

@@ -19,7 +19,7 @@ from experiments.workloads import WordCountSpec
 from infra.broker import Broker
 from infra.cluster import Handle
 from infra.services.kafka import create_topics
-from journal.events.query import QUERY
+from journal.events.query import QUERY, QueryTerminated
 from journal.reader import events
 from journal.writer import Journal
 from spark_jobs.streaming.config import JobConfig
@@ -36,7 +36,8 @@ from workloads.sending.input_sender import InputSender
 from workloads.topics import INPUT
 from workloads.wordcount import corpus
 
-RECORDS, RATE, PARTITIONS, BATCH_RECORDS = 3000, 100.0, 2, 800
+RECORDS, RATE, PARTITIONS = 3000, 100.0, 2
+BATCH_RECORDS, SMALL_BATCH = 600, 100
 WINDOW_S, SLIDE_S = 6.0, 2.0
 FEWEST_CLOSED = 10  # of the 17 windows that half a minute of input touches
 
@@ -110,23 +111,29 @@ class Bench:
     def output(self) -> str:
         return f"output-{self.root.name}"
 
-    def start(self) -> StreamingQuery:
+    def start(self, batch_records: int) -> StreamingQuery:
         engine, checkpoint = EngineSpec(partitions=PARTITIONS), str(self.root / "checkpoint")
         workload = self.sent.workload(self.depth)
         config = JobConfig(self.sent.broker, "", workload, engine, 1, 2, checkpoint, "")
         topics = {"input_topic": INPUT, "output_topic": self.output}
-        return start(self.spark, config, **topics, checkpoint=checkpoint, interval_s=0.0, batch_records=BATCH_RECORDS)
+        return start(self.spark, config, **topics, checkpoint=checkpoint, interval_s=0.0, batch_records=batch_records)
 
     def committed(self) -> int:
         return sum(archive.committed_offsets(self.raw, EngineName.STRUCTURED_STREAMING).get(INPUT, {}).values())
 
-    def run_until(self, records: int) -> None:
+    def run_until(self, records: int, batch_records: int = BATCH_RECORDS) -> None:
         """Run the query until it has committed this number of records, then stop it as a restart would."""
-        running = self.start()
-        wait_for(lambda: self.committed() >= records or not running.isActive, limit_s=90)
+        running = self.start(batch_records)
+        wait_for(lambda: self.committed() >= records or not running.isActive, limit_s=180)
         if failure := running.exception():
             raise failure
         running.stop()
+        wait_for(lambda: self.has_told_all(running))
+
+    def has_told_all(self, ended: StreamingQuery) -> bool:
+        """Whether the last word of a query is in the journal; each comes some time after what it tells."""
+        told = events(self.raw / "query.jsonl", QUERY)
+        return any(isinstance(each, QueryTerminated) and each.query_run == str(ended.runId) for each in told)
 
     def table(self, name: str) -> DataFrame:
         return self.spark.read.parquet(str(self.raw / f"{name}.parquet"))
@@ -182,7 +189,7 @@ def test_without_state_every_record_yields_its_own_words(bench: Bench) -> None:
 
 @pytest.mark.parametrize("depth", [2])
 def test_a_query_that_was_stopped_goes_on_from_its_checkpoint(bench: Bench) -> None:
-    bench.run_until(BATCH_RECORDS)
+    bench.run_until(SMALL_BATCH, SMALL_BATCH)  # thirty of them are its whole way
     before = bench.committed()
     assert 0 < before < RECORDS, "stopped on its way"
     bench.run_until(RECORDS)

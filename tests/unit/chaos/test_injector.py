@@ -6,6 +6,8 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.waiting import poll_until
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, Role
 from infra.processes import members
@@ -23,9 +26,11 @@ from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
 from journal.reader import raw_entries
 from journal.writer import Journal
-from tests.unit.marked_processes import start
+from tests.unit.marked_processes import ignores_sigterm, start, wait_for
 
 LEAD_S = 0.7  # from arming to the window: more than the injector looks ahead
+LIMIT_S = 60.0
+LATEST_NS = 10 * 10**9  # how late kills come, benchmarks/injector/kill_lateness.py measures
 
 
 class SleepingHosts:
@@ -37,11 +42,13 @@ class SleepingHosts:
         self.handle = Handle("run-1", "local", token, str(root), hosts)
         self.reborn: Counter[str] = Counter()
         self.processes = {name: start(f"{token}/{name}/service") for name in names}
+        self.on_prepare: Callable[[], None] = lambda: None
 
     def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
         return {"worker-1": ClockOffset(-7, 3)}
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        self.on_prepare()
         return ready(Target(f"{handle.token}/{host}", handle.hosts[host].address), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
@@ -63,14 +70,16 @@ def hosts(token, tmp_path):
     return SleepingHosts(token, tmp_path, 3)
 
 
-def inject(hosts, *faults, stop_after_s=None):
-    """Run the plan to its end, or until it is asked to stop so long after the window has opened."""
+def inject(hosts, *faults, stop_at=None):
+    """Run the plan to its end, or until it is asked to stop: when it prepares a strike, or has injected one."""
     path = Path(hosts.handle.root) / "injector.jsonl"
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(map(FaultEvent.from_json, faults)))
     injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival=lambda *_: None)
-    if stop_after_s is not None:
-        threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()
+    if stop_at == "prepare":
+        hosts.on_prepare = partial(stop_once_told, injector, path, "clock")
+    elif stop_at == "injected":
+        threading.Thread(target=stop_once_told, args=(injector, path, "clock", "injected"), daemon=True).start()
     injector.run()
     entries = list(raw_entries(path))
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
@@ -82,6 +91,14 @@ def inject(hosts, *faults, stop_after_s=None):
     assert all(announced[each] <= fired_ns for each, fired_ns in injected.items())
     told = (entry for entry in entries[1:-1] if entry["event"] not in ("clock", "striking"))
     return start_ns, sorted(told, key=when)
+
+
+def stop_once_told(injector, path, *events):
+    def told():
+        return set(events) <= {entry["event"] for entry in raw_entries(path)}
+
+    poll_until(told, interval_s=0.01, limit_s=LIMIT_S)
+    injector.request_stop()
 
 
 def strike(entry):
@@ -100,9 +117,9 @@ def story(entries):
 def test_a_kill_comes_when_it_is_planned_with_its_proof(hosts):
     victim = hosts.processes["worker-2"]
     start_ns, (injected, healed) = inject(hosts, fault(0.1, "worker-2", heal_after=0.0))
-    assert victim.wait(5) == -signal.SIGKILL
+    assert victim.wait(60) == -signal.SIGKILL
     assert injected["planned_ns"] == start_ns + 100_000_000
-    assert 0 <= injected["fired_ns"] - injected["planned_ns"] < 250_000_000
+    assert 0 <= injected["fired_ns"] - injected["planned_ns"] < LATEST_NS
     assert injected["fired_ns"] <= injected["proved_ns"]
     assert injected["done"] == {"processes killed": 1}
     assert injected["left"] == {"survivors": 0, "open ports": 0}
@@ -119,7 +136,7 @@ def test_a_host_comes_back_after_its_delay(hosts):
 
 
 def test_a_kill_of_a_host_that_is_down_is_absorbed(hosts):
-    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=0.4), fault(0.2, "worker-1", heal_after=0.0))
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=2.0), fault(0.2, "worker-1", heal_after=0.0))
     assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
     assert entries[1]["fault"] == 1
     assert hosts.reborn == {"worker-1": 1}
@@ -135,19 +152,19 @@ def test_a_heal_does_not_revive_a_host_that_another_fault_still_holds_down(hosts
 
 
 def test_of_two_faults_at_one_moment_one_strikes_and_both_hold(hosts):
-    faults = [fault(0.0, "worker-1", "worker-2", heal_after=0.1), fault(0.0, "worker-1", heal_after=0.5)]
+    faults = [fault(0.0, "worker-1", "worker-2", heal_after=1.5), fault(0.0, "worker-1", heal_after=2.0)]
     start_ns, entries = inject(hosts, *faults)
     healed = {entry["host"]: entry for entry in entries if entry["event"] == "healed"}
     assert sorted(story(entry for entry in entries if entry["event"] != "healed")) == [
         ("absorbed", "worker-1"), ("injected", "worker-1"), ("injected", "worker-2")
     ]  # fmt: skip
     assert healed.keys() == {"worker-1", "worker-2"}
-    assert healed["worker-1"]["fired_ns"] - start_ns >= 500_000_000, "held for as long as the longer of the two"
+    assert healed["worker-1"]["fired_ns"] - start_ns >= 2_000_000_000, "held for as long as the longer of the two"
 
 
 def test_a_fault_on_a_host_that_died_by_itself_is_absorbed_and_heals_nothing(hosts):
     hosts.processes["worker-1"].kill()
-    hosts.processes["worker-1"].wait(5)
+    hosts.processes["worker-1"].wait(60)
     _, entries = inject(hosts, fault(0.1, "worker-1", heal_after=0.0))
     assert story(entries) == [("absorbed", "worker-1")]
     assert not hosts.reborn
@@ -171,15 +188,15 @@ def test_a_shock_takes_all_its_targets(hosts):
 
 def test_sigterm_brings_back_what_is_down_and_leaves_out_what_is_to_come(hosts):
     began = time.monotonic()
-    _, entries = inject(hosts, fault(0.0, "worker-1"), fault(30.0, "worker-2"), stop_after_s=0.3)
-    assert time.monotonic() - began < 5
+    _, entries = inject(hosts, fault(0.0, "worker-1"), fault(50.0, "worker-2"), stop_at="injected")
+    assert time.monotonic() - began < 40
     assert story(entries) == [("injected", "worker-1"), ("healed", "worker-1")]
     assert hosts.is_up("worker-1")
     assert hosts.processes["worker-2"].poll() is None
 
 
 def test_sigterm_just_before_a_kill_calls_it_off(hosts):
-    _, entries = inject(hosts, fault(0.3, "worker-1"), stop_after_s=0.1)
+    _, entries = inject(hosts, fault(0.3, "worker-1"), stop_at="prepare")
     assert entries == []
     assert hosts.processes["worker-1"].poll() is None
 
@@ -203,9 +220,11 @@ def test_a_heal_that_fails_ends_the_plan_at_once(hosts, monkeypatch):
 def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):
     monkeypatch.setattr(Termination, "grace_s", 2.0)
     deaf = start(f"{hosts.handle.token}/worker-1/deaf", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
+    wait_for(lambda: ignores_sigterm(deaf.pid))
     terminate = fault(0.3, "worker-1", kind="terminate", heal_after=2.5)
-    _, entries = inject(hosts, terminate, fault(0.6, "worker-1"), fault(0.8, "worker-2"), stop_after_s=2.6)
-    assert deaf.wait(5) == -signal.SIGKILL
+    kills = [fault(0.6, "worker-1", heal_after=2.0), fault(0.8, "worker-2", heal_after=2.0)]
+    _, entries = inject(hosts, terminate, *kills)
+    assert deaf.wait(60) == -signal.SIGKILL
     first, absorbed, second = entries[:3]
     assert story(entries[:3]) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("injected", "worker-2")]
     assert first["done"]["processes killed"] >= 1

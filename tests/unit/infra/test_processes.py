@@ -6,15 +6,18 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from infra import processes
 from infra.processes import MARK, ROOT, listening, machine_busy_s, marked, marks, members, owners, usage
 from infra.strikes.death import Death
+from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 from tests.unit.testbed.campaigns import first_and_rest
 
-ADDRESS = "127.0.251.7"  # no cluster of another test or run has it
+ADDRESS, OTHER_ADDRESS = own_address(7), own_address(8)
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 IN_A_SESSION_OF_ITS_OWN = "import os, time; os.fork() or os.setsid(); time.sleep(60)"
 BORN_ALL_THE_TIME = "while :; do sleep 0.05 & sleep 0.01; done"
@@ -40,7 +43,7 @@ def test_a_process_of_another_user_is_no_member_whatever_it_carries(token):
     assert members(token) == [own.pid]
     assert marks(f"{token}/") == {f"{token}/worker-1/service"}
     assert Death(token, ADDRESS).fire().left["survivors"] == 0
-    assert own.wait(5) == -signal.SIGKILL
+    assert own.wait(60) == -signal.SIGKILL
     assert foreign.poll() is None
     foreign.kill()
 
@@ -59,11 +62,12 @@ def test_a_process_amid_its_exec_is_found(token, numbers):
         process.kill()
 
 
-def test_a_process_without_any_environment_is_a_member_of_nothing(token):
+def test_a_process_without_any_environment_is_a_member_of_nothing(token, monkeypatch):
     bare = subprocess.Popen(["sleep", "60"], env={})
-    began = time.monotonic()
-    assert bare.pid not in members(token)
-    assert time.monotonic() - began < 0.4, "it is not taken for one amid an exec"
+    assert bare.pid not in members(token), "and it has ended its exec"
+    pauses = []
+    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=pauses.append))
+    assert (marked(bare.pid), pauses) == (None, []), "it is not taken for one amid an exec"
     bare.kill()
 
 
@@ -87,7 +91,7 @@ def test_a_kill_ends_every_process_of_the_host_and_no_other(token):
     proof = Death(f"{token}/worker-1", ADDRESS).fire()
     assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (3, 0, 0)
     assert before_ns <= proof.fired_ns <= proof.proved_ns <= time.time_ns()
-    assert [process.wait(5) for process in own] == [-signal.SIGKILL] * 3
+    assert [process.wait(60) for process in own] == [-signal.SIGKILL] * 3
     assert [process.poll() for process in others] == [None] * 3
     others[-1].kill()
 
@@ -122,9 +126,9 @@ def test_the_proof_counts_the_ports_that_the_kill_closed(token):
 def test_a_port_that_stays_open_is_no_proof_and_its_foreign_owner_lives_on(token):
     process = start(f"{token}/worker-1")
     with socket.create_server((ADDRESS, 0)):
-        proof = Death(f"{token}/worker-1", ADDRESS).fire(limit_s=0.2)
+        proof = Death(f"{token}/worker-1", ADDRESS).fire(limit_s=2.0)
     assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (1, 0, 1)
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_aiming_finds_what_was_started_since(token):
@@ -159,9 +163,9 @@ def test_a_new_process_of_the_host_is_hit_also_under_a_used_id(token):
     first.kill()
     first.wait()
     successor = _with_id(first.pid, f"{token}/worker-1")
-    proof = strike.fire(limit_s=1.0)
+    proof = strike.fire()
     assert proof.left["survivors"] == 0
-    assert successor.wait(5) == -signal.SIGKILL
+    assert successor.wait(60) == -signal.SIGKILL
 
 
 def _with_id(pid: int, mark: str | None):
@@ -182,7 +186,7 @@ def _with_id(pid: int, mark: str | None):
 def test_listening_ports_of_exactly_one_address():
     with (
         socket.create_server((ADDRESS, 0)) as ours,
-        socket.create_server(("127.0.251.8", 0)),
+        socket.create_server((OTHER_ADDRESS, 0)),
         socket.create_connection(ours.getsockname()),
     ):
         assert listening(ADDRESS) == [ours.getsockname()[1]]

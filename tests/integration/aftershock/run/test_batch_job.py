@@ -22,6 +22,7 @@ def job(tmp_path: Path) -> Iterator[Handle]:
     run = Run("run-1", tmp_path / "run-1" / "result")
     run.raw.mkdir(parents=True)
     owner = Handle("run-1", "local", tokens.new(tokens.LETTERS["local"], batch_job.NO_SUBNET), str(tmp_path))
+    owner.save()  # who has no handle is cleaned away
     batch_job.start(run, owner)
     try:
         # py4j's, and that of Spark's blocks

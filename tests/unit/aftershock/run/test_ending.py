@@ -190,11 +190,11 @@ def test_the_cluster_of_a_damaged_handle_is_found_by_its_place(damage):
         case _:
             path.write_text(damage)
     assert steps.teardown("run-1") == "failed"
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     assert HANDLE_FILE in store.finished("run-1").status().error
     assert other[2].poll() is None
     assert steps.teardown("run-2") == "done"
-    assert other[2].wait(5) == -signal.SIGKILL
+    assert other[2].wait(60) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("name", ["status.json", "failure.json"])
@@ -225,7 +225,7 @@ def test_two_teardowns_at_once_are_one(home):
     for waiting in second:
         out, err = waiting.communicate(timeout=60)
         assert (waiting.returncode, out) == (0, "failed\n"), err
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     assert list((home / "live").iterdir()) == []
 
 
@@ -252,7 +252,7 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
         lease.lease_path(live).touch()
     assert program.main(["clean"]) == 3
     said = capsys.readouterr()
-    assert [process.wait(5) for process in (dead, left)] == [-signal.SIGKILL] * 2
+    assert [process.wait(60) for process in (dead, left)] == [-signal.SIGKILL] * 2
     for run_id in ("run-1", "run-2"):
         assert f"run {run_id} was published as failed" in said.out
         assert store.finished(run_id).status().state == "failed"
@@ -293,7 +293,7 @@ def test_what_cannot_be_removed_of_one_cluster_stops_no_other(monkeypatch, capsy
     monkeypatch.setattr(leftovers, "remove", refuse_one)
     assert program.main(["clean"]) == 3
     assert f"aftershock: cluster {stubborn}: it survives SIGKILL" in capsys.readouterr().err
-    assert begun[1][2].wait(5) == -signal.SIGKILL
+    assert begun[1][2].wait(60) == -signal.SIGKILL
     assert members(begun[0][1].token) == []
 
 
@@ -306,7 +306,7 @@ def test_the_token_is_in_nothing_that_clean_says(capsys):
     (removed,) = json.loads(out)["removed"]
     assert (removed["label"], removed["roots"]) == (handle.label, [handle.root])
     assert handle.token not in out
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_the_notes_of_a_borrowed_cluster_are_kept_if_its_handle_is_damaged():

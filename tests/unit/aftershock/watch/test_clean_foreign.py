@@ -95,7 +95,7 @@ def test_a_live_run_outlives_another_user_who_names_its_token(start, live, token
     told = capsys.readouterr().out
     assert ": its run is alive" in told
     if said is None:
-        assert foreign.wait(5) == -signal.SIGKILL, "the other user's own leftovers go"
+        assert foreign.wait(60) == -signal.SIGKILL, "the other user's own leftovers go"
     else:
         assert foreign.poll() is None
         assert said in told
@@ -108,14 +108,14 @@ def test_a_live_run_outlives_another_user_who_came_first(start, tmp_path, token)
         live = start(token, root)
         assert program.main(["clean"]) == 0
     assert live.poll() is None
-    assert foreign.wait(5) == -signal.SIGKILL
+    assert foreign.wait(60) == -signal.SIGKILL
 
 
 def test_a_named_run_is_removed_and_another_users_process_with_its_token_is_not(start, tmp_path, token):
     root = new_root(tmp_path / "home" / "live" / "run-1" / "cluster", token)
     dead, foreign = start(token, root), start(token, root, NOBODY)
     assert program.main(["clean", "run-1"]) == 0
-    assert dead.wait(5) == -signal.SIGKILL
+    assert dead.wait(60) == -signal.SIGKILL
     assert foreign.poll() is None
 
 
@@ -136,7 +136,7 @@ def test_the_dead_run_of_another_user_is_removed_by_root(start, tmp_path, token)
     assert dead.poll() is None, "a lease of root's beside another user's run proves nothing"
     os.chown(lease.lease_path(root.parent), NOBODY, NOBODY)
     assert program.main(["clean"]) == 0
-    assert dead.wait(5) == -signal.SIGKILL
+    assert dead.wait(60) == -signal.SIGKILL
 
 
 def test_who_is_not_root_leaves_the_runs_of_others_alone(start, tmp_path, token, monkeypatch):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chaos.injection.agenda import LONGEST_SLEEP_S, RETRY_NS, Agenda
+from chaos.injection.agenda import RETRY_NS, Agenda
 
 PAST_NS = 1
 
@@ -57,8 +57,9 @@ def test_a_step_waits_until_it_is_due(agenda: Agenda) -> None:
 def test_a_retried_step_comes_after_what_is_due_by_then(agenda: Agenda) -> None:
     done: list[str] = []
     step: Callable[[], None] = lambda: done.append("retried")  # noqa: E731
+    before_ns = time.time_ns()
     agenda.retry(step, number=0)
-    agenda.add(time.time_ns() + RETRY_NS // 2, done.append, "due", number=1)
+    agenda.add(before_ns + RETRY_NS // 2, done.append, "due", number=1)
     carried_out(agenda)
     assert done == ["due", "retried"]
 
@@ -70,5 +71,5 @@ def test_a_stop_leaves_out_what_is_still_to_come(agenda: Agenda) -> None:
     began_s = time.monotonic()
     stopping.start()
     carried_out(agenda)
-    assert time.monotonic() - began_s < 10 * LONGEST_SLEEP_S
+    assert time.monotonic() - began_s < 30, "it does not wait for what it leaves out"
     assert (agenda.stopped, done, len(agenda)) == (True, [], 1)

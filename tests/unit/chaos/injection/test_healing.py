@@ -20,7 +20,7 @@ from infra.cluster import Handle
 from infra.strikes.strike import Proof
 from journal.writer import Journal
 
-LIMIT_S = 5.0
+LIMIT_S = 60.0
 KILLED = Hold("worker-1", FaultKind.KILL, 0, 1)
 
 

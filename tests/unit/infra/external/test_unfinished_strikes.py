@@ -176,7 +176,7 @@ def test_a_fault_is_healed_with_the_weaker_one_whose_place_it_took(tmp_path: Pat
     there = tmp_path / "there"
     there.mkdir()
     program(there / "freezer", FREEZER)
-    handle = provisioned(tmp_path, faults={"kill": COMMANDS, "pause": FROZEN}, limit_s=3)
+    handle = provisioned(tmp_path, faults={"kill": COMMANDS, "pause": FROZEN}, limit_s=60)
     path, start_ns = tmp_path / "injector.jsonl", time.time_ns() + LEAD_NS
     faults = [
         {"at": 0.4, "kind": "pause", "targets": ["worker-1"], "cause": "test", "heal_after": 2.5},

@@ -13,20 +13,28 @@ import pytest
 from infra.processes import MARK, listening, members
 from infra.remote.agent import Agent, _carry_out
 from infra.remote.requests import Fire
+from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 
-ADDRESS = "127.0.251.7"
+ADDRESS = own_address(9)
 NOTHING = {"survivors": 0, "open ports": 0}
 LISTENER = f"import socket, time; s = socket.create_server(('{ADDRESS}', 0)); time.sleep(60)"
+LOOKS_ON_FOR_LONG = """
+import sys
+from infra.remote import agent
+from infra.strikes import throttle
+throttle.observe.__defaults__ = (5.0,)
+agent.serve(agent.Agent(*sys.argv[1:]))
+"""
 
 
 class Asked:
     """An agent, and how it is asked."""
 
-    def __init__(self, token: str, machine_port: int) -> None:
+    def __init__(self, token: str, machine_port: int, *program: str) -> None:
         variables = {**os.environ, "SSH_CONNECTION": f"{ADDRESS} 1 {ADDRESS} {machine_port}"}
         variables[MARK] = f"{token}/machine/h"
-        command = [sys.executable, "-S", "-m", "infra.remote.agent", "h", ADDRESS, "/nowhere"]
+        command = [sys.executable, "-S", *(program or ("-m", "infra.remote.agent")), "h", ADDRESS, "/nowhere"]
         self.process = subprocess.Popen(
             command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -47,11 +55,12 @@ class Asked:
 
 
 @pytest.fixture
-def agent(token):
-    made = Asked(token, 22)
+def agent(token, request):
+    """The parameter is the program, where it is another than the agent's own."""
+    made = Asked(token, 22, *getattr(request, "param", ()))
     yield made
     made.process.stdin.close()
-    assert made.process.wait(5) == 0, "it ends with its input"
+    assert made.process.wait(60) == 0, "it ends with its input"
 
 
 def test_it_starts_finds_and_ends_services(agent, token, tmp_path):
@@ -80,7 +89,7 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
     due_ns = time.time_ns() + 150_000_000
     agent.tell("shoot", number=7, due_ns=due_ns)
     fired = agent.fired(7)
-    assert [victim.wait(5) for victim in victims] == [-signal.SIGKILL] * 2
+    assert [victim.wait(60) for victim in victims] == [-signal.SIGKILL] * 2
     assert fired["proof"]["fired_ns"] >= due_ns
     assert (fired["proof"]["done"], fired["proof"]["left"]) == ({"processes killed": 2}, NOTHING)
     assert fired["ports"] == [port]
@@ -91,15 +100,16 @@ def test_two_aims_at_one_host_are_kept_apart(agent, token):
     agent.ask("prepare", number=1, kind="kill", options={})
     agent.ask("prepare", number=2, kind="kill", options={})
     assert agent.fired(1)["proof"]["done"] == {"processes killed": 1}
-    assert first.wait(5) == -signal.SIGKILL
+    assert first.wait(60) == -signal.SIGKILL
     assert agent.ask("refresh", number=2) == {"done": False}
 
 
+@pytest.mark.parametrize("agent", [("-c", LOOKS_ON_FOR_LONG)], ids=["looks-on"], indirect=True)
 def test_a_proof_that_takes_long_holds_up_no_strike(agent, token):
     start(f"{token}/h/a", "sh", "-c", "while :; do :; done")
     agent.ask("prepare", number=1, kind="slow", options={"cpu_share": 0.5})
     agent.tell("shoot", number=1, due_ns=0)
-    assert agent.ask("fire", number=1) == {"done": None}, "it looks on for a second"
+    assert agent.ask("fire", number=1) == {"done": None}, "it looks on for a while"
     agent.ask("prepare", number=2, kind="pause", options={})
     due_ns = time.time_ns() + 100_000_000
     agent.tell("shoot", number=2, due_ns=due_ns)
@@ -140,5 +150,5 @@ def test_the_port_of_sshd_is_no_sign_of_life(token):
     fired = agent.fired(1)
     agent.process.stdin.close()
     assert (fired["proof"]["left"], fired["ports"]) == (NOTHING, [])
-    assert victim.wait(5) == -signal.SIGKILL
+    assert victim.wait(60) == -signal.SIGKILL
     assert listener.poll() is None, "what serves the machine outlives a kill of the host"

@@ -75,7 +75,7 @@ class Pipes:
     def close(self) -> None:
         with suppress(BrokenPipeError):
             self.process.stdin.close()
-        self.process.wait(5)
+        self.process.wait(60)
 
 
 @pytest.fixture
@@ -114,11 +114,11 @@ def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteH
     victim = start(f"{handle.token}/worker-1/a")
     strike = hosts.prepare(handle, "worker-1", FaultKind.KILL)
     assert strike.refresh()
-    due_ns = time.time_ns() + 300_000_000
+    due_ns = time.time_ns() + 3 * 10**9
     strike.shoot(due_ns)
     assert victim.poll() is None, "a host that is ahead does not strike early"
     proof = strike.fire()
-    assert victim.wait(5) == -signal.SIGKILL
+    assert victim.wait(60) == -signal.SIGKILL
     assert 0 <= proof.fired_ns - due_ns + clock.uncertainty_ns < AHEAD_NS  # by the host's own clock it is further off
     assert proof.fired_ns <= proof.proved_ns <= time.time_ns() + clock.uncertainty_ns
     assert proof.holds
@@ -132,7 +132,7 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     before.process.wait()
     strike.shoot(time.time_ns())
     assert strike.fire().done == {"processes killed": 1}
-    assert victim.wait(5) == -signal.SIGKILL
+    assert victim.wait(60) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
 
 

@@ -55,7 +55,7 @@ def test_a_program_that_dies_is_started_again(tmp_path):
     supervisor = supervise(journal, "sh", "-c", "exit 3")
     wait_for(lambda: len(events(journal, "program-ended")) >= 2)
     supervisor.terminate()
-    assert supervisor.wait(10) == 0
+    assert supervisor.wait(60) == 0
     started, ended = events(journal, "program-started"), events(journal, "program-ended")
     assert [entry["pid"] for entry in started] == [entry["pid"] for entry in ended]
     assert len({entry["pid"] for entry in started}) == len(started) >= 2
@@ -69,7 +69,7 @@ def test_a_program_that_is_killed_is_started_again(tmp_path):
     os.kill(events(journal, "program-started")[0]["pid"], signal.SIGKILL)
     wait_for(lambda: len(events(journal, "program-started")) == 2)
     supervisor.terminate()
-    assert supervisor.wait(10) == 0
+    assert supervisor.wait(60) == 0
     assert [entry["status"] for entry in events(journal, "program-ended")] == [-signal.SIGKILL, -signal.SIGTERM]
 
 
@@ -78,7 +78,7 @@ def test_sigterm_ends_the_program_and_the_supervisor(tmp_path):
     supervisor = supervise(journal, "sleep", "60")
     wait_for(lambda: len(events(journal, "program-started")) == 1)
     supervisor.terminate()
-    assert supervisor.wait(10) == 0
+    assert supervisor.wait(60) == 0
     (program,) = events(journal, "program-ended")
     assert program["status"] == -signal.SIGTERM
     assert not os.path.exists(f"/proc/{program['pid']}")
@@ -90,13 +90,13 @@ def test_a_program_that_does_not_listen_is_killed(tmp_path):
     with supervise(journal, *program, code=("-c", IMPATIENT), stdout=subprocess.PIPE) as supervisor:
         supervisor.stdout.readline()
         supervisor.terminate()
-        assert supervisor.wait(10) == 0
+        assert supervisor.wait(60) == 0
     assert [entry["status"] for entry in events(journal, "program-ended")] == [-signal.SIGKILL]
 
 
 def test_a_hold_between_two_lives_keeps_the_next_from_beginning(tmp_path):
     journal = tmp_path / "supervisor.jsonl"
-    assert supervise(journal, "true", code=("-c", HELD_IN_A_PAUSE)).wait(10) == 0
+    assert supervise(journal, "true", code=("-c", HELD_IN_A_PAUSE)).wait(60) == 0
     assert [entry["event"] for entry in raw_entries(journal)][:4] == [
         "program-started",
         "program-ended",
@@ -107,5 +107,5 @@ def test_a_hold_between_two_lives_keeps_the_next_from_beginning(tmp_path):
 
 def test_a_program_that_ends_too_soon_too_often_is_given_up(tmp_path):
     journal = tmp_path / "supervisor.jsonl"
-    assert supervise(journal, "sh", "-c", "exit 3").wait(30) == 0
+    assert supervise(journal, "sh", "-c", "exit 3").wait(120) == 0
     assert len(events(journal, "program-ended")) == 3

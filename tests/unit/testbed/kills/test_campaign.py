@@ -180,7 +180,7 @@ class Quick(Rig):
 
 def campaign(tmp_path, ends, moment=Moment.RUNNING, **changes):
     job = replace(job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=2), **changes)
-    return Campaign(Quick(job, tmp_path, ends), [moment], seed=1, limit_s=10.0)
+    return Campaign(Quick(job, tmp_path, ends), [moment], seed=1, limit_s=120.0)
 
 
 def test_a_run_that_is_over_before_its_last_kill_was_not_struck_by_it(tmp_path):

@@ -17,7 +17,7 @@ from testbed.runtime.network.wire import turn
 from testbed.runtime.slot.hosting import Hosting
 from tests.unit.testbed.small_job import HERE
 
-TURN_S, LIMIT_S = 0.005, 20.0
+TURN_S, LIMIT_S = 0.005, 120.0
 Progress = dict[int, dict[int, int]]
 
 

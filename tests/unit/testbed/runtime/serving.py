@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from testbed.runtime.server.server import Server
 
-LIMIT_S = 20.0
+LIMIT_S = 120.0
 
 
 def serve_until(server: Server, condition: Callable[[], object]) -> None:

@@ -203,8 +203,9 @@ def test_two_reports_at_once_are_taken(tmp_path):
 
 
 def test_who_says_nothing_is_cut_off(run, monkeypatch):
-    monkeypatch.setattr("testbed.runtime.network.admission.GREETING_LIMIT_S", 0.05)
-    run.survives(GREETING[:-1])
+    with monkeypatch.context() as patch:  # slots that come later have their time
+        patch.setattr("testbed.runtime.network.admission.GREETING_LIMIT_S", 0.05)
+        run.survives(GREETING[:-1])
     run.takes_slots()
 
 
@@ -321,7 +322,7 @@ def busy(monkeypatch, tmp_path):
         yield run
         run.close()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
             assert not thread.is_alive()
 
 
@@ -353,14 +354,14 @@ def test_a_slot_that_hears_nonsense_comes_again(monkeypatch, tmp_path, data):
         slot = Slot(replace(JOB, store=str(tmp_path)), coordinator.getsockname(), SECRET, 0, 0)
         thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
-        coordinator.settimeout(20)
+        coordinator.settimeout(120)
         for answer in (data, told(Stop())):
             connection, _ = coordinator.accept()
             with connection:
-                connection.settimeout(20)
+                connection.settimeout(120)
                 assert connection.recv(len(GREETING), socket.MSG_WAITALL) == GREETING
                 connection.sendall(answer)
                 while answer is data and connection.recv(1 << 16):
                     pass
-                thread.join(20 if answer is not data else 0)
+                thread.join(120 if answer is not data else 0)
         assert not thread.is_alive()

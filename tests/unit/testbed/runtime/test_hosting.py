@@ -30,7 +30,7 @@ class Overtaken(Outlet):
         self._may = may
 
     def publish(self, outputs):
-        assert self._may.wait(10)
+        assert self._may.wait(60)
         raise Superseded("out.0")
 
     def write(self, batches):
@@ -43,7 +43,7 @@ class Slow(Overtaken):
     left = False
 
     def publish(self, outputs):
-        assert self._may.wait(30)
+        assert self._may.wait(60)
         if self.left:
             raise Superseded("out.0")
 
@@ -89,7 +89,7 @@ def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(al
     elif later == "no session":
         alone.hosting.close()
     may.set()
-    alone.writing._pool.submit(lambda: None).result(10)
+    alone.writing._pool.submit(lambda: None).result(60)
     with pytest.raises(Superseded) if later == "the same session" else nullcontext():
         turn(alone.selector, 1.0)
 

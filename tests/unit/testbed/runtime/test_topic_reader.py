@@ -19,7 +19,7 @@ from workloads.schedule import Schedule
 from workloads.sending import producing
 from workloads.sending.feeds import feed_of
 
-SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 20.0
+SCHEDULE, EVENTS, BATCH, LIMIT_S = Schedule(10**15, 1000.0, JOB.parallelism), 3000, 100, 120.0
 Q8 = NexmarkSpec(query=NexmarkQuery.Q8)
 
 

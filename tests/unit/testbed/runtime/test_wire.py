@@ -10,7 +10,7 @@ from testbed.runtime.network.wire import Link, turn
 from tests.unit.testbed.small_job import HERE
 
 LAST_WORDS = b"the run is over"
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 class Ended:

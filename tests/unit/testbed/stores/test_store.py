@@ -302,7 +302,7 @@ def test_a_store_that_refuses_says_so_and_leaves_nothing(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    calling = s3.CALLING.merge(s3.Config(retries={"total_max_attempts": 1}, connect_timeout=1, read_timeout=1))
+    calling = s3.CALLING.merge(s3.Config(retries={"total_max_attempts": 1}, connect_timeout=60, read_timeout=60))
     monkeypatch.setattr(s3, "CALLING", calling)
 
 
