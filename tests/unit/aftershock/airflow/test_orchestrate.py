@@ -96,7 +96,7 @@ def test_an_experiment_with_thousands_of_faults_reaches_airflow(airflow, home, t
     events = [{"at": number / 20, "targets": ["worker-1"]} for number in range(2000)]
     experiment = spec.validate({"faults": {"events": events}})
     handed = home / "airflow" / "command-line" / "run-1.json"
-    airflow.does(f"cp {handed} {tmp_path}/handed.json", f"echo \"$*\" > {tmp_path}/words")
+    airflow.does(f"cp {handed} {tmp_path}/handed.json", f'echo "$*" > {tmp_path}/words')
     assert orchestrate.run_dag(experiment.model_dump(mode="json"), "run-1") == 0
     assert (tmp_path / "words").read_text() == 'dags test benchmark --conf {"run_id": "run-1"}\n'
     assert spec.validate(json.loads((tmp_path / "handed.json").read_text())) == experiment

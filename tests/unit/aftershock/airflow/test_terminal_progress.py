@@ -96,9 +96,14 @@ def test_a_closed_terminal_does_not_hide_what_ended_the_command(setting_up, cloc
     terminal = Closed()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(KeyboardInterrupt), TerminalProgress(LIVE):
-        terminal.is_open = False
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with TerminalProgress(LIVE):
+            terminal.is_open = False
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
 
 def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):
