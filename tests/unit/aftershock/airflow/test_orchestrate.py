@@ -19,14 +19,16 @@ OUR_LINE = '{"timestamp": "2026-11-20T10:51:09.32Z", "logger": "infra.local", "e
 class Airflow:
     """A script that notes its process id and does as it is told."""
 
-    def __init__(self, folder: Path):
-        self.program, self.pid = folder / "airflow", folder / "pid"
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch):
+        self.program, self.pid, self._monkeypatch = folder / "airflow", folder / "pid", monkeypatch
         self.shown, self.unread = folder / "shown", folder / "unread"
 
     def does(self, *commands):
         lines = ["#!/bin/sh", f"echo $$ > {self.pid}", *commands]
         self.program.write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.program.chmod(0o755)
+        # Not in a fixture: pytest puts its own standard error there when the test itself begins.
+        self._monkeypatch.setattr(sys, "stderr", Output(self.shown, self.unread))
 
     @property
     def is_alive(self):
@@ -55,10 +57,9 @@ def airflow(home, tmp_path, monkeypatch):
     def no_database(run_id):
         yield dict(os.environ)
 
-    made = Airflow(tmp_path)
+    made = Airflow(tmp_path, monkeypatch)
     monkeypatch.setattr(orchestrate, "_own_database", no_database)
     monkeypatch.setattr(orchestrate, "airflow_program", lambda: str(made.program))
-    monkeypatch.setattr(sys, "stderr", Output(made.shown, made.unread))
     return made
 
 
