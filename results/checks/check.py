@@ -118,7 +118,7 @@ def promises_each_result_once(experiment: Experiment) -> bool:
     return has_oracle(experiment) and is_dataflow(experiment) and experiment.engine.puts_out_once
 
 
-ASKED_OF: dict[Callable[[Experiment], bool] | None, str] = {
+ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",

@@ -324,6 +324,7 @@ def test_relative_paths_of_text_are_those_where_the_command_was_given(tmp_path, 
     assert spec.validate({"workload": words}).workload.corpus == str(tmp_path / "books")
     assert spec.validate({"workload": {"corpus": "~/books"}}).workload.corpus == str(tmp_path / "home" / "books")
     inputs = {"a": {"workload": words}, "b": {"file": "b.txt"}, "c": {"workload": {"name": "nexmark"}}}
-    job = spec.validate({"workload": {"name": "own-job", "program": "job.py", "inputs": inputs}}).workload
+    own = {"name": "own-job", "program": "job.py", "inputs": inputs}
+    job = spec.validate({"workload": own, "load": {"mode": "rate"}, "engine": {"recovery": "task"}}).workload
     assert job.inputs["a"].workload.corpus == str(tmp_path / "books")
     assert (job.inputs["b"].file, job.inputs["c"].workload) == (str(tmp_path / "b.txt"), NexmarkSpec())

@@ -270,7 +270,9 @@ def test_a_write_that_was_cut_short_is_no_object(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "write", [lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")]
+    "write",
+    [lambda store: store.put("a/b", [b"content"]), lambda store: store.create("a/b", b"content")],
+    ids=["put", "create"],
 )
 def test_an_object_has_its_name_for_good_before_it_counts_as_written(tmp_path, monkeypatch, write):
     synced, store = note_syncs(monkeypatch), DirectoryStore(tmp_path / "objects")
