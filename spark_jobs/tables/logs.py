@@ -102,14 +102,20 @@ class Logs:
         One that is committed after the window is left out: the ledger has only a part of its time, and an outage after
         the window can have touched it.
         """
-        start_ns, end_ns = self.files.window
-        found = steady(self.batches, self.outages)
-        return [b for b in found if start_ns <= b.started_ns and b.ended_ns <= end_ns]
+        return [batch for batch in self._undisturbed_by_the_end if batch.started_ns >= self.files.window[0]]
+
+    @property
+    def _undisturbed_by_the_end(self) -> list[Batch]:
+        return [batch for batch in steady(self.batches, self.outages) if batch.ended_ns <= self.files.window[1]]
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
-        """How fast the undisturbed batches processed; None if there are too few of them."""
-        return pace(self.undisturbed, self.real_time)
+        """How fast the undisturbed batches processed; None if there are too few of them.
+
+        If faults are so dense that the window has too few, those before the window count, too: it begins when the query
+        runs steadily. Otherwise the warm-up after each restart would be taken for usual work, and R of eq. 10 for less.
+        """
+        return pace(self.undisturbed, self.real_time) or pace(self._undisturbed_by_the_end, self.real_time)
 
     @cached_property
     def segments(self) -> list[LedgerSegment]:

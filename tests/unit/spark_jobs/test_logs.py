@@ -1,0 +1,46 @@
+"""The usual pace of a query, by hand-made batches and outages of a window from 100 s to 200 s."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from experiments.engines import TriggerMode
+from spark_jobs.tables.ledger import NS
+from spark_jobs.tables.logs import Logs
+from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.streaming.batches import Batch
+
+
+def batch(number, start_s, end_s):
+    """1,000 records, and a checkpoint of a second."""
+    return Batch(number, start_s * NS, end_s * NS, NS, 1000, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
+
+
+def logs(batches, outages):
+    engine = SimpleNamespace(trigger=TriggerMode.MICRO_BATCH)
+    made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=SimpleNamespace(engine=engine)))
+    vars(made).update(batches=batches, outages=outages)  # in place of those that the files tell
+    return made
+
+
+BEFORE = [batch(1, 70, 79), batch(2, 80, 89)]
+AFTER_RESTARTS = [batch(4, 120, 140), batch(5, 155, 177)]
+OUTAGES = [Outage(0, 1, 110 * NS, 111 * NS, 120 * NS), Outage(1, 1, 145 * NS, 146 * NS, 155 * NS)]
+
+
+def test_where_faults_leave_no_batch_of_the_window_alone_those_before_it_tell_the_pace():
+    found = logs([*BEFORE, *AFTER_RESTARTS, batch(6, 201, 203), batch(7, 203, 205)], OUTAGES)
+    assert found.undisturbed == []
+    assert found.pace.rate == pytest.approx(1000 / (8 * NS))
+    assert found.pace.excess_ns(AFTER_RESTARTS[0]) == pytest.approx(11 * NS)
+
+
+def test_where_the_window_has_undisturbed_batches_it_alone_tells_the_pace():
+    own = [batch(6, 177, 182), batch(7, 182, 187)]
+    found = logs([*BEFORE, *AFTER_RESTARTS, *own], OUTAGES)
+    assert found.undisturbed == own
+    assert found.pace.rate == pytest.approx(1000 / (4 * NS))
+
+
+def test_a_single_undisturbed_batch_tells_no_pace():
+    assert logs([BEFORE[0], *AFTER_RESTARTS], OUTAGES).pace is None
