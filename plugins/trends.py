@@ -13,7 +13,7 @@ from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.regression import records, wording
 from results.regression.change import Change
-from results.regression.change_points import FEWEST
+from results.regression.change_points import FEWEST_RUNS
 from results.regression.history import Series, series_of
 from results.regression.records import ComparedExperiment
 from results.regression.regress import changes, levels, longest_stretch
@@ -69,8 +69,8 @@ def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTM
         metrics=METRICS,
         runs=[] if series is None else [run for run in reversed(series.runs) if metric.name in run.metrics],
         changes=[] if series is None else changes(series, metric),
-        can_change=series is not None and longest_stretch(series, metric) >= FEWEST,
-        fewest=FEWEST,
+        can_change=series is not None and longest_stretch(series, metric) >= FEWEST_RUNS,
+        fewest_runs=FEWEST_RUNS,
     )
 
 

@@ -50,7 +50,7 @@ def run(experiment: spec.Experiment) -> store.Run:
     print(f"run {run_id}", file=sys.stderr)
     status = None
     try:
-        status = run_dag(experiment.model_dump(mode="json"), run_id)
+        status = run_dag(experiment, run_id)
     finally:
         steps.teardown(run_id, "interrupted before its end")
     if not store.is_finished(run_id):
@@ -58,15 +58,14 @@ def run(experiment: spec.Experiment) -> store.Run:
     return store.finished(run_id)
 
 
-def run_dag(document: dict[str, Any], run_id: str) -> int:
-    """Run the DAG `benchmark` on an experiment document; returns 0, or another status when the DAG run failed.
+def run_dag(experiment: spec.Experiment, run_id: str) -> int:
+    """Run the DAG `benchmark` on an experiment; returns 0, or another status when the DAG run failed.
 
     The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. A signal to end
     (`KeyboardInterrupt`) and any error here, such as that nobody reads standard error any more, go on once the run is
     stopped and torn down. If this process is killed outright, the DAG run goes on by itself to its end, teardown
     included.
     """
-    experiment = spec.validate(document)
     conf = json.dumps({"run_id": store.check_run_id(run_id)})
     command = [airflow_program(), "dags", "test", "benchmark", "--conf", conf]
     with (
@@ -88,8 +87,9 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
             )
             try:
                 _follow(child, log_file(run_id), run_id)
-            except BaseException:
-                _stop(child, run_id, "interrupted")
+            except BaseException as ended:
+                is_wanted = isinstance(ended, KeyboardInterrupt | BrokenPipeError)
+                _stop(child, run_id, "interrupted" if is_wanted else f"{type(ended).__name__}: {ended}")
                 raise
         status = signals.status_of(child) or 0
         if status < 0:

@@ -13,6 +13,7 @@ from docker.errors import ImageNotFound
 from docker.models.containers import Container
 from docker.types import IPAMConfig, IPAMPool
 
+from experiments.errors import EnvironmentFailure
 from experiments.hosts import Role
 from experiments.spec import ClusterSpec
 from infra import launch, namespaces
@@ -27,9 +28,9 @@ DOCKERFILE = Path(__file__).with_name("Dockerfile")
 # The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
 # rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
 INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
-# Ends once the first process has set the rules, or after 10 s.
-LOOK = f"nft list table {partition.TABLE}"
-RULED = f"PATH=$PATH:/usr/sbin:/sbin; for look in $(seq 500); do {LOOK} && exit; sleep 0.02; done"
+# Ends well once the first process has set the rules, and badly after 10 s.
+LIST_RULES = f"nft list table {partition.TABLE}"
+AWAIT_RULES = f"PATH=$PATH:/usr/sbin:/sbin; for look in $(seq 500); do {LIST_RULES} && exit; sleep 0.02; done; exit 1"
 # What the daemon's containers have of each second in real time, on a kernel that rations it by cgroup (version 1).
 RATION = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
 CONTROL_PART_US = 200_000  # for the injector, which deals with all hosts
@@ -59,10 +60,17 @@ def create(handle: Handle, spec: ClusterSpec) -> None:
 
 
 def await_rules(handle: Handle, host: str, container: Container) -> None:
-    """Wait until a host that was just started, and is cut off, is so again: before that, nothing may run there."""
+    """Wait until a host that was just started, and is cut off, is so again: before that, nothing may run there.
+
+    Raises `EnvironmentFailure` if it is not after 10 s.
+    """
     if mounts.rules_of(handle, host).exists():
         with daemon.asking(f"look at the rules of {host}"):
-            container.exec_run(["sh", "-c", RULED])
+            status, said = container.exec_run(["sh", "-c", AWAIT_RULES])
+        if status:
+            why = said.decode(errors="replace").strip()
+            cause = f"{host} has power again, but not the rules that cut it off: {why}"
+            raise EnvironmentFailure(cause, "see the logs of its container")
 
 
 def _create_network(handle: Handle, labels: Mapping[str, str]) -> None:

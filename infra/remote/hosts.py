@@ -145,10 +145,13 @@ class RemoteHosts(DeclaredFaults, Driver):
     def tried(self, handle: Handle, host: Host, peers: Sequence[Host]) -> tuple[reach.Reach, Tried]:
         """Who reaches a host, and whom it reaches; and what that is worth as a proof.
 
-        Peers that are down cannot be tried. A proof may hold without them, but not if no other peer was tried.
+        Peers that are down cannot be tried. A proof may hold without them, but not if no other peer was tried. How many
+        of those tried tell nothing by a loss is said beside it.
         """
         found = reach.between(self, handle, host, peers)
         done = {"peers tried": len(found.came)}
+        if doubtful := len(found.doubtful & found.came.keys()):
+            done["peers doubtful"] = doubtful
         if found.came:
             return found, Tried(done, {})
         down = sum(self.is_down(handle, peer) for peer in peers)

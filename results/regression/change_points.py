@@ -18,7 +18,7 @@ import numpy as np
 
 FALSE_CHANGE = 0.005
 SHORTEST = 5  # runs between two changes
-FEWEST = 12  # runs in which a change can be found: of fewer, too large a share of all orders is split as well as any
+FEWEST_RUNS = 12  # in which a change can be found: of fewer, too large a share of all orders is split as well as any
 ORDERS = 20_000
 SEED = 20_261_120
 
@@ -49,7 +49,7 @@ def _splits(values: np.ndarray, offset: int) -> Iterator[tuple[int, float]]:
     """Yield place and p-value of every split that chance does not explain."""
     from scipy.stats import rankdata  # takes most of a second, and the pages import this module before they need it
 
-    if len(values) < FEWEST:
+    if len(values) < FEWEST_RUNS:
         return
     score = _scores(rankdata(values)[None, :]).max()
     largest = _largest_by_chance(len(values))

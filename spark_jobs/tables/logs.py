@@ -102,20 +102,23 @@ class Logs:
         One that is committed after the window is left out: the ledger has only a part of its time, and an outage after
         the window can have touched it.
         """
-        return [batch for batch in self._undisturbed_by_the_end if batch.started_ns >= self.files.window[0]]
+        return [batch for batch in self._since_the_load_began if batch.started_ns >= self.files.window[0]]
 
     @property
-    def _undisturbed_by_the_end(self) -> list[Batch]:
+    def _since_the_load_began(self) -> list[Batch]:
+        """The same with those before the window."""
         return [batch for batch in steady(self.batches, self.outages) if batch.ended_ns <= self.files.window[1]]
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
         """How fast the undisturbed batches processed; None if there are too few of them.
 
-        If faults are so dense that the window has too few, those before the window count, too: it begins when the query
-        runs steadily. Otherwise the warm-up after each restart would be taken for usual work, and R of eq. 10 for less.
+        If faults are so dense that the window has too few, under a saturating load those before it count, too: without
+        them the warm-up after each restart would pass for usual work, and R of eq. 10 would lack it. Before that load
+        a calibration has warmed the executors up; under other loads the first batches are cold themselves.
         """
-        return pace(self.undisturbed, self.real_time) or pace(self._undisturbed_by_the_end, self.real_time)
+        found = pace(self.undisturbed, self.real_time)
+        return pace(self._since_the_load_began, self.real_time) if found is None and self.saturating else found
 
     @cached_property
     def segments(self) -> list[LedgerSegment]:

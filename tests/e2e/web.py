@@ -9,18 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.e2e.browser import PATIENCE_S
 
+UNPRIVILEGED = 1024  # the first port that a server may have whoever it runs for
 FOR_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
     """A port that nobody uses, and that the kernel gives to no connection or server before it is taken."""
     first = int(FOR_CONNECTIONS.read_text().split()[0])
-    while True:
-        port = first - 1 - secrets.randbelow(first // 2)
+    for _ in range(1000):
+        port = UNPRIVILEGED + secrets.randbelow(first - UNPRIVILEGED)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
+    pytest.fail(f"no port from {UNPRIVILEGED} to {first - 1} is free")
 
 
 def request(server: str, path: str, token: str | None = None, method: str = "GET") -> tuple[int, str]:

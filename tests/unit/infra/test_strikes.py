@@ -60,7 +60,7 @@ def test_a_walk_that_misses_a_process_is_no_proof_of_death(host, monkeypatch):
     newborn, missed = start(host.mark), [[]]
     monkeypatch.setattr(process_handles, "members", lambda mark: missed.pop() if missed else members(mark))
     proof = strike.fire()
-    assert newborn.wait(5) == -signal.SIGKILL
+    assert newborn.wait(60) == -signal.SIGKILL
     assert (proof.done, proof.left) == ({"processes killed": 1}, {"survivors": 0, "open ports": 0})
 
 
@@ -128,7 +128,7 @@ def test_every_process_stands_still_until_it_is_thawed(host):
     due_ns = time.time_ns() + 50_000_000
     strike.shoot(due_ns)
     proof = strike.fire()
-    assert 0 <= proof.fired_ns - due_ns < 10 * 10**9
+    assert 0 <= proof.fired_ns - due_ns < 2 * 10**9
     assert (proof.done, proof.left) == ({"processes frozen": 3}, {"running": 0})
     assert all(stands_still(process.pid) for process in own)
     before = usage(members(host.mark)).cpu_s

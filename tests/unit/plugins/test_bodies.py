@@ -57,7 +57,9 @@ def _answer(port: int, headers: list[str], body: bytes = b"", method: str = "POS
             connection.sendall("\r\n".join([*head, *headers, "", ""]).encode() + body)
         answer = b""
         while b"\r\n" not in answer:
-            answer += connection.recv(65536)
+            piece = connection.recv(65536)
+            assert piece, "it was closed without an answer"
+            answer += piece
         status = int(answer.split()[1])
         try:
             while connection.recv(65536):

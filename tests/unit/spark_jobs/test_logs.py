@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.engines import TriggerMode
+from experiments.spec import LoadMode
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.outages import Outage
@@ -16,9 +17,9 @@ def batch(number, start_s, end_s):
     return Batch(number, start_s * NS, end_s * NS, NS, 1000, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
 
 
-def logs(batches, outages):
-    engine = SimpleNamespace(trigger=TriggerMode.MICRO_BATCH)
-    made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=SimpleNamespace(engine=engine)))
+def logs(batches, outages, load=LoadMode.SATURATING):
+    asked = SimpleNamespace(engine=SimpleNamespace(trigger=TriggerMode.MICRO_BATCH), load=SimpleNamespace(mode=load))
+    made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=asked))
     vars(made).update(batches=batches, outages=outages)  # in place of those that the files tell
     return made
 
@@ -40,6 +41,10 @@ def test_where_the_window_has_undisturbed_batches_it_alone_tells_the_pace():
     found = logs([*BEFORE, *AFTER_RESTARTS, *own], OUTAGES)
     assert found.undisturbed == own
     assert found.pace.rate == pytest.approx(1000 / (4 * NS))
+
+
+def test_under_a_set_rate_the_batches_before_the_window_are_cold():
+    assert logs([*BEFORE, *AFTER_RESTARTS], OUTAGES, LoadMode.RATE).pace is None
 
 
 def test_a_single_undisturbed_batch_tells_no_pace():

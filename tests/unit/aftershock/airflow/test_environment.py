@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.airflow import environment, orchestrate, serve
+from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
 
 
@@ -88,10 +89,8 @@ def test_serving_on_a_taken_port_says_so_before_anything_starts(home):
 
 
 def test_running_refuses_bad_input_before_anything_starts(home):
-    with pytest.raises(BadInput, match="window_s"):
-        orchestrate.run_dag({"window_s": -1}, "run-1")
     with pytest.raises(BadInput, match="run_id"):
-        orchestrate.run_dag({}, "../run")
+        orchestrate.run_dag(spec.validate({}), "../run")
     assert not (home / "airflow").exists()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.airflow import orchestrate
+from aftershock.airflow.terminal_progress import AIRFLOW_STARTS_S
 from aftershock.run import steps
 from experiments import spec
 
@@ -46,7 +47,7 @@ class Output(io.StringIO):
         if self.unread.exists():
             raise BrokenPipeError
         written = super().write(text)
-        if self.getvalue().endswith("s of about 30 s\n"):
+        if self.getvalue().endswith(f"s of about {AIRFLOW_STARTS_S:.0f} s\n"):
             self.shown.touch()
         return written
 
@@ -74,21 +75,21 @@ def torn_down(airflow, monkeypatch):
 def test_a_run_whose_output_nobody_reads_any_more_is_stopped(airflow, torn_down):
     airflow.does(f"touch {airflow.unread}", f"echo '{OUR_LINE}'", "exec sleep 600")
     with pytest.raises(BrokenPipeError):
-        orchestrate.run_dag({}, "run-1")
+        orchestrate.run_dag(spec.validate({}), "run-1")
     assert torn_down == [("run-1", "interrupted", False)]
 
 
 def test_an_interrupt_stops_a_run_whose_output_nobody_reads_any_more(airflow, torn_down):
-    shown = f"until [ -e {airflow.shown} ]; do sleep 0.05; done"
+    shown = f"for look in $(seq 1200); do [ -e {airflow.shown} ] && break; sleep 0.05; done"
     airflow.does(shown, f"touch {airflow.unread}", "kill -TERM $PPID", "exec sleep 600")
     with pytest.raises(KeyboardInterrupt):
-        orchestrate.run_dag({}, "run-1")
+        orchestrate.run_dag(spec.validate({}), "run-1")
     assert torn_down == [("run-1", "interrupted", False)]
 
 
 def test_an_airflow_that_was_killed_is_followed_by_a_teardown(airflow, torn_down):
     airflow.does("kill -KILL $$")
-    assert orchestrate.run_dag({}, "run-1") == -9
+    assert orchestrate.run_dag(spec.validate({}), "run-1") == -9
     assert torn_down == [("run-1", "Airflow was ended by signal 9", False)]
 
 
@@ -98,7 +99,7 @@ def test_an_experiment_with_thousands_of_faults_reaches_airflow(airflow, home, t
     experiment = spec.validate({"faults": {"events": events}})
     handed = home / "airflow" / "command-line" / "run-1.json"
     airflow.does(f"cp {handed} {tmp_path}/handed.json", f'echo "$*" > {tmp_path}/words')
-    assert orchestrate.run_dag(experiment.model_dump(mode="json"), "run-1") == 0
+    assert orchestrate.run_dag(experiment, "run-1") == 0
     assert (tmp_path / "words").read_text() == 'dags test benchmark --conf {"run_id": "run-1"}\n'
     assert spec.validate(json.loads((tmp_path / "handed.json").read_text())) == experiment
     assert not handed.exists()

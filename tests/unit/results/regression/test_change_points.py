@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from results.regression.change_points import FALSE_CHANGE, FEWEST, SHORTEST, change_points
+from results.regression.change_points import FALSE_CHANGE, FEWEST_RUNS, SHORTEST, change_points
 
 
 def history(*levels, noise=0.05, seed=1):
@@ -47,8 +47,8 @@ def test_a_perfect_step_is_found_as_soon_as_there_are_runs_enough_to_tell_it_fro
     def step(runs):
         return change_points(np.r_[np.linspace(1.0, 1.1, runs // 2), np.linspace(2.0, 2.1, runs - runs // 2)], 0.05)
 
-    assert step(FEWEST - 1) == []
-    assert [change.place for change in step(FEWEST)] == [FEWEST // 2]
+    assert step(FEWEST_RUNS - 1) == []
+    assert [change.place for change in step(FEWEST_RUNS)] == [FEWEST_RUNS // 2]
     alike = {10: 2 / math.comb(10, 5), 11: 4 / math.comb(11, 5)}  # share of the orders; of 11 runs, 5 and 6 are alike
     assert min(alike.values()) > FALSE_CHANGE
 
