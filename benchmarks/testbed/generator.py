@@ -1,0 +1,90 @@
+"""How many records a second the load generator can make and send, with a core to itself.
+
+`.venv/bin/python -m benchmarks.testbed.generator [--events N] [--batch N] [--repeats N]`: NexMark's events for four
+partitions go to the broker that librdkafka has for tests, in the same process, all of them due already. Prints CPU time
+of the generator's thread [µs for an event], of which making them, and the events/s that this allows; one event a
+message as JSON, then `--batch` events a message as Arrow. What librdkafka's own threads do, and a broker, is not in it:
+they want another core. That broker knows no idempotent producers, which the generator's is otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+from typing import NamedTuple
+from unittest.mock import patch
+
+from confluent_kafka import Producer
+
+from benchmarks.one_line_errors import one_line_errors
+from experiments.errors import BadInput
+from experiments.workloads import NexmarkSpec
+from infra.broker import Broker
+from workloads.inputs import TopicStream, records
+from workloads.nexmark.batches import Batches
+from workloads.schedule import Schedule
+from workloads.sending import producing
+from workloads.sending.feeds import feed_of
+from workloads.sending.input_sender import POLL_EVERY
+
+SPEC, SCHEDULE = NexmarkSpec(), Schedule(1_700_000_000 * 10**9, 10_000.0, partitions=4)
+ANSWER_S = 10.0
+NOT_IDEMPOTENT = producing.SETTINGS | {"enable.idempotence": False}
+
+
+class Costs(NamedTuple):
+    """CPU time of the generator's thread for an event [µs]: of all, and of making it."""
+
+    total_us: float
+    making_us: float
+
+
+@one_line_errors()
+def main() -> None:
+    """Make and send, and print what it took."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=600_000, help="events of each measurement (600,000)")
+    parser.add_argument("--batch", type=int, default=1024, help="events in a message of Arrow (1,024)")
+    parser.add_argument("--repeats", type=int, default=3, help="the median of so many is printed (3)")
+    given = parser.parse_args()
+    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})  # the broker lives as long as this
+    found = host.list_topics(timeout=ANSWER_S).brokers.values()
+    broker = Broker(",".join(f"{each.host}:{each.port}" for each in found))
+    print("events a message  CPU us an event  making  events/s", flush=True)
+    with patch.object(producing, "SETTINGS", NOT_IDEMPOTENT):
+        for batch in (None, given.batch):
+            costs = [_measured(broker, given.events, batch) for _ in range(given.repeats)]
+            total_us, making_us = (median(each) for each in zip(*costs, strict=True))
+            print(f"{batch or 1:16,}  {total_us:15.2f}  {making_us:6.2f}  {1e6 / total_us:8,.0f}", flush=True)
+
+
+def _measured(broker: Broker, events: int, batch: int | None) -> Costs:
+    feed = feed_of(broker, SPEC, TopicStream("events", records(SPEC, SCHEDULE), SCHEDULE), batch)
+    begun_s = time.thread_time()
+    feed.send_until(events)
+    sent_s = time.thread_time()
+    if not feed.sent:
+        raise BadInput(
+            "--events", events, f"at least {(batch or 1) * SCHEDULE.partitions:,}, a message for each partition"
+        )
+    feed.finish()
+    made_s = time.thread_time()
+    _make(feed.sent, batch)
+    return Costs((sent_s - begun_s) / feed.sent * 1e6, (time.thread_time() - made_s) / feed.sent * 1e6)
+
+
+def _make(events: int, batch: int | None) -> None:
+    """Make the same events, and send none."""
+    if batch is None:
+        make = records(SPEC, SCHEDULE)
+        for start in range(0, events, POLL_EVERY):
+            make(start, min(start + POLL_EVERY, events))
+    else:
+        batches = Batches(SPEC, SCHEDULE, batch)
+        for number in range(events // batches.length):
+            batches.messages(number)
+
+
+if __name__ == "__main__":
+    main()
