@@ -15,9 +15,8 @@ from statistics import median
 from typing import NamedTuple
 from unittest.mock import patch
 
-from confluent_kafka import Producer
-
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.testbed.in_process_broker import InProcessBroker
 from experiments.errors import BadInput
 from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
@@ -29,7 +28,6 @@ from workloads.sending.feeds import feed_of
 from workloads.sending.input_sender import POLL_EVERY
 
 SPEC, SCHEDULE = NexmarkSpec(), Schedule(1_700_000_000 * 10**9, 10_000.0, partitions=4)
-ANSWER_S = 10.0
 NOT_IDEMPOTENT = producing.SETTINGS | {"enable.idempotence": False}
 
 
@@ -48,13 +46,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1024, help="events in a message of Arrow (1,024)")
     parser.add_argument("--repeats", type=int, default=3, help="the median of so many is printed (3)")
     given = parser.parse_args()
-    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})  # the broker lives as long as this
-    found = host.list_topics(timeout=ANSWER_S).brokers.values()
-    broker = Broker(",".join(f"{each.host}:{each.port}" for each in found))
+    broker = InProcessBroker()
     print("events a message  CPU us an event  making  events/s", flush=True)
     with patch.object(producing, "SETTINGS", NOT_IDEMPOTENT):
         for batch in (None, given.batch):
-            costs = [_measured(broker, given.events, batch) for _ in range(given.repeats)]
+            costs = [_measured(broker.reach, given.events, batch) for _ in range(given.repeats)]
             total_us, making_us = (median(each) for each in zip(*costs, strict=True))
             print(f"{batch or 1:16,}  {total_us:15.2f}  {making_us:6.2f}  {1e6 / total_us:8,.0f}", flush=True)
 

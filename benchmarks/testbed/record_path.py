@@ -39,9 +39,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from infra.broker import Broker
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.dataflow.layout import lay_out
@@ -105,10 +105,8 @@ class Ends:
     """The two topics, at the broker that librdkafka has for tests."""
 
     def __init__(self, clock: Clock) -> None:
-        quiet = {"log_level": 0}
-        self._host = Producer({"test.mock.num.brokers": 1, **quiet})  # the broker lives as long as this
-        found = self._host.list_topics(timeout=PATIENCE_S).brokers.values()
-        self._reach = {**Broker(",".join(f"{each.host}:{each.port}" for each in found)).for_librdkafka(), **quiet}
+        self._broker = InProcessBroker()
+        self._reach = {**self._broker.reach.for_librdkafka(), "log_level": 0}
         self._clock = clock
 
     def fill(self, spec: NexmarkSpec, events: int, batch: int | None) -> None:
