@@ -12,8 +12,9 @@ persons, and never the positions of the stream in between. With one record a mes
 its own, as in `checkmate`; with more, maps and filters are chained into the sources.
 
 Prints for each run records/s of wall clock and of the slots' CPU time, and their shares of the first protocol's; then
-the medians. Each sink commits by itself, so the window of each partition of the output begins and ends with a commit
-there. Wall clock means little where there is other work: the load before a run is printed, too.
+the medians, and the shares with their 95 % limits, by how the shares of single turns differ. Each sink commits by
+itself, so the window of each partition of the output begins and ends with a commit there. Wall clock means little where
+there is other work: the load before a run is printed, too.
 
 A run takes the window and about 20 s, so everything takes an hour and a half. A run that reads nearly all of the input
 in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
@@ -43,6 +44,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.services import kafka
 from journal.reader import raw_entries
+from reproductions.claims import Ratio, mean_ratio
 from testbed.operators import Delivery
 from testbed.queries import QUERIES
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -254,6 +256,31 @@ def _compare(
         print(f"medians of {given.repeats}:", file=shown)
         for protocol, rates in medians.items():
             print(line(jobs[protocol], rates, base), file=shown, flush=True)
+        for each in shares(runs):
+            print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
+
+
+def shares(runs: Runs) -> list[Ratio]:
+    """Of the first protocol's rates, those of the others: geometric means over turns, of both kinds of rates.
+
+    Each protocol has at least two runs.
+    """
+    (first, base), *others = runs.items()
+    return [
+        mean_ratio(
+            f"{protocol} / {first}, {kind}", [(rate(run), rate(of)) for run, of in zip(rates, base, strict=True)]
+        )
+        for protocol, rates in others
+        for kind, rate in (("records/s", _wall), ("records/CPU s", _cpu))
+    ]
+
+
+def _wall(run: Rates) -> float:
+    return run.records_per_second
+
+
+def _cpu(run: Rates) -> float:
+    return run.records_per_cpu_second
 
 
 def document(found: Mapping[tuple[str, int], Runs], events: int, given: argparse.Namespace) -> dict[str, object]:

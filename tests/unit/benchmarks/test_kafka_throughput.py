@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.testbed import kafka_throughput
-from benchmarks.testbed.kafka_throughput import Rates, Seen, kafka_job, line, middle, records_in_window, window_of
+from benchmarks.testbed.kafka_throughput import (
+    Rates,
+    Seen,
+    kafka_job,
+    line,
+    middle,
+    records_in_window,
+    shares,
+    window_of,
+)
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.record_path import STAGES, measured
 from benchmarks.testbed.throughput import BenchmarkCluster
@@ -128,6 +137,18 @@ def test_a_line_has_the_medians_and_shares():
     job = kafka_job(cluster, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
     assert line(job, rates[0], middle(rates)).split()[:6] == ["q1", "coordinated", "1024", "100", "50%", "200"]
+
+
+def test_shares_are_of_the_same_turn():
+    none, logged = ((100.0, 400.0), (200.0, 500.0)), ((90.0, 200.0), (180.0, 250.0))
+    runs = {
+        name: [Rates(wall, cpu, 30.0, 7, 1.0) for wall, cpu in rates]
+        for name, rates in (("none", none), ("uncoordinated", logged))
+    }
+    by_clock, by_cpu = shares(runs)
+    assert by_clock.what == "uncoordinated / none, records/s"
+    assert (by_clock.ratio, by_clock.low, by_clock.high) == pytest.approx((0.9, 0.9, 0.9))
+    assert (by_cpu.what, by_cpu.ratio) == ("uncoordinated / none, records/CPU s", pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(
