@@ -64,7 +64,7 @@ class LoadSpec(Spec):
             ge=1,
             le=MOST_BATCHED,
             description="number of records in a message, which is then an Arrow batch and is sent once all of them are"
-            " due; by default each record is a JSON message of its own",
+            " due; results are Arrow batches, too; by default each record is a JSON message of its own",
         ),
     ] = None
 

@@ -40,7 +40,8 @@ _LOAD = {
     "load.probe_s": "The search watches lag for this long at each rate. Raise it if lag swings; by default 8"
     " checkpoint intervals, at least 10 s.",
     "load.batch_records": "A message has this many records, as an Arrow batch, which the testbed (*dataflow*) decodes"
-    " by column. Set it with workload *nexmark* to see what JSON costs; leave it empty for a record a message.",
+    " by column; its results are Arrow batches, too. Set it with workload *nexmark* to see what JSON costs; leave it"
+    " empty for a record a message.",
 }
 _ENGINE = {
     "engine.name": "Executes the workload: Spark's own Structured Streaming, or the project's testbed (*dataflow*)."

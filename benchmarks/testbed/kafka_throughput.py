@@ -34,7 +34,9 @@ from pathlib import Path
 from statistics import median
 from typing import TextIO, TypeAlias
 
-from confluent_kafka import Consumer, TopicPartition
+import numpy as np
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from numpy.typing import NDArray
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
@@ -46,7 +48,7 @@ from infra.services import kafka
 from journal.reader import raw_entries
 from reproductions.claims import Ratio, mean_ratio
 from testbed.operators import Delivery
-from testbed.queries import QUERIES
+from testbed.queries import QUERIES, from_batch
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
@@ -84,14 +86,14 @@ Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
 
 
 class OutputCount:
-    """What readers of committed messages can see of a topic, without reading it: its ends.
+    """What readers of committed messages can see of a topic, without reading it while it is written: its ends.
 
-    The broker marks the end of each transaction in the topic. Those marks count as results here, one for each
-    transaction.
+    The broker marks the end of each transaction in the topic. If each result is a message, those marks count as
+    results here, one for each transaction.
     """
 
     def __init__(self, broker: Broker, topic: str, partitions: int) -> None:
-        settings = {"group.id": "throughput", "isolation.level": "read_committed"}
+        settings = {"group.id": "throughput", "isolation.level": "read_committed", "enable.partition.eof": True}
         self._consumer = Consumer({**broker.for_librdkafka(), **settings})
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
 
@@ -100,6 +102,25 @@ class OutputCount:
         ends = [self._consumer.get_watermark_offsets(place, ANSWER_S) for place in self._places]
         at_ns = time.time_ns()
         return tuple(Seen(at_ns, end) for _, end in ends)
+
+    def in_results(self, looks: Looks) -> Looks:
+        """The same moments with the number of results, where these are Arrow batches: reads the whole topic."""
+        before = [self._results_before(place) for place in self._places]
+        return [
+            tuple(Seen(each.at_ns, int(found[each.results])) for each, found in zip(look, before, strict=True))
+            for look in looks
+        ]
+
+    def _results_before(self, place: TopicPartition) -> NDArray[np.int64]:
+        """How many results lie before each offset of a partition, (offsets + 1,)."""
+        _, end = self._consumer.get_watermark_offsets(place, ANSWER_S)
+        results = np.zeros(end + 1, np.int64)
+        self._consumer.assign([TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)])
+        while (message := self._consumer.poll(ANSWER_S)) is not None and message.error() is None:
+            results[message.offset() + 1] = from_batch(message.value()).num_rows
+        if message is None or message.error().code() != KafkaError._PARTITION_EOF:
+            raise EnvironmentFailure(f"{place.topic} could not be read to its end", "look at the broker")
+        return results.cumsum()
 
     def close(self) -> None:
         """Ask no more."""
@@ -142,14 +163,14 @@ def records_in_window(looks: Looks, from_ns: int, expected: ExpectedResults) -> 
 def kafka_job(
     cluster: BenchmarkCluster, workers: int, name: str, query: str, protocol: str, most: int, batch: int | None = None
 ) -> Job:
-    """From the topic that all runs read to a topic of its own; `batch`: of the input's messages."""
+    """From the topic that all runs read to a topic of its own; `batch`: events, and most results, in a message."""
     broker = cluster.handle.kafka
     delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
     job = job_of(name, query, protocol, workers, cluster.root, most, chaining=most > 1)
     return replace(
         job,
         input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=batch),
-        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker, topic=f"output-{name}"),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker, topic=f"output-{name}", batch_records=batch),
     )
 
 
@@ -170,6 +191,20 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
     kafka.create_topics(cluster.handle.kafka, {job.output.topic: job.parallelism})
     output = OutputCount(cluster.handle.kafka, job.output.topic, job.parallelism)
     load = os.getloadavg()[0]
+    try:
+        journal, looks = _watched(cluster, job, output, window_s)
+        if job.output.batch_records is not None:
+            looks = output.in_results(looks)
+    finally:
+        output.close()
+    warm_ns = times(journal, "ready")[0] + round(WARM_S * 1e9)
+    rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
+    cpu = cpu_share(journal, begin_ns, end_ns)
+    return Rates(rate, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
+
+
+def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s: float) -> tuple[Path, Looks]:
+    """The journal of a run, and what was out again and again from its start on."""
     journal, looks = cluster.start(job), Looks()
     try:
         end_s = time.monotonic() + WARM_S + window_s
@@ -179,14 +214,10 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
         # Before it is told to stop: that ends Spark, which the program may see first and tell as a failure.
         failures = [entry for entry in raw_entries(journal) if entry["event"] in ("failed", "worker-lost")]
     finally:
-        output.close()
         cluster.stop(job)
     if failures:
         raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
-    warm_ns = times(journal, "ready")[0] + round(WARM_S * 1e9)
-    rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
-    cpu = cpu_share(journal, begin_ns, end_ns)
-    return Rates(rate, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
+    return journal, looks
 
 
 def cpu_share(journal: Path, from_ns: int, to_ns: int) -> float:
@@ -328,7 +359,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--events", type=int, default=36_000_000, help="of the stream, in the topic before a run starts"
     )
-    parser.add_argument("--batch", type=int, help="events in one message of the input, which is then an Arrow batch")
+    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
 

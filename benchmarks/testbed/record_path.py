@@ -136,14 +136,14 @@ class Ends:
                 yield poll
         consumer.close()
 
-    def transaction(self, spec: NexmarkSpec, batches: list[pa.RecordBatch]) -> None:
-        """Results to the output, exactly once."""
+    def transaction(self, spec: NexmarkSpec, batches: list[pa.RecordBatch], batch_records: int | None) -> None:
+        """Results to the output, exactly once, in the form of the input."""
         producer = Producer({**self._reach, **WRITING, "transactional.id": "path"})
         producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
         for batch in together(batches):
             with self._clock.stage("encode"):
-                messages = list(as_messages(spec, batch, PARALLELISM))
+                messages = list(as_messages(spec, batch, PARALLELISM, batch_records))
             with self._clock.stage("produce"):
                 for key, value in messages:
                     producer.produce(OUTPUT, value, key, partition=0)
@@ -231,7 +231,8 @@ class Path(NamedTuple):
 def measured(query: str, protocol: str, most: int, events: int, batch: int | None = None) -> Path:
     """Let the first events of a stream go all the way, twice: the first time takes longer.
 
-    `batch`: events in one message of the input; None: each event is a message, as JSON.
+    `batch`: events in one message of the input, and most results in one of the output, as Arrow batches; None: each is
+    a message, as JSON.
     """
     return [_one_way(query, protocol, most, events, batch) for _ in range(2)][-1]
 
@@ -246,7 +247,7 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
     with patch.object(sending, "rows_by_channel", split), patch.object(Snapshots, "log", log):
         flow = Flow(spec, protocol, most, clock)
         read = sum(flow.take_in(poll) for poll in ends.polls(spec, events, batch))
-    ends.transaction(spec, flow.written)
+    ends.transaction(spec, flow.written, batch)
     results = sum(batch.num_rows for batch in flow.written)
     return Path(read, results, {stage: clock.spent_s[stage] / read * 1e6 for stage in STAGES})
 
@@ -269,7 +270,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=["none", "uncoordinated"])
     parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
     parser.add_argument("--events", type=int, default=8192, help="of the input; the test broker holds some 20,000")
-    parser.add_argument("--batch", type=int, help="events in one message of the input, which is then an Arrow batch")
+    parser.add_argument(
+        "--batch",
+        type=int,
+        help="events in one message of the input, and most results in one of the output: Arrow batches",
+    )
     return parser.parse_args()
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,13 +22,13 @@ from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
 from experiments.loads import LoadSpec
 from experiments.workload_base import INPUT
-from experiments.workloads import OwnJobSpec, WorkloadSpec
+from experiments.workloads import NexmarkSpec, OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
 from journal.events.query import QUERY
 from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
 from spark_jobs.streaming.progress import micro_batches
-from spark_jobs.tables.batched_input import Ends, in_messages, in_records
+from spark_jobs.tables.batched_messages import Ends, in_messages, input_records, result_records
 from testbed.source_positions import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
@@ -67,11 +68,12 @@ def archive(
         exact = own_job.applied(raw / own_job.ORACLE, "exact", records) if own else oracle(records, workload)
         exact.write.parquet(str(raw / "oracle.parquet"))
     if workload.output_topic:
-        written = _topics(spark, broker, [workload.output_topic], "latest")
+        written = _results(_topics(spark, broker, [workload.output_topic], "latest"), workload, engine, load)
         sink = _own_sink(written, own, raw) if own else collected(_sink(written), workload)
         sink.write.parquet(str(raw / "sink.parquet"))
     if engine.tentative_run:
-        tentative = _sink(_topics(spark, broker, [TENTATIVE_OUTPUT], "latest"), f"{SCHEMA}, batch LONG")
+        written = _results(_topics(spark, broker, [TENTATIVE_OUTPUT], "latest"), workload, engine, load)
+        tentative = _sink(written, f"{SCHEMA}, batch LONG")
         tentative.write.parquet(str(raw / "tentative.parquet"))
 
 
@@ -79,7 +81,14 @@ def _input(spark: SparkSession, broker: Broker, ends: Ends, batch_records: int |
     if batch_records is None:
         return _topics(spark, broker, list(ends), json.dumps(ends))
     messages = _topics(spark, broker, list(ends), json.dumps(in_messages(ends, batch_records)))
-    return in_records(messages, ends, batch_records)
+    return input_records(messages, ends, batch_records)
+
+
+def _results(messages: DataFrame, workload: WorkloadSpec, engine: EngineSpec, load: LoadSpec) -> DataFrame:
+    """Each result as a message of its own. Of Arrow batches only the value and the time are left."""
+    if load.batch_records is None:
+        return messages
+    return result_records(messages, cast(NexmarkSpec, workload), engine.partitions)  # the spec refuses other workloads
 
 
 def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:

@@ -21,6 +21,7 @@ from testbed.queries.hashtags import hashtags, packed_counts
 from testbed.queries.incidents import incidents, packed_incidents
 from testbed.queries.nexmark import AUCTIONS, BIDS, PACKED, PERSONS, QUERIES, place
 from testbed.queries.reachability import packed_changes, reachability
+from testbed.queries.result_batches import in_batches
 from testbed.queries.result_columns import BATCH, Packed, ResultColumns, messages, of_rows
 from testbed.queries.top_100 import packed_entries, top_100
 from testbed.queries.window_tree import packed_tuples, window_tree
@@ -66,12 +67,17 @@ def event_kinds(spec: TestbedWorkload, parallelism: int) -> tuple[str, ...]:
     return tuple(node.name for node in nodes if isinstance(node.element, Source))
 
 
-def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
-    """Key and value of each result as a message, as the Structured Streaming queries write them.
+def as_messages(
+    spec: TestbedWorkload, results: pa.RecordBatch, partitions: int, batch_records: int | None = None
+) -> Iterator[tuple[str | None, str | bytes]]:
+    """Key and value of each message with these results: as the Structured Streaming queries write them, one result a
+    message; or without a key, as Arrow batches of at most `batch_records` results.
 
     `partitions`: of the input, by which a position tells the place of a record. Tentative results have the column
     `BATCH`; their messages have it, too.
     """
+    if batch_records is not None:
+        return ((None, each) for each in in_batches(results, batch_records))
     batches = results.column(BATCH) if BATCH in results.schema.names else None
     return zip(*messages(_columns(spec, results, partitions), batches), strict=True)
 

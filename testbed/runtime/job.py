@@ -66,13 +66,19 @@ class JobInput:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """`folder` of files; `broker` of Kafka and its `topic`."""
+    """Where results go, and in which form.
+
+    folder          of files
+    broker, topic   of Kafka
+    batch_records   Kafka: the most results in one message, as an Arrow batch; None: each is a message, as JSON
+    """
 
     kind: OutputKind
     delivery: Delivery
     folder: str = ""
     broker: Broker | None = None
     topic: str = OUTPUT
+    batch_records: int | None = None
 
     @property
     def tentative(self) -> OutputSpec:

@@ -164,7 +164,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
     from testbed.output_log.policies import CheckPacing, Saving
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
-    engine = experiment.engine
+    engine, batched = experiment.engine, experiment.load.batch_records
     delivery = Delivery.EXACTLY_ONCE if engine.puts_out_once else Delivery.PLAIN
     return Job(
         run_id=run_id,
@@ -186,8 +186,8 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         adapt_every_s=engine.adapt_every_s,
         cpu_limit=engine.cpu_limit,
         parallelism=engine.partitions,
-        input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=experiment.load.batch_records),
-        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker),
+        input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=batched),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker, batch_records=batched),
         store=store,
         store_endpoint=engine.store_endpoint,
         chaining=engine.chaining_run,

@@ -1,4 +1,5 @@
-"""Kafka at both ends: events from the topic `input`, results to `output`, in the form of every other engine."""
+"""Kafka at both ends: events from the topic `input`, results to `output`, in the form of every other engine unless
+both are Arrow batches."""
 
 from __future__ import annotations
 
@@ -173,10 +174,11 @@ class KafkaResults(Outlet):
 
     def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
         for some in together(batches):
-            for key, value in as_messages(self._job.workload, some, self._job.parallelism):
+            found = as_messages(self._job.workload, some, self._job.parallelism, self._job.output.batch_records)
+            for key, value in found:
                 self._produce(producer, key, value)
 
-    def _produce(self, producer: Producer, key: str, value: str) -> None:
+    def _produce(self, producer: Producer, key: str | None, value: str | bytes) -> None:
         while True:
             try:
                 producer.produce(self._topic, value, key, partition=self._partition)

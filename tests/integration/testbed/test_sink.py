@@ -22,7 +22,7 @@ from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka
 from testbed.operators import Delivery, Sink, Source
-from testbed.queries import as_messages
+from testbed.queries import as_messages, from_batch
 from testbed.runtime.connectors import topics
 from testbed.runtime.connectors.sinks import Superseded
 from testbed.runtime.connectors.sources import Feed, stream_of
@@ -105,6 +105,17 @@ def test_a_sink_that_is_overtaken_amid_a_transaction_gets_nothing_out_any_more(b
     assert messages_out(job) == out
     cut_off = values(job, output(2, "old")) if step in (OFFSETS, COMMIT) else Counter()
     assert messages_out(job, "read_uncommitted") == out + cut_off, "the broker had what the old one wrote"
+
+
+def test_a_sink_of_batches_publishes_the_same_results_in_fewer_messages(broker: Handle) -> None:
+    as_json = job_at(broker, "batches", parallelism=1)
+    job = replace(as_json, output=replace(as_json.output, batch_records=ROWS // 2 + 1))
+    (old,), (new,) = sinks(job), sinks(job)
+    assert old.publish({1: [output(1, "old")], 2: [output(2, "old")]}) == 2
+    assert new.publish({2: [output(2, "again")], 3: [output(3, "new")]}) == 3
+    found = [from_batch(each) for each in messages_out(job).elements()]
+    assert values(job, *found) == values(job, output(1, "old"), output(2, "old"), output(3, "new"))
+    assert sorted(each.num_rows for each in found) == [24, 24, 24, 26, 26, 26]
 
 
 @pytest.mark.parametrize("sent", [0, 1])

@@ -4,10 +4,14 @@ import json
 from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from benchmarks.testbed import kafka_throughput
+from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.kafka_throughput import (
+    OutputCount,
     Rates,
     Seen,
     kafka_job,
@@ -24,6 +28,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from testbed.operators import Delivery
+from testbed.queries import as_messages
 from testbed.queries.nexmark import CATEGORY, NEAR_STATES
 from testbed.runtime.connectors.sources import stream_of
 from workloads.nexmark.stream import CYCLE, events
@@ -114,6 +119,23 @@ def test_an_input_that_was_used_up_is_told():
     looks = [(Seen(at_ns, 100 * at_ns), Seen(at_ns, len(expected.complete) // 2)) for at_ns in range(70)]
     with pytest.raises(EnvironmentFailure, match="the input was used up"):
         records_in_window(looks, 0, expected)
+
+
+def test_results_in_batches_are_counted_by_what_is_in_their_messages():
+    server = InProcessBroker()
+    producer, seen = Producer(server.reach.for_librdkafka()), OutputCount(server.reach, "output", 2)
+    for partition, sizes in ((0, (3, 5)), (1, (2,))):
+        for size in sizes:
+            batch = pa.RecordBatch.from_pydict({"bids": range(size)})
+            (value,) = (each for _, each in as_messages(spec(NexmarkQuery.Q12), batch, 2, 10))
+            producer.produce("output", value, partition=partition)
+    producer.flush()
+    at_end = seen.look()
+    assert [each.results for each in at_end] == [2, 1], "messages"
+    looks = [tuple(Seen(1, messages) for messages in each) for each in ((0, 0), (1, 0), (1, 1))]
+    found = [[each.results for each in look] for look in seen.in_results([*looks, at_end])]
+    assert found == [[0, 0], [3, 0], [3, 2], [8, 2]]
+    seen.close()
 
 
 @pytest.mark.parametrize("results", [[], [0, 0, 0], [0, 5, 5, 5]])

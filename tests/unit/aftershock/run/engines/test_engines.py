@@ -74,7 +74,7 @@ def test_slots_that_stand_by_are_of_those_that_the_cluster_has_cores_for(handle,
 @pytest.mark.parametrize(("overrides", "expected"), [([], None), (["load.batch_records=300"], 300)])
 def test_the_job_reads_its_input_as_the_load_has_it(handle, overrides, expected):
     job = dataflow.testbed_job(spec.load("dataflow-q12", overrides), handle, Path("store"), "run-1")
-    assert job.input.batch_records == expected
+    assert job.input.batch_records == job.output.batch_records == job.output.tentative.batch_records == expected
 
 
 COPIES = ["engine.recovery=partially-active", "engine.replication_ratio=1", "engine.replication_planner=greedy"]

@@ -1,10 +1,12 @@
-"""The archive of a run whose input came as Arrow batches: the same records as of messages of JSON, up to its end."""
+"""The archive of a run with Arrow batches: the same records and results as of messages of JSON, up to its end."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from pyspark.errors import PythonException
@@ -16,6 +18,7 @@ from infra.services.kafka import create_topics
 from journal.events.testbed import Finished
 from journal.writer import Journal
 from spark_jobs.tables.archive import archive
+from testbed.queries import as_messages
 from workloads.inputs import records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
@@ -25,6 +28,7 @@ from workloads.topics import INPUT, OUTPUT
 pytestmark = pytest.mark.extended  # broker and Spark take half a minute to start
 PARTITIONS, RECORDS, MESSAGES = 2, 50, 20  # records of a message, messages of a partition
 EVENTS = PARTITIONS * RECORDS * MESSAGES
+ARRIVED_MS = 1_795_173_800_123
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 500.0, PARTITIONS)
 ENDS = {0: 930, 1: RECORDS * MESSAGES}  # amid a message, and after the last
 
@@ -61,6 +65,25 @@ def as_json(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, "partition int, offset long, timestamp timestamp, value binary")
 
 
+def result_counts() -> pa.RecordBatch:
+    """As the sink of Q12 has them: more than go into one message."""
+    rows = 2 * RECORDS + 10
+    counts = {"bidder": range(rows), "bids": range(1, rows + 1)}
+    return pa.RecordBatch.from_pydict({"window_start_ns": [7 * 10**9] * rows, **counts})
+
+
+def put(broker: Handle, values: list[bytes]) -> int:
+    """Put messages into partition 0 of the output; returns the offset of the last."""
+    offsets = list[int]()
+    producer = Producer(
+        {**broker.kafka.for_librdkafka(), "on_delivery": lambda _, message: offsets.append(message.offset())}
+    )
+    for value in values:
+        producer.produce(OUTPUT, value, partition=0, timestamp=ARRIVED_MS)
+    producer.flush()
+    return max(offsets)
+
+
 @pytest.mark.parametrize("query", ["q8", "q12"])
 def test_records_due_times_and_oracle_are_those_of_messages_of_json(
     spark: SparkSession, sent: Handle, tmp_path: Path, query: str
@@ -85,3 +108,23 @@ def test_a_message_that_is_no_batch_is_named(spark: SparkSession, sent: Handle, 
     producer.flush()
     with pytest.raises(PythonException, match=f"the topic input, partition 1, offset {MESSAGES}: no Arrow batch: "):
         archived(spark, sent, "q12", ENDS | {1: RECORDS * MESSAGES + 1}, tmp_path)
+
+
+def test_results_in_batches_are_those_of_messages_of_json(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
+    workload, counts = experiment_of("q12").workload, result_counts()
+    put(sent, [value for _, value in as_messages(workload, counts, PARTITIONS, RECORDS)])
+    archived(spark, sent, "q12", ENDS, tmp_path)
+    found = spark.read.parquet(str(tmp_path / "sink.parquet")).collect()
+    wanted = [json.loads(value) for _, value in as_messages(workload, counts, PARTITIONS)]
+    assert sorted((row.start_ms, row.end_ms, row.key, row.value) for row in found) == sorted(
+        tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in wanted
+    )
+    assert len(wanted) > RECORDS
+    assert {row.arrived_ms for row in found} == {ARRIVED_MS}
+
+
+def test_results_that_are_no_batch_are_named(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
+    """The last test of this file: the topic keeps the message."""
+    number = put(sent, [b'{"start_ms":0}'])
+    with pytest.raises(PythonException, match=f"the topic output, partition 0, offset {number}: no Arrow batch: "):
+        archived(spark, sent, "q12", ENDS, tmp_path)

@@ -1,0 +1,91 @@
+"""The messages of a run with Arrow batches, record by record, as if each record were a JSON message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from experiments.workloads import NexmarkSpec
+from testbed.queries import as_messages, from_batch
+from workloads.nexmark.batches import UNREADABLE, as_json, read
+
+Ends = dict[str, dict[str, int]]
+INPUT_COLUMNS = "topic STRING, partition INT, offset LONG, due_ms LONG, value BINARY"
+RESULT_COLUMNS = "arrived_ms LONG, value BINARY"
+
+
+def in_messages(ends: Ends, batch_records: int) -> Ends:
+    """The end offsets of topics' partitions in messages, from those in records; the last message may have more."""
+    return {
+        topic: {partition: -(-end // batch_records) for partition, end in of_topic.items()}
+        for topic, of_topic in ends.items()
+    }
+
+
+def input_records(messages: DataFrame, ends: Ends, batch_records: int) -> DataFrame:
+    """The records before these ends, as (topic, partition, offset, timestamp, value), from the topics' messages.
+
+    The job that takes them fails with topic, partition and offset of a message that is no such batch.
+    """
+
+    def records(message: dict[str, Any]) -> pa.RecordBatch:
+        start = message["offset"] * batch_records
+        found = read(message["value"] or b"", start, start + batch_records)
+        if isinstance(found, str):
+            raise _unusable(message, found)
+        offsets, due_ms, values = as_json(found)
+        rows = pa.RecordBatch.from_pydict(
+            {
+                "topic": pa.array([message["topic"]] * len(offsets)),
+                "partition": pa.array([message["partition"]] * len(offsets), pa.int32()),
+                "offset": pa.array(offsets),
+                "due_ms": pa.array(due_ms),
+                "value": pa.array(values, pa.binary()),
+            }
+        )
+        return rows.slice(0, max(0, ends[message["topic"]][str(message["partition"])] - start))
+
+    taken = messages.select("topic", "partition", "offset", "value")
+    unpacked = taken.mapInArrow(_message_by_message(records), INPUT_COLUMNS)
+    return unpacked.withColumn("timestamp", F.timestamp_millis("due_ms")).drop("due_ms")
+
+
+def result_records(messages: DataFrame, workload: NexmarkSpec, partitions: int) -> DataFrame:
+    """The results in these messages, as (timestamp, value): the time is that of the message.
+
+    `partitions`: of the input. The job that takes them fails as that of `input_records` does.
+    """
+
+    def records(message: dict[str, Any]) -> pa.RecordBatch:
+        try:
+            found = from_batch(message["value"] or b"")
+        except UNREADABLE as error:
+            raise _unusable(message, f"no Arrow batch: {error}") from error
+        values = [value for _, value in as_messages(workload, found, partitions)]
+        arrived_ms = pa.array([message["arrived_ms"]] * len(values), pa.int64())
+        return pa.RecordBatch.from_pydict({"arrived_ms": arrived_ms, "value": pa.array(values).cast(pa.binary())})
+
+    arrived = F.unix_millis("timestamp").alias("arrived_ms")
+    taken = messages.select("topic", "partition", "offset", arrived, "value")
+    unpacked = taken.mapInArrow(_message_by_message(records), RESULT_COLUMNS)
+    return unpacked.select(F.timestamp_millis("arrived_ms").alias("timestamp"), "value")
+
+
+def _message_by_message(
+    records: Callable[[dict[str, Any]], pa.RecordBatch],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for message in batch.to_pylist():
+                yield records(message)
+
+    return unpacked
+
+
+def _unusable(message: dict[str, Any], why: str) -> ValueError:
+    place = f"partition {message['partition']}, offset {message['offset']}"
+    return ValueError(f"the topic {message['topic']}, {place}: {why}")
