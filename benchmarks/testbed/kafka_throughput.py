@@ -16,6 +16,9 @@ the medians, and the shares with their 95 % limits, by how the shares of single 
 itself, so the window of each partition of the output begins and ends with a commit there. Wall clock means little where
 there is other work: the load before a run is printed, too.
 
+*Read* is what sources read a second in the same window. If it is far from what comes out, the run is not steady: a sink
+publishes what has gathered, or sources wait for a sink. Then only a longer window tells what can be sustained.
+
 A run takes the window and about 25 s, so everything takes an hour and a half. A run that reads nearly all of the input
 in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
 `--json` still prints the runs before it.
@@ -50,6 +53,7 @@ from reproductions.claims import Ratio, mean_ratio
 from testbed.operators import Delivery
 from testbed.queries import QUERIES, from_batch
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from testbed.source_positions import events_read
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.sending.feeds import feed_of
@@ -58,15 +62,18 @@ EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: 
 MOST_READ = 0.98  # of all expected results: an input that is read further may have ended within the window
 FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]
 LOOK_S, WARM_S, ANSWER_S = 0.2, 12.0, 10.0  # a sink's first transaction comes late: it waits for the coordinator
-HEAD = "query protocol               records  records/s  share  records/CPU s  share    results  seconds  load"
+HEAD = (
+    "query protocol               records  records/s  share       read  records/CPU s  share    results  seconds  load"
+)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one run: records/s of wall clock and of the slots' CPU time, the seconds measured, the results at the end, and
-    the load before it."""
+    """Of one run: records/s of wall clock, that come out and that sources read, and of the slots' CPU time; the seconds
+    measured, the results at the end, and the load before it."""
 
     records_per_second: float
+    read_per_second: float
     records_per_cpu_second: float
     seconds: float
     results: int
@@ -199,8 +206,9 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
         output.close()
     warm_ns = times(journal, "ready")[0] + round(WARM_S * 1e9)
     rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
-    cpu = cpu_share(journal, begin_ns, end_ns)
-    return Rates(rate, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
+    events_per_second, cpu = read_and_cpu(journal, begin_ns, end_ns)
+    read = expected.records_in(events_per_second)
+    return Rates(rate, read, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
 
 
 def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s: float) -> tuple[Path, Looks]:
@@ -220,18 +228,20 @@ def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s:
     return journal, looks
 
 
-def cpu_share(journal: Path, from_ns: int, to_ns: int) -> float:
-    """CPU seconds of all slots for a second between these moments, by the reports in between.
+def read_and_cpu(journal: Path, from_ns: int, to_ns: int) -> tuple[float, float]:
+    """Events that sources read, and CPU seconds of all slots, for a second between these moments, by the reports in
+    between.
 
     Raises `EnvironmentFailure` if there are not two reports.
     """
-    entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
-    found = [(entry["at_ns"], entry["cpu_s"]) for entry in entries if from_ns <= entry["at_ns"] <= to_ns]
+    found = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    found = [entry for entry in found if from_ns <= entry["at_ns"] <= to_ns]
     if len(found) < 2:
         raise EnvironmentFailure(f"fewer than two reports of CPU time in {journal}", "use a longer --window")
-    (begin_ns, before_s), (end_ns, after_s) = found[0], found[-1]
-    share: float = (after_s - before_s) / (end_ns - begin_ns) * 1e9
-    return share
+    first, last = found[0], found[-1]
+    seconds = (last["at_ns"] - first["at_ns"]) / 1e9
+    events = events_read(last["positions"]) - events_read(first["positions"])
+    return events / seconds, (last["cpu_s"] - first["cpu_s"]) / seconds
 
 
 @one_line_errors()
@@ -340,7 +350,7 @@ def line(job: Job, found: Rates, base: Rates) -> str:
         found.records_per_cpu_second / base.records_per_cpu_second,
     )
     wall, cpu = (
-        f"{found.records_per_second:9,.0f} {share:6.0%}",
+        f"{found.records_per_second:9,.0f} {share:6.0%} {found.read_per_second:10,.0f}",
         f"{found.records_per_cpu_second:13,.0f} {cpu_share:6.0%}",
     )
     name = f"{job.workload.query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"

@@ -45,6 +45,10 @@ class ExpectedResults:
             return 0.0
         return float(self.complete[min(results, len(self.complete)) - 1] + 1) * self._share
 
+    def records_in(self, events: float) -> float:
+        """Records of the kinds that the query reads, among so many events of the stream."""
+        return events * self._share
+
     def due_between(self, begin_ms: float, end_ms: float) -> int:
         """How many results are due in a time [ms since the epoch]: their last record is, or their window ends.
 
