@@ -12,8 +12,11 @@ from pyspark.sql import functions as F
 from experiments.workloads import NexmarkSpec
 from testbed.queries import as_messages, from_batch
 from workloads.nexmark.batches import UNREADABLE, as_json, read
+from workloads.topics import message_place
 
 Ends = dict[str, dict[str, int]]
+Unpack = Callable[[dict[str, Any]], pa.RecordBatch | str]
+"""The records of a message, or why it has none."""
 INPUT_COLUMNS = "topic STRING, partition INT, offset LONG, due_ms LONG, value BINARY"
 RESULT_COLUMNS = "arrived_ms LONG, value BINARY"
 
@@ -32,11 +35,11 @@ def input_records(messages: DataFrame, ends: Ends, batch_records: int) -> DataFr
     The job that takes them fails with topic, partition and offset of a message that is no such batch.
     """
 
-    def records(message: dict[str, Any]) -> pa.RecordBatch:
+    def records(message: dict[str, Any]) -> pa.RecordBatch | str:
         start = message["offset"] * batch_records
         found = read(message["value"] or b"", start, start + batch_records)
         if isinstance(found, str):
-            raise _unusable(message, found)
+            return found
         offsets, due_ms, values = as_json(found)
         rows = pa.RecordBatch.from_pydict(
             {
@@ -60,11 +63,11 @@ def result_records(messages: DataFrame, workload: NexmarkSpec, partitions: int) 
     `partitions`: of the input. The job that takes them fails as that of `input_records` does.
     """
 
-    def records(message: dict[str, Any]) -> pa.RecordBatch:
+    def records(message: dict[str, Any]) -> pa.RecordBatch | str:
         try:
             found = from_batch(message["value"] or b"")
         except UNREADABLE as error:
-            raise _unusable(message, f"no Arrow batch: {error}") from error
+            return f"no Arrow batch: {error}"
         values = [value for _, value in as_messages(workload, found, partitions)]
         arrived_ms = pa.array([message["arrived_ms"]] * len(values), pa.int64())
         return pa.RecordBatch.from_pydict({"arrived_ms": arrived_ms, "value": pa.array(values).cast(pa.binary())})
@@ -75,17 +78,25 @@ def result_records(messages: DataFrame, workload: NexmarkSpec, partitions: int) 
     return unpacked.select(F.timestamp_millis("arrived_ms").alias("timestamp"), "value")
 
 
-def _message_by_message(
-    records: Callable[[dict[str, Any]], pa.RecordBatch],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _message_by_message(unpack: Unpack) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for message in batch.to_pylist():
-                yield records(message)
+                yield _records(unpack, message)
 
     return unpacked
 
 
+def _records(unpack: Unpack, message: dict[str, Any]) -> pa.RecordBatch:
+    try:
+        found = unpack(message)
+    except Exception as error:  # whatever is wrong with a message, its place has to be told
+        raise _unusable(message, f"can't be read: {type(error).__name__}: {error}") from error
+    if isinstance(found, str):
+        raise _unusable(message, found)
+    return found
+
+
 def _unusable(message: dict[str, Any], why: str) -> ValueError:
-    place = f"partition {message['partition']}, offset {message['offset']}"
-    return ValueError(f"the topic {message['topic']}, {place}: {why}")
+    place = message_place(message["topic"], message["partition"], message["offset"])
+    return ValueError(f"{place}: {' '.join(why.split())}")
