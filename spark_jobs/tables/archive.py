@@ -60,8 +60,8 @@ def archive(
 ) -> None:
     """Write the files.
 
-    Raises `EnvironmentFailure` when the query committed nothing of what it was sent, and for a message that is missing;
-    and what Spark raises for one that can't be used (`spark_errors.in_one_line`).
+    Raises `EnvironmentFailure` when the query committed nothing of what it was sent, and for a message that is missing.
+    For a message that can't be used Spark raises an error of its own (`bad_messages`).
     """
     ends = {
         topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics

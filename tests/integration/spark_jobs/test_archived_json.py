@@ -20,7 +20,7 @@ from journal.events.testbed import Finished
 from journal.writer import Journal
 from results.runs.store import Run
 from spark_jobs.tables.archive import archive
-from spark_jobs.tables.spark_errors import in_one_line
+from spark_jobs.tables.bad_messages import bad_message
 from workloads.checked_events import NO_EVENT
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -67,7 +67,7 @@ def test_whole_input_is_archived(spark: SparkSession, sent: Handle, tmp_path: Pa
 def test_a_message_that_is_no_event_is_named(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="the topic input") as failure:  # Spark has several that may carry it
         archived(spark, sent, ENDS | {1: EACH + 1}, tmp_path)
-    assert in_one_line(str(failure.value)) == LINE
+    assert bad_message(str(failure.value)) == LINE
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def run(tmp_path: Path) -> Iterator[tuple[Run, Handle]]:
     launch.stop(owner.token, 0.0)
 
 
-def test_the_user_is_told_the_place_in_one_line(sent: Handle, run: tuple[Run, Handle]) -> None:
+def test_the_user_is_told_the_place_bad_message(sent: Handle, run: tuple[Run, Handle]) -> None:
     """By the batch job as a run starts it, from whose log the line is taken."""
     found, owner = run
     arguments = sent.kafka.address, str(sent.kafka.credentials)

@@ -12,7 +12,7 @@ from experiments.hashtags import HashtagsSpec
 from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec
-from spark_jobs.tables.spark_errors import in_one_line
+from spark_jobs.tables.bad_messages import bad_message
 from workloads.checked_events import NO_EVENT, NO_VALUE
 from workloads.inputs import records
 from workloads.queries import oracle
@@ -52,10 +52,10 @@ def topic(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> Dat
     return spark.createDataFrame(rows, SCHEMA)
 
 
-def told(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> str:
+def told(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> str | None:
     with pytest.raises(Exception, match="the topic input") as failure:  # Spark has several that may carry it
         oracle(topic(spark, spec, planted), spec).collect()
-    return in_one_line(str(failure.value))
+    return bad_message(str(failure.value))
 
 
 @pytest.mark.parametrize("planted", [b"hello", b'{"kind":"tweets"}', b"", None], ids=["text", "kind", "empty", "null"])

@@ -1,4 +1,4 @@
-"""The batch job ends with one line if Spark gives up: it names the message that can't be used."""
+"""The batch job ends with one line if a message can't be used: the line names the message."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 
 from aftershock.run.live_run import complaint
 from spark_jobs.tables import job
+from spark_jobs.tables.bad_messages import bad_message
 from spark_jobs.tables.orders import Orders
-from spark_jobs.tables.spark_errors import in_one_line
 
 LINE = "the topic input, partition 1, offset 20: no Arrow batch: Expected to read 7 bytes"
 PYTHON = f"""An exception was thrown from the Python worker. Please see the stack trace below.
@@ -28,15 +28,11 @@ RAISED = f"Job aborted due to stage failure: Lost task 0.0: [USER_RAISED_EXCEPTI
 
 @pytest.mark.parametrize("error", [PYTHON, RAISED, LINE], ids=["python", "raised", "alone"])
 def test_the_message_is_told_and_nothing_else(error: str) -> None:
-    assert in_one_line(error) == LINE
+    assert bad_message(error) == LINE
 
 
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [("\n no such table \nat org.x", "no such table"), ("", "no reason given")],
-)
-def test_of_other_errors_the_first_line_is_told(error: str, line: str) -> None:
-    assert in_one_line(error) == line
+def test_other_errors_name_no_message() -> None:
+    assert bad_message("no such table: the topic input") is None
 
 
 class Session:
@@ -54,18 +50,32 @@ class Session:
         self.stopped = True
 
 
-def test_the_job_ends_with_the_line_that_a_user_gets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fails(*_: object) -> None:
-        raise PySparkException(PYTHON)
+def fails_with(error: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """The job is about to carry out a stage that fails so."""
 
-    session, orders = Session(), Orders(tmp_path / "orders")
+    def fails(*_: object) -> None:
+        raise PySparkException(error)
+
+    session, orders = Session(), Orders(folder / "orders")
     session.builder = session
     orders.give("archive", [])
     monkeypatch.setattr(job, "SparkSession", session)
     monkeypatch.setattr(job, "STAGES", {"archive": fails})
-    monkeypatch.setattr(sys, "argv", ["job.py", str(tmp_path), str(orders.folder)])
+    monkeypatch.setattr(sys, "argv", ["job.py", str(folder), str(orders.folder)])
+    return session
+
+
+def test_an_error_about_something_else_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = fails_with("no such table", tmp_path, monkeypatch)
+    with pytest.raises(PySparkException, match="no such table"):
+        job.main()
+    assert session.stopped
+
+
+def test_the_job_ends_with_the_line_that_a_user_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = fails_with(PYTHON, tmp_path, monkeypatch)
     with pytest.raises(SystemExit) as end:
         job.main()
     assert end.value.code == f"Error: {LINE}"
