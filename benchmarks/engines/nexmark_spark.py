@@ -128,9 +128,7 @@ class Topic:
         kafka.create_topics(self.broker, {INPUT: self.partitions})
         sender = InputSender(self.broker, INPUT, records(NexmarkSpec(), schedule), schedule)
         sender.send_until(self.events)
-        sender.finish(LIMIT_S)
-        if sender.delivered != self.events:
-            raise EnvironmentFailure(f"the broker took {sender.delivered} of {self.events} events", "look at its log")
+        sender.require(self.events, LIMIT_S)
 
     def written(self, topic: str) -> int:
         """How many messages another topic with as many partitions has."""

@@ -19,12 +19,13 @@ seen.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from infra.launch import REPOSITORY
 from workloads.nexmark.feed import LATENESS_S
 
 STOP_S = 30.0
+PLAIN = re.compile(r"--delivery[ =]plain\b")  # an option of the testbed
 OWN = "{broker} {credentials} {query} {window_s} {input} {output} {partitions} {checkpoint_s} {folder}"
 
 
@@ -94,13 +96,21 @@ class Engine:
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        """One of `ENGINES`, or NAME=COMMAND; raises `BadInput`."""
+        """One of `ENGINES`, or NAME=COMMAND, whose first word may be one of them; raises `BadInput`.
+
+        Words after it are options of that engine.
+        """
         if text in ENGINES:
             return ENGINES[text]
         name, _, command = text.partition("=")
-        if not name or not command:
+        if not name or not command.strip():
             raise BadInput("engine", text, f"{' or '.join(ENGINES)}, or NAME=COMMAND")
-        return cls(name, command)
+        first, *options = command.split()
+        if first not in ENGINES:
+            return cls(name, command)
+        own = ENGINES[first]
+        delivery = ResultDelivery.AT_LEAST_ONCE if PLAIN.search(command) else own.delivery
+        return replace(own, name=name, command=" ".join([own.command, *options]), delivery=delivery)
 
     def command_for(self, task: Task) -> list[str]:
         """The words of the command; raises `BadInput` for one in braces that there is not."""

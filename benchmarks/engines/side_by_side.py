@@ -4,9 +4,15 @@
 [--queries q1] [--rates 5000] [--seconds 20] [--repeats N] [--json]` starts a broker, and for each query and rate one
 engine after the other; the order of the engines is reversed in every other repeat. What a command must do is in
 `benchmarks.engines.peer_engine`: so anybody's engine can be put beside these two. The driver feeds the topic (a few
-records until the first result is out, then the rate), and reads what is committed. The first case runs once more before
-all others, and its row is discarded: it finds a cold broker and cold files. A row is about the results that were due in
-the window:
+records until the first result is out, then the rate), and reads what is committed. COMMAND may also be one of these two
+with options, to compare settings of one engine (`benchmarks.engines.testbed_engine`). For example, how late results of
+the testbed are if they wait for one checkpoint, and if they wait for none:
+
+    .venv/bin/python -m benchmarks.engines.side_by_side --engine 'early=testbed --spare-lines 0' \\
+        --engine 'plain=testbed --delivery plain' --queries q1 --rates 20000 --checkpoint 5 --seconds 45
+
+The first case runs once more before all others, and its row is discarded: it finds a cold broker and cold files. A row
+is about the results that were due in the window:
 
     records/s    that the broker took in the window, of all kinds
     a core       records for each second of CPU time of the engine's processes, which are all that the command started;
@@ -200,7 +206,7 @@ def settings_of(engines: list[Engine], given: argparse.Namespace) -> dict[str, A
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", action="append", help="spark, testbed or NAME=COMMAND; may be given several times")
+    parser.add_argument("--engine", action="append", help="spark, testbed or NAME=COMMAND; may be repeated")
     parser.add_argument("--queries", nargs="+", choices=[each.value for each in NexmarkQuery], default=["q1"])
     parser.add_argument("--rates", nargs="+", type=float, default=[5000.0], help="records a second, of all kinds")
     parser.add_argument("--seconds", type=float, default=20.0, help="that are measured")

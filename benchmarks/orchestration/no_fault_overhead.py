@@ -72,7 +72,7 @@ def _fill(handle: Handle, experiment: spec.Experiment) -> None:
     schedule = Schedule(time.time_ns(), RATE, partitions)
     feed = InputSender(handle.kafka, INPUT, records(experiment.workload, schedule), schedule)
     feed.send_until(BATCHES * BATCH_RECORDS)
-    feed.finish()
+    feed.require(BATCHES * BATCH_RECORDS)
 
 
 def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:

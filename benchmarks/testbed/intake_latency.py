@@ -1,9 +1,18 @@
 """Latency from due time to result: messages in order of arrival against batches cut by content.
 
-`.venv/bin/python -m benchmarks.testbed.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15]` runs NexMark's
-Q1 on two slots, which are processes as in `kills`, with results written to files. Each line is one run: protocol,
-delivery and records a message, then p50, p99 and the highest latency [ms] of the records that were due in
-`--seconds`, the share of these records whose results are out, and the load before the run.
+`.venv/bin/python -m benchmarks.testbed.intake_latency [--records 1 1024] [--rate 5000] [--seconds 15] [--protocols
+coordinated batch-aligned] [--deliveries plain exactly-once] [--spare-lines 1]` runs NexMark's Q1 on two slots, which
+are processes as in `kills`, with results written to files. Each line is one run: protocol, delivery and records a
+message, then p50, p99 and the highest latency [ms] of the records that were due in `--seconds`, the share of these
+records whose results are out, and the load before the run.
+
+In order of arrival and without waiting for checkpoints, for example at half of a rate that the machine sustains; and
+exactly once, waiting for one checkpoint of `coordinated` and not for a second one:
+
+    .venv/bin/python -m benchmarks.testbed.intake_latency --records 1024 --rate 20000 --protocols coordinated \\
+        --deliveries plain
+    .venv/bin/python -m benchmarks.testbed.intake_latency --records 1024 --protocols coordinated \\
+        --deliveries exactly-once --spare-lines 0
 
 A result is out when its file has its name, which is after the file has been synced to disk. Where less than 99 % is
 out, the run has not kept up. Then the latencies are nan: those that are known would depend on how long the run was.
@@ -14,10 +23,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +38,7 @@ import pyarrow as pa
 from benchmarks.one_line_errors import one_line_errors
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
+from testbed.protocols import PROTOCOLS
 from testbed.runtime.job import Job
 from tests.integration.testbed.kills.jobs import job_of
 from tests.integration.testbed.kills.slots import Slots
@@ -34,12 +46,6 @@ from tests.integration.testbed.kills.watching import Stage, Watch
 from workloads.nexmark.stream import CYCLE, FIRST_BID
 from workloads.schedule import NS_PER_MS, Schedule
 
-CASES = (
-    ("coordinated", Delivery.PLAIN),
-    ("batch-aligned", Delivery.PLAIN),
-    ("coordinated", Delivery.EXACTLY_ONCE),
-    ("batch-aligned", Delivery.EXACTLY_ONCE),
-)
 QUERY, SLOTS, INTERVAL_S, BATCH_S, MS = "q1", 2, 2.0, 0.25, 1e6
 START_S, WARM_S, LEFT_OUT_S = 60.0, 5.0, 6.0  # output is out at the latest three intervals after it was due
 LEAST_OUT = 0.99  # of the records that were due; with less, the 99th percentile is not known
@@ -68,29 +74,44 @@ class Run(NamedTuple):
 @one_line_errors()
 def main() -> None:
     """Run every case, and print a line for each."""
-    given = _arguments()
+    given = arguments(sys.argv[1:])
     print("protocol       delivery      records  p50 ms  p99 ms  highest    out  load", flush=True)
     for records in given.records:
-        for protocol, delivery in CASES:
-            run = _measured(protocol, delivery, records, given.rate, given.seconds)
-            print(f"{protocol:14} {delivery.value:13} {records:7} {run.line()}", flush=True)
+        for delivery, protocol in product(given.deliveries, given.protocols):
+            root = Path(tempfile.mkdtemp(prefix="aftershock-intake-"))
+            run = _measured(case_of(given, protocol, Delivery(delivery), records, root), root, given.seconds)
+            print(f"{protocol:14} {delivery:13} {records:7} {run.line()}", flush=True)
 
 
-def _arguments() -> argparse.Namespace:
+def arguments(words: list[str]) -> argparse.Namespace:
+    """What is to be run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
     parser.add_argument("--rate", type=float, default=5000.0, help="events per second")
     parser.add_argument("--seconds", type=float, default=15.0, help="that are measured")
-    return parser.parse_args()
+    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["coordinated", "batch-aligned"])
+    deliveries = [Delivery.PLAIN.value, Delivery.EXACTLY_ONCE.value]
+    parser.add_argument("--deliveries", nargs="+", choices=deliveries, default=deliveries)
+    parser.add_argument("--spare-lines", type=int, default=1, help="older lines of checkpoints that are kept")
+    return parser.parse_args(words)
 
 
-def _measured(protocol: str, delivery: Delivery, records: int, rate: float, seconds: float) -> Run:
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
-    root = Path(tempfile.mkdtemp(prefix="aftershock-intake-"))
+def case_of(given: argparse.Namespace, protocol: str, delivery: Delivery, records: int, root: Path) -> Job:
+    """The job of one run below `root`; raises `BadInput` for protocol `none` with exactly-once delivery."""
     job = job_of(QUERY, protocol, 1, root, SLOTS, kills=1)
-    output = replace(job.output, delivery=delivery)
-    job = replace(job, input=replace(job.input, rate=rate), output=output, checkpoint_interval_s=INTERVAL_S)
-    job = replace(job, batch_length_s=BATCH_S, limits=PartitionLimits(records_per_message=records))
+    return replace(
+        job,
+        input=replace(job.input, rate=given.rate),
+        output=replace(job.output, delivery=delivery),
+        checkpoint_interval_s=INTERVAL_S,
+        batch_length_s=BATCH_S,
+        spare_lines=given.spare_lines,
+        limits=PartitionLimits(records_per_message=records),
+    )
+
+
+def _measured(job: Job, root: Path, seconds: float) -> Run:
+    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:

@@ -188,9 +188,7 @@ def fill(cluster: BenchmarkCluster, job: Job, schedule: Schedule, events: int) -
     stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
     feed = feed_of(broker, job.workload, stream, job.input.batch_records)
     feed.send_until(events)
-    feed.finish(120.0)
-    if feed.delivered != events:
-        raise EnvironmentFailure(f"the broker took {feed.delivered} of {events} events", "look at its log")
+    feed.require(events)
 
 
 def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, window_s: float) -> Rates:

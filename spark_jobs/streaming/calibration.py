@@ -96,12 +96,12 @@ def feed_warm_up(config: JobConfig) -> None:
 
 
 def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
-    """Send `count` records, the last of them due now."""
+    """Send `count` records, the last of them due now; raises `EnvironmentFailure` if the broker does not take all."""
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
     workload = cast(GeneratedSpec, config.workload)  # an own job has a driver of its own, which does not calibrate
     feed = InputSender(config.broker, topic, input_of(workload, schedule), schedule)
     feed.send_until(count)
-    feed.finish()
+    feed.require(count)
 
 
 def _typical(batches: list[BatchTiming]) -> BatchTiming:

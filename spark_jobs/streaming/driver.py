@@ -30,10 +30,12 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.recovery_modes import RecoveryMode
 from experiments.waiting import poll_until, retry
-from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
+from journal.events.common import FAILURES, DriverStarted, DriverStopped, ExecutorsLost, Failed
 from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
+from journal.reader import events
 from journal.writer import Journal
 from spark_jobs.calibration import Calibration
 from spark_jobs.guard.aftershock_guard import guard_callbacks
@@ -123,14 +125,23 @@ class QueryDriver:
 
 
 def main() -> None:
-    """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`."""
+    """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`.
+
+    A failed calibration ends it with an entry in the journal. It then ends at once if its supervisor starts it again.
+    """
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.read(config_path)
+    if any(events(journal_path, FAILURES)):
+        sys.exit(EnvironmentFailure.exit_code)
     journal = Journal(journal_path)
     journal.record(DriverStarted())
     await_master(config.master)
-    spark = _session(config, to_calibrate=any(not path.exists() for path in calibration))
-    batch_records = _batch_records(spark, config, journal, *calibration)
+    try:
+        spark = _session(config, to_calibrate=any(not path.exists() for path in calibration))
+        batch_records = _batch_records(spark, config, journal, *calibration)
+    except AftershockError as error:
+        journal.record(Failed(str(error)))
+        sys.exit(error.exit_code)
     guard_callbacks(spark)
     spark.streams.addListener(ProgressJournal(journal))
     driver = QueryDriver(spark, config, journal, batch_records)

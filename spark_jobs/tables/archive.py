@@ -7,6 +7,9 @@ raw/tentative.parquet  batch and the columns of sink  of every record in the top
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
 Without an oracle, the meaning of an own job's output is unknown: raw/sink.parquet has its key and value as they are.
+
+A message that is missing or that can't be used ends the job with its topic, partition and offset: the exact output
+would silently lack it.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables.batched_messages import Ends, in_messages, input_records, result_records
+from spark_jobs.tables.complete_input import require_all
 from testbed.source_positions import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
@@ -54,7 +58,11 @@ def committed_offsets(raw: Path, engine: EngineName) -> Ends:
 def archive(
     spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineSpec, load: LoadSpec
 ) -> None:
-    """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
+    """Write the files.
+
+    Raises `EnvironmentFailure` when the query committed nothing of what it was sent, and for a message that is missing.
+    For a message that can't be used Spark raises an error of its own (`bad_messages`).
+    """
     ends = {
         topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics
     }
@@ -63,6 +71,7 @@ def archive(
     records = _input(spark, broker, ends, load.batch_records)
     due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
+    require_all(spark.read.parquet(str(raw / "input.parquet")), ends, load.batch_records)
     own = workload if isinstance(workload, OwnJobSpec) else None
     if workload.has_oracle:
         exact = own_job.applied(raw / own_job.ORACLE, "exact", records) if own else oracle(records, workload)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
 from journal.event import Event
 from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
@@ -46,7 +45,8 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
 
     A fast job reads the events of the brief part before it can be watched. The time of that part is then only that of
     the start and the end, which says nothing about the job's pace. So the next part gets more events, until one lasts.
-    Raises `ValueError` for a job that does not read from Kafka, and `EnvironmentFailure` if the broker refuses events.
+    Raises `ValueError` for a job that does not read from Kafka, and `EnvironmentFailure` if the broker does not take
+    all events of a part.
     """
     if job.input.broker is None:
         raise ValueError("only a job whose input is in Kafka can be calibrated")
@@ -93,9 +93,7 @@ def _fill(broker: Broker, job: Job, count: int) -> None:
     stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
     feed = feed_of(broker, job.workload, stream, job.input.batch_records)
     feed.send_until(count)
-    feed.finish()
-    if feed.failed:
-        raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
+    feed.require(count)
 
 
 def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:

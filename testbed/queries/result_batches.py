@@ -22,5 +22,8 @@ def in_batches(results: pa.RecordBatch, most: int) -> Iterator[bytes]:
 
 def from_batch(message: bytes) -> pa.RecordBatch:
     """The results of a message. Raises `pa.ArrowException` or `OSError` for anything else."""
-    with pa.ipc.open_stream(message) as stream:
-        return stream.read_next_batch()
+    reader = pa.BufferReader(message)
+    found = list(pa.ipc.open_stream(reader))
+    if len(found) != 1 or reader.tell() < len(message):
+        raise pa.ArrowInvalid("not one batch and nothing more")
+    return found[0]

@@ -9,8 +9,10 @@ from pyspark.sql import functions as F
 
 from experiments.cec_prices import CecPricesSpec
 from workloads import results
+from workloads.cec_prices.input import PRICE
+from workloads.checked_events import events
 
-FIELDS = "item LONG, price LONG"
+FIELDS = {PRICE: "item LONG, price LONG"}
 QUERY = Template("""
     WITH numbered AS (
         SELECT *, row_number() OVER (PARTITION BY item ORDER BY partition, offset) - 1 AS number
@@ -28,9 +30,8 @@ QUERY = Template("""
 
 def oracle(records: DataFrame, spec: CecPricesSpec) -> DataFrame:
     """The average of each window that is complete, as in `workloads.results`: known by the record that closes it."""
-    event = F.from_json(F.col("value").cast("string"), FIELDS).alias("event")
-    found = records.select("partition", "offset", F.unix_millis("timestamp").alias("at_ms"), event)
-    found = found.select("partition", "offset", "at_ms", "event.*")
+    at_ms = F.unix_millis("timestamp").alias("at_ms")
+    found = events(records, FIELDS).select("partition", "offset", at_ms, "event.item", "event.price")
     query = QUERY.substitute(least_price=spec.least_price, size=spec.window_records)
     windows = records.sparkSession.sql(query, purchases=found)
     key = results.place().alias("key")

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from experiments.hashtags import WINDOW, HashtagsSpec
 from workloads import results
-from workloads.hashtags.input import TOTALS
+from workloads.checked_events import events
+from workloads.hashtags.input import TOTALS, TWEET
 
 # A hashtag is in the windows that end with the slide in which it is due, and with the slides after it.
 COUNTED = """
@@ -27,9 +28,8 @@ TOTAL = """
 
 def oracle(records: DataFrame, spec: HashtagsSpec) -> DataFrame:
     """The results of all queries, as in `workloads.results`; which query gave a result is the first word of its key."""
-    text = F.from_json(F.col("value").cast("string"), "text STRING")["text"]
     slide = F.floor(F.unix_millis("timestamp") / spec.slide_ms).alias("slide")
-    words = records.select(slide, F.explode(F.split(text, " ")).alias("word"))
+    words = events(records, {TWEET: "text STRING"}).select(slide, F.explode(F.split("event.text", " ")).alias("word"))
     tags = words.select("slide", F.substring_index("word", "#", -1).alias("tag"))
     windows = {query: spec.window_of(query) for query, read in enumerate(spec.reads) if read == WINDOW}
     slides = {query: length_ms // spec.slide_ms for query, length_ms in windows.items()}

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from experiments.ppa_queries import IncidentsSpec
 from workloads import results
-from workloads.incidents.input import JAM_BELOW_KMH
+from workloads.checked_events import events
+from workloads.incidents.input import EVENT, JAM_BELOW_KMH
 
-FIELDS = "segment LONG, speed LONG, incident LONG"
+FIELDS = {EVENT: "segment LONG, speed LONG, incident LONG"}
 # An incident is judged at the end of each slide in which somebody measured the speed on its segment.
 QUERY = Template("""
     WITH speeds AS (
@@ -44,9 +45,8 @@ def oracle(records: DataFrame, spec: IncidentsSpec) -> DataFrame:
 
     As in `workloads.results`: an incident is known by its number.
     """
-    event = F.from_json(F.col("value").cast("string"), FIELDS).alias("event")
     slide = F.floor(F.unix_millis("timestamp") / spec.slide_ms).alias("slide")
-    found = records.select(slide, event).select("slide", "event.*")
+    found = events(records, FIELDS).select(slide, "event.segment", "event.speed", "event.incident")
     numbers = {"slides": spec.window_ms // spec.slide_ms, "slide_ms": spec.slide_ms, "window_ms": spec.window_ms}
     query = QUERY.substitute(numbers, jam=JAM_BELOW_KMH)
     return results.packed(records.sparkSession.sql(query, events=found))

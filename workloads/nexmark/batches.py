@@ -8,12 +8,14 @@ offset k N, so that a reader finds any offset.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
 from experiments.workloads import NexmarkSpec
 from workloads.json_records import values
-from workloads.nexmark.stream import EventStream, events
+from workloads.nexmark.stream import CYCLE, EventStream, events, events_of
 from workloads.schedule import NS_PER_MS, Integers, Schedule
 
 KIND, OFFSET, DUE = b"kind", "offset", "at_ns"
@@ -72,10 +74,18 @@ def _columns(batch: pa.RecordBatch, offsets: Integers, kind: str) -> pa.RecordBa
     return pa.RecordBatch.from_pydict(columns).replace_schema_metadata({KIND: kind.encode()})
 
 
+@cache
+def schema_of(kind: str) -> pa.Schema:
+    """The columns of the events of this kind in a message."""
+    made = events_of(EventStream(), kind, 0, CYCLE)
+    return _columns(made, made["position"].to_numpy(), kind).schema
+
+
 def read(value: bytes, start: int, stop: int) -> dict[str, pa.RecordBatch] | str:
     """The events of a message by their kind; or why it is no batch of the events at offsets `start` to before `stop`.
 
-    Each of these offsets must be there once, and those of a kind in order.
+    Each of these offsets must be there once, and those of a kind in order. Every event must have a value in each column
+    of `schema_of` its kind. Columns in another order, and others beside them, do no harm: the result has none of that.
     """
     found, reader = dict[str, pa.RecordBatch](), pa.BufferReader(value)
     try:
@@ -87,7 +97,12 @@ def read(value: bytes, start: int, stop: int) -> dict[str, pa.RecordBatch] | str
         return f"no Arrow batch: {error}"
     if set(found) != set(KINDS):
         return f"batches of {sorted(found)}, not of {sorted(KINDS)}"
-    return _problem(found, start, stop) or found
+    for kind in KINDS:
+        whole = _in_columns(found[kind], kind)
+        if isinstance(whole, str):
+            return whole
+        found[kind] = whole
+    return _misplaced(found, start, stop) or found
 
 
 def as_json(found: dict[str, pa.RecordBatch]) -> tuple[Integers, Integers, list[bytes]]:
@@ -104,14 +119,25 @@ def _as_generated(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(own | others)
 
 
-def _problem(found: dict[str, pa.RecordBatch], start: int, stop: int) -> str | None:
+def _in_columns(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch | str:
+    """The events in the columns of their kind; or why they do not have these."""
+    schema = schema_of(kind)
+    if not batch.schema.equals(schema):  # the usual case costs one comparison, not one for each column
+        names = batch.schema.names
+        for field in schema:
+            if names.count(field.name) != 1:
+                return f"a batch with another schema: {kind} has {names.count(field.name)} columns {field.name}"
+            if (other := batch[field.name].type) != field.type:
+                return f"a batch with another schema: {field.name} of {kind} is {other}, not {field.type}"
+        batch = pa.RecordBatch.from_arrays([batch[name] for name in schema.names], schema=schema)
+    for name, column in zip(schema.names, batch.columns, strict=True):
+        if column.null_count:
+            return f"a batch of {kind} without a value for {name}"
+    return batch
+
+
+def _misplaced(found: dict[str, pa.RecordBatch], start: int, stop: int) -> str | None:
     for kind, batch in found.items():
-        for name in (OFFSET, DUE):
-            at = batch.schema.get_field_index(name)  # below 0 also if there are two
-            if at < 0 or batch.schema.field(at).type != pa.int64():
-                return f"a batch with another schema: {kind} has no {name} of int64"
-            if batch.column(at).null_count:
-                return f"a batch of {kind} without a value for {name}"
         if (np.diff(batch[OFFSET].to_numpy()) <= 0).any():
             return f"the offsets of {kind} are not in order"
     there = np.sort(np.concatenate([batch[OFFSET].to_numpy() for batch in found.values()]))

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from workloads import results
+from workloads.checked_events import events
+from workloads.nexmark.feed import FIELDS
 
-TEXTS = {"name", "city", "state", "item", "channel", "url", "extra"}
-FIELDS = {
+COLUMNS = {
     "person": ("id", "name", "city", "state"),
     "auction": ("id", "item", "expires", "seller", "category"),
     "bid": ("auction", "bidder", "price", "channel", "url", "extra"),
@@ -126,16 +127,15 @@ def oracle(records: DataFrame, spec: NexmarkSpec) -> DataFrame:
     """The exact results of `queries.query` on the same records, as in `workloads.results`."""
     panes = spec.window_ms // spec.slide_ms
     numbers = {"window_ms": spec.window_ms, "slide_ms": spec.slide_ms, "panes": panes}
-    tables = {kind: _table(records, kind) for kind in FIELDS}
+    tables = {kind: _table(records, kind) for kind in COLUMNS}
     return results.packed(records.sparkSession.sql(Template(SQL[spec.query]).substitute(numbers), **tables))
 
 
 def _table(records: DataFrame, kind: str) -> DataFrame:
     """Events of a kind, with `place`, `partition` and `offset` of the record, and `due` in UTC and as `ms`."""
-    fields = F.from_json(F.col("value").cast("string"), "MAP<STRING, STRING>")
     ms = F.unix_millis("timestamp")
-    columns = [F.col(f"event.{name}").cast("string" if name in TEXTS else "long").alias(name) for name in FIELDS[kind]]
-    read = records.withColumn("event", fields).where(F.col("event.kind") == kind)
+    columns = [F.col(f"event.{name}").alias(name) for name in COLUMNS[kind]]
+    read = events(records, FIELDS).where(F.col("event.kind") == kind)
     due = F.convert_timezone(F.current_timezone(), F.lit("UTC"), F.col("timestamp").cast("timestamp_ntz"))
     place = F.format_string("%s:%s", F.col("partition").cast("string"), F.col("offset").cast("string"))
     return read.select(place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"), *columns)

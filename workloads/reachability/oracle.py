@@ -11,16 +11,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from experiments.workloads import ReachabilitySpec
-from workloads.json_records import opening
+from workloads.checked_events import events
 from workloads.reachability.input import LINKS, SOURCES, paths
 
+FIELDS = {
+    "link": "link LONG, start LONG, end LONG, change LONG",
+    "source": "root LONG, node LONG, path STRING, change LONG",
+}
 PATH, LESS_THAN_NONE, UNREADABLE = "path", "less than none", "unreadable"
 RESULTS = pa.schema([("start_ms", pa.int64()), ("end_ms", pa.int64()), ("key", pa.string()), ("value", pa.string())])
 
 
 def oracle(records: DataFrame, spec: ReachabilitySpec) -> DataFrame:
     """Every path in the graph that these events leave, found by a search in this process."""
-    links, sources = (_changes(records, kind, schema) for kind, schema in (("link", LINKS), ("source", SOURCES)))
+    links, sources = (_changes(records, kind, schema.names) for kind, schema in (("link", LINKS), ("source", SOURCES)))
     found = paths(links, sources)
     copies = [(f"{root} {path}", times) for (root, _, path), times in found.items() for _ in range(abs(times))]
     keys, values = [key for key, _ in copies], [PATH if times > 0 else LESS_THAN_NONE for _, times in copies]
@@ -49,9 +53,7 @@ def collected(changes: DataFrame) -> DataFrame:
     return sums.select(*record, value, "arrived_ms", copies).drop("copy")
 
 
-def _changes(records: DataFrame, kind: str, schema: pa.Schema) -> pa.RecordBatch:
-    text = F.col("value").cast("string")
-    fields = ", ".join(f"{field.name} {'STRING' if pa.types.is_string(field.type) else 'LONG'}" for field in schema)
-    event = F.from_json(text, fields).alias("event")
-    found = records.where(text.startswith(opening(kind))).select(event).select("event.*").toArrow()
+def _changes(records: DataFrame, kind: str, names: list[str]) -> pa.RecordBatch:
+    read = events(records, FIELDS).where(F.col("event.kind") == kind)
+    found = read.select(*(f"event.{name}" for name in names)).toArrow()
     return pa.RecordBatch.from_arrays([column.combine_chunks() for column in found.columns], names=found.schema.names)

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
 from workloads.schedule import Schedule
 
@@ -44,6 +45,17 @@ class TopicSender:
         Records without an answer count neither as delivered nor as failed.
         """
         self._producer.flush(limit_s)
+
+    def require(self, records: int, limit_s: float = 120.0) -> None:
+        """Wait until the broker has taken `records` records in all, at most `limit_s` seconds.
+
+        Raises `EnvironmentFailure` if it has not. Whoever reads the topic up to a known end must call this: otherwise
+        it could wait for records that never come.
+        """
+        self.finish(limit_s)
+        if self.delivered != records:
+            cause = f"the broker took {self.delivered} of {records} records for the topic {self.topic}"
+            raise EnvironmentFailure(f"{cause}, and refused {self.failed}", "look at its log")
 
     def _produce(self, value: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
         """Hand a message to the client, once that has room for it; `due_ms` is its timestamp."""

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from experiments.ppa_queries import Top100Spec
 from workloads import results
-from workloads.top_100.input import TOP
+from workloads.checked_events import events
+from workloads.top_100.input import REQUEST, TOP
 
-FIELDS = "entry LONG"
+FIELDS = {REQUEST: "entry LONG"}
 # A window has a result if requests came in the slide with which it ends; slides are numbered from the epoch.
 QUERY = Template("""
     WITH counted AS (SELECT slide, entry, count(*) AS requests FROM {requests} GROUP BY slide, entry),
@@ -31,9 +32,8 @@ QUERY = Template("""
 
 def oracle(records: DataFrame, spec: Top100Spec) -> DataFrame:
     """The most requested entries of each window with their requests, as in `workloads.results`."""
-    event = F.from_json(F.col("value").cast("string"), FIELDS)
     slide = F.floor(F.unix_millis("timestamp") / spec.slide_ms).alias("slide")
-    found = records.select(slide, event["entry"].alias("entry"))
+    found = events(records, FIELDS).select(slide, "event.entry")
     slides = spec.window_ms // spec.slide_ms
     query = QUERY.substitute(slides=slides, slide_ms=spec.slide_ms, window_ms=spec.window_ms, top=TOP)
     return results.packed(records.sparkSession.sql(query, requests=found))

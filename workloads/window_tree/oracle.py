@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from experiments.window_tree import WindowTreeSpec
 from workloads import results
-from workloads.window_tree.input import FACTOR, MARKS, VALUES, limit
+from workloads.checked_events import events
+from workloads.window_tree.input import FACTOR, MARKS, TUPLE, VALUES, limit
 
-FIELDS = "mark LONG, value LONG"
+FIELDS = {TUPLE: "mark LONG, value LONG"}
 # A tuple is in the window that ends with the slide in which it is due, and in the earlier ones of later results.
 LEVEL = Template("""
     SELECT task, slide, key, mark * $factor % $marks AS mark, (value + total) % $values AS value
@@ -32,10 +33,9 @@ def oracle(records: DataFrame, spec: WindowTreeSpec) -> DataFrame:
 
     A result is known by where its tuple is in the input, and belongs to the window that ends with the tuple's slide.
     """
-    event = F.from_json(F.col("value").cast("string"), FIELDS).alias("event")
     slide = F.floor(F.unix_millis("timestamp") / spec.slide_ms).alias("slide")
-    found = records.select(F.col("partition").cast("long").alias("task"), slide, results.place().alias("key"), event)
-    found = found.select("task", "slide", "key", "event.*")
+    task, key = F.col("partition").cast("long").alias("task"), results.place().alias("key")
+    found = events(records, FIELDS).select(task, slide, key, "event.mark", "event.value")
     numbers = {"factor": FACTOR, "marks": MARKS, "values": VALUES, "limit": limit(spec)}
     earlier = spec.window_ms // spec.slide_ms - 1
     for before, here in pairwise(spec.parallelism):

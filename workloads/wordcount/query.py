@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import WordCountSpec
 from workloads import results
+from workloads.checked_events import values
 
 LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
 SHORTEST_WORD = 2
@@ -77,16 +78,16 @@ def _key() -> Column:
 
 def _found_words() -> Column:
     """The same words as `_words` has, found rather than left over."""
-    return F.regexp_extract_all(_text(), F.lit(f"[a-z]{{{SHORTEST_WORD},}}"), F.lit(0))
+    return F.regexp_extract_all(_text(values()), F.lit(f"[a-z]{{{SHORTEST_WORD},}}"), F.lit(0))
 
 
 def _words() -> Column:
-    words = F.split(_text(), "[^a-z]+")
+    words = F.split(_text(F.col("value")), "[^a-z]+")
     return F.filter(words, lambda word: F.length(word) >= SHORTEST_WORD)
 
 
-def _text() -> Column:
-    return F.lower(F.col("value").cast("string"))
+def _text(value: Column) -> Column:
+    return F.lower(value.cast("string"))
 
 
 def _prefix(level: int, depth: int) -> Column:

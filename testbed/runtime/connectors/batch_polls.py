@@ -15,7 +15,7 @@ class BatchPoll(Poll):
     """Messages in a row. `start` and `stop` count events: the offset of the first one, and the one after the last."""
 
     def __init__(self, place: Place, start: int, messages: Sequence[Received], records: int) -> None:
-        """Raises `EnvironmentFailure` for a message that is missing, and for one that has not its `records` events.
+        """Raises `EnvironmentFailure` for a message that is missing, and for one without its `records` whole events.
 
         start     the offset of the first event
         """
@@ -40,18 +40,8 @@ class BatchPoll(Poll):
         return max(int(message[kind][DUE][end - 1].as_py()) for kind, end in before.items() if end)
 
     def _of_kind(self, kind: str, schema: pa.Schema) -> tuple[Integers, pa.RecordBatch]:
-        first, wanted = self.start // self._records, [f for f in schema if f.name != "position"]
-        for number, message in enumerate(self._found):
-            for field in wanted:
-                at = message[kind].schema.get_field_index(field.name)
-                if at < 0 or message[kind].schema.field(at).type != field.type:
-                    has = "no such column" if at < 0 else str(message[kind].schema.field(at).type)
-                    told = f"a batch with another schema: {field.name} of {kind} is to be {field.type}, not {has}"
-                    raise self.place.unusable(first + number, told)
-                if message[kind].column(at).null_count:
-                    raise self.place.unusable(first + number, f"a batch of {kind} without a value for {field.name}")
-        columns = [OFFSET, *(field.name for field in wanted)]
-        found = pa.concat_batches([_plain(message[kind], columns) for message in self._found])
+        columns = [OFFSET, *(name for name in schema.names if name != "position")]
+        found = pa.concat_batches([message[kind].select(columns) for message in self._found])
         offsets: Integers = found[OFFSET].to_numpy()
         own = {"position": pa.array(self.place.position(offsets))}
         arrays = [own[name] if name in own else found[name] for name in schema.names]
@@ -63,8 +53,3 @@ class BatchPoll(Poll):
         if isinstance(found, str):
             raise self.place.unusable(number, found)
         return found
-
-
-def _plain(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
-    """These columns; what messages may differ in, such as whether a column may have nulls, is left out."""
-    return pa.RecordBatch.from_arrays([batch[name] for name in columns], names=columns)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from experiments.errors import EnvironmentFailure
 from workloads.json_records import opening
 from workloads.schedule import NS_PER_MS
+from workloads.topics import message_place
 
 Integers: TypeAlias = NDArray[np.int64]
 Span: TypeAlias = tuple[Integers, pa.RecordBatch]
@@ -59,7 +60,7 @@ class Place:
 
     def unusable(self, offset: int, what: str) -> EnvironmentFailure:
         """Why the input can't be used from this offset on."""
-        where = f"the topic {self.topic}, partition {self.partition}, offset {offset}"
+        where = message_place(self.topic, self.partition, offset)
         return EnvironmentFailure(f"{where}: {what}", "start again with input that only the generator has written")
 
 

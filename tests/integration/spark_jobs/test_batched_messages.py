@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from experiments import spec
+from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle
 from infra.services.kafka import create_topics
 from journal.events.testbed import Finished
@@ -124,7 +126,17 @@ def test_results_in_batches_are_those_of_messages_of_json(spark: SparkSession, s
 
 
 def test_results_that_are_no_batch_are_named(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
-    """The last test of this file: the topic keeps the message."""
+    """The topic keeps the message, which no later test may read."""
     number = put(sent, [b'{"start_ms":0}'])
     with pytest.raises(PythonException, match=f"the topic output, partition 0, offset {number}: no Arrow batch: "):
+        archived(spark, sent, "q12", ENDS, tmp_path)
+
+
+def test_messages_that_are_gone_are_named(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
+    """The last test of this file: the topic does not get them back."""
+    admin = AdminClient(sent.kafka.for_librdkafka())
+    for done in admin.delete_records([TopicPartition(INPUT, 1, 2)]).values():
+        done.result()
+    lack = f"no message has this offset; {2 * RECORDS} of {ENDS[1]} records are missing"
+    with pytest.raises(EnvironmentFailure, match=f"^the topic input, partition 1, offset 0: {lack}"):
         archived(spark, sent, "q12", ENDS, tmp_path)

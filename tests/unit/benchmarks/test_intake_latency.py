@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.testbed.intake_latency import Run, in_files, records_due
+from benchmarks.testbed.intake_latency import Run, arguments, case_of, in_files, records_due
+from experiments.errors import BadInput
+from testbed.operators import Delivery
 from testbed.runtime.connectors.sinks import Files
 from testbed.runtime.connectors.sources import stream_of
 from testbed.runtime.job import InputKind, JobInput
@@ -39,6 +41,17 @@ def test_a_file_is_out_when_it_has_its_name_and_not_when_it_was_last_written(tmp
     os.utime(path, ns=(START_NS, START_NS))  # the last write was long before the sync had ended
     (found,) = in_files(job(tmp_path), START_NS, START_NS + SECOND)
     assert found.tolist() == [path.stat().st_ctime_ns - START_NS]
+
+
+def test_the_options_are_those_of_the_job(tmp_path):
+    given = arguments(["--rate", "700", "--spare-lines", "0", "--protocols", "uncoordinated", "--deliveries", "plain"])
+    assert (given.protocols, given.deliveries) == (["uncoordinated"], ["plain"])
+    found = case_of(given, "uncoordinated", Delivery.PLAIN, 16, tmp_path)
+    assert (found.protocol, found.output.delivery, found.spare_lines) == ("uncoordinated", Delivery.PLAIN, 0)
+    assert (found.input.rate, found.limits.records_per_message) == (700.0, 16)
+    assert arguments([]).spare_lines == 1
+    with pytest.raises(BadInput, match="without checkpoints nothing is ever safe"):
+        case_of(given, "none", Delivery.EXACTLY_ONCE, 16, tmp_path)
 
 
 @pytest.mark.parametrize(("out", "figures"), [(99, ["7", "7", "7", "99.0%", "3"]), (98, ["nan"] * 3 + ["98.0%", "3"])])

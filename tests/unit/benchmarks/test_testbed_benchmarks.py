@@ -177,12 +177,16 @@ def test_memory_has_the_load_before_all_runs(machine, monkeypatch, capsys):
     assert "at 8 events/s, load 2\n" in capsys.readouterr().out
 
 
-def test_latency_has_the_load_before_a_run(machine, monkeypatch):
+def test_latency_has_the_load_before_a_run(machine, monkeypatch, tmp_path):
     rig = SimpleNamespace(journal=None, close=lambda: None)
     watch = SimpleNamespace(wait_for=lambda *_: None, close=lambda: None)
     monkeypatch.setattr(intake_latency, "Slots", lambda *_: machine.start() and rig)
     monkeypatch.setattr(intake_latency, "Watch", lambda *_: watch)
-    run = intake_latency._measured("coordinated", Delivery.PLAIN, 1, 100.0, 1.0)
+    given, root = intake_latency.arguments(["--rate", "100"]), tmp_path / "run"
+    root.mkdir()
+    run = intake_latency._measured(
+        intake_latency.case_of(given, "coordinated", Delivery.PLAIN, 1, root), root, seconds=1.0
+    )
     assert (run.load, run.out, Machine.load) == (2.0, 0.0, 99.0)
 
 

@@ -1,14 +1,24 @@
 """How the batch that fills an interval is approached, on executors whose batches cost what a formula says."""
 
+import json
+import sys
 from dataclasses import dataclass, field
 
 import pytest
 
 from aftershock.run.engines.engine import read_calibration
+from experiments.engines import EngineSpec
+from experiments.errors import EnvironmentFailure
+from experiments.workloads import NexmarkSpec
+from infra.broker import Broker
+from journal.events.common import FAILURES
 from journal.events.query import BatchTiming
+from journal.reader import events
 from spark_jobs.calibration import Calibration
-from spark_jobs.streaming import driver
+from spark_jobs.streaming import calibration, driver
 from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, approach
+from spark_jobs.streaming.config import JobConfig
+from workloads.sending.producing import TopicSender
 
 TARGET_S = 7.6
 
@@ -85,6 +95,50 @@ def test_an_interval_that_the_overhead_fills_still_has_records():
     found = approach(Executors(fixed_s=9.0, known_s=9.0, work_s=0.2).measure, TARGET_S)
     assert found.batch_records > 0
     assert found.overhead_s > TARGET_S
+
+
+class Unanswered(TopicSender):
+    """A sender to a broker that gives no answer to the last seven records."""
+
+    def __init__(self, _broker, topic, *_):
+        self.topic, self.sent, self.failed, self._records = topic, 0, 0, 1
+        self._producer = ["a message"] * 7
+
+    def send_until(self, count):
+        self.sent = count
+
+    def finish(self, limit_s=0.0):
+        """Nothing comes."""
+
+
+def test_input_that_the_broker_does_not_take_ends_it(monkeypatch):
+    """Otherwise batches would be awaited that never come."""
+    monkeypatch.setattr(calibration, "InputSender", Unanswered)
+    config = JobConfig(Broker(""), "", NexmarkSpec(), EngineSpec(), 1, 2, "checkpoint", "")
+    count = calibration.WARM_RECORDS * calibration.WARM_BATCHES
+    told = f"the broker took {count - 7} of {count} records for the topic {WARM}, and refused 0"
+    with pytest.raises(EnvironmentFailure, match=told):
+        calibration.feed_warm_up(config)
+
+
+def test_a_calibration_that_fails_ends_the_run_with_its_reason(tmp_path, monkeypatch):
+    """Its supervisor starts the driver again, which must not calibrate for ever."""
+    tried, journal = [], tmp_path / "query.jsonl"
+
+    def fails(*_, **given):
+        tried.append(given)
+        raise EnvironmentFailure("the broker took 3 of 4 records", "look at its log")
+
+    config = JobConfig(Broker(""), "local[1]", NexmarkSpec(), EngineSpec(), 1, 2, "checkpoint", "")
+    (tmp_path / "query.json").write_text(json.dumps(config.to_json()), encoding="utf-8")
+    monkeypatch.setattr(driver, "_session", fails)
+    monkeypatch.setattr(sys, "argv", ["driver.py", *map(str, (tmp_path / "query.json", journal, tmp_path / "none"))])
+    for _ in range(2):
+        with pytest.raises(SystemExit) as end:
+            driver.main()
+        assert end.value.code == EnvironmentFailure.exit_code
+    assert tried == [{"to_calibrate": True}]
+    assert [failed.error for failed in events(journal, FAILURES)] == ["the broker took 3 of 4 records; look at its log"]
 
 
 def test_a_driver_that_is_started_again_takes_the_batch_that_the_first_one_found(tmp_path, monkeypatch):

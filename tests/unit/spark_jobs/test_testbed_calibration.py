@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -21,6 +22,7 @@ from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from workloads.schedule import Schedule
 from workloads.sending import feeds as senders
+from workloads.sending.producing import TopicSender
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 BROKER = Broker("127.0.0.2:9092")
@@ -55,40 +57,42 @@ def journal_of(part: Job, journal: Journal, step_s: float = STEP_S, rate: int = 
 @pytest.fixture
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Broker, str, int]]:
     """The topics that were filled: at which broker, and with how many events."""
-    return feeds(monkeypatch, refused=0)
+    return feeds(monkeypatch)
 
 
-def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, str, int]]:
+def feeds(monkeypatch: pytest.MonkeyPatch, refused: int = 0, unanswered: int = 0) -> list[tuple[Broker, str, int]]:
     found: list[tuple[Broker, str, int]] = []
 
-    class FakeSender:
-        failed = refused
-
+    class FakeSender(TopicSender):
         def __init__(self, broker: Broker, topic: str, *_: object) -> None:
-            self._place = (broker, topic)
+            self.topic, self.sent, self.failed, self._records = topic, 0, refused, 1
+            self._broker, self._producer = broker, ["a message"] * unanswered
 
         def send_until(self, count: int) -> None:
-            found.append((*self._place, count))
+            found.append((self._broker, self.topic, count))
+            self.sent = count
 
-        def finish(self) -> None:
-            """Nothing is on its way."""
+        def finish(self, limit_s: float = 0.0) -> None:
+            """What has no answer gets none."""
 
     monkeypatch.setattr(senders, "InputSender", FakeSender)
     return found
 
 
-class FakeBatchSender:
+class FakeBatchSender(TopicSender):
     """Keeps of each topic how many events were asked for, and how many of them are in a message."""
 
-    failed, asked = 0, list[tuple[str, int, int]]()
+    asked: ClassVar[list[tuple[str, int, int]]] = []
 
     def __init__(self, _broker: Broker, topic: str, _spec: NexmarkSpec, _schedule: Schedule, records: int) -> None:
-        self._topic, self._records = topic, records
+        self.topic, self.sent, self.failed, self._records = topic, 0, 0, records
+        self._producer = []
 
     def send_until(self, count: int) -> None:
-        self.asked.append((self._topic, count, self._records))
+        self.asked.append((self.topic, count, self._records))
+        self.sent = count
 
-    def finish(self) -> None:
+    def finish(self, limit_s: float = 0.0) -> None:
         """Nothing is on its way."""
 
 
@@ -176,10 +180,17 @@ def test_a_part_too_short_for_reports_tells_its_rate(fed: list[tuple[Broker, str
     assert found.overhead_s == 0.0
 
 
-def test_events_that_the_broker_refuses_end_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    feeds(monkeypatch, refused=3)
-    with pytest.raises(EnvironmentFailure, match="the broker refused 3 events of the calibration"):
-        calibrated(tmp_path)
+@pytest.mark.parametrize(
+    ("refused", "unanswered", "told"), [(3, 0, "took 29997 of 30000 .* refused 3"), (0, 2, "took 29998 .* refused 0")]
+)
+def test_events_that_the_broker_does_not_take_end_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: int, unanswered: int, told: str
+) -> None:
+    """Otherwise the job would wait for them."""
+    feeds(monkeypatch, refused, unanswered)
+    with pytest.raises(EnvironmentFailure, match=f"the broker {told}") as failure:
+        calibrated(tmp_path, lambda *_: pytest.fail("it has nothing to read"))
+    assert f"for the topic {WARM}," in str(failure.value)
 
 
 def test_a_job_that_does_not_read_from_kafka_is_not_calibrated(tmp_path: Path) -> None:

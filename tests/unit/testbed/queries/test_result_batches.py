@@ -42,7 +42,26 @@ def test_a_part_of_a_batch_takes_only_its_own_bytes() -> None:
     assert from_batch(part).equals(results().slice(20))
 
 
-@pytest.mark.parametrize("message", [b"", b'{"start_ms":1}', b"\xff" * 40])
+def stream(*found: pa.RecordBatch) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, results().schema) as written:
+        for each in found:
+            written.write_batch(each)
+    return out.getvalue().to_pybytes()
+
+
+NO_BATCH = {
+    "nothing": b"",
+    "json": b'{"start_ms":1}',
+    "bytes": b"\xff" * 40,
+    "none": stream(),
+    "two": stream(results(), results()),
+    "more": stream(results()) + b"more",
+    "another-stream": stream(results()) * 2,
+}
+
+
+@pytest.mark.parametrize("message", NO_BATCH.values(), ids=NO_BATCH)
 def test_what_is_no_batch_is_refused(message: bytes) -> None:
     with pytest.raises((pa.ArrowException, OSError)):
         from_batch(message)
