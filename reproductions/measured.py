@@ -28,6 +28,13 @@ class Cell(NamedTuple):
     experiment: Experiment
     run: Run | None
 
+    @property
+    def started_at(self) -> str | None:
+        """When the run started, in UTC and to the second; None where there is no run."""
+        if self.run is None:
+            return None
+        return pd.Timestamp(self.run.status().started_ns, unit="ns", tz="UTC").isoformat(timespec="seconds")
+
     def table(self, name: str) -> pd.DataFrame:
         """A table of the run; empty where there is no run, or the run has no such table."""
         return self.run.table(name) if self.run and self.run.has(name) else pd.DataFrame()
