@@ -1,5 +1,8 @@
 """Puts results of this installation into the repository's `published/`: `aftershock results publish`.
 
+Runs of examples are for show, and have their plots. Other runs are parts of a measured table that is continued in
+another installation (`reproductions.measured`), which needs their tables only.
+
 A result is written beside its place, and takes it by a rename when it is whole. Its bytes follow from the result alone,
 so that publishing the same one again changes nothing.
 """
@@ -120,7 +123,7 @@ def _run(run_id: str) -> _Result:
     kept = {name: value for name, value in status.to_json().items() if name not in OF_THIS_INSTALLATION}
     files = {"status.json": _json(kept), "experiment.json": _json(run.experiment())}
     files |= {f"tables/{path.name}": _bytes(path) for path in sorted(run.tables.glob("*.parquet"))}
-    files |= {f"plots/{path.name}": _bytes(path) for path in _smaller_plots(run)}
+    files |= {f"plots/{path.name}": _bytes(path) for path in _smaller_plots(run)} if example else {}
     recorded = {"versions": status.versions, "versions_of": "result"}
     about = {
         "command": f"aftershock benchmark published/runs/{run_id}/experiment.json",

@@ -31,7 +31,7 @@ from reproductions.utilization.experiments import (
 from results.predictions import pooled
 from results.runs.store import Run
 from results.summary.findings import REPLAY_MODEL
-from tests.unit.reproductions.runs import Tables, facts, put_run
+from tests.unit.reproductions.runs import Tables, facts, put_published_run, put_run
 from tests.unit.results.synthetic import START_NS
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -159,6 +159,18 @@ def test_the_command_goes_on_with_the_pair_that_was_interrupted(ran):
     command.run_missing(ID, None, None)
     assert (row_of(ran[0]), interval_of(ran[0])) == (row_of(half), Interval.BEST)
     assert [row_of(each) for each in ran[1::2]] == [row_of(each) for each in others]
+
+
+def test_the_command_goes_on_where_another_installation_stopped(ran, tmp_path, monkeypatch):
+    """A pair was measured and published there; here the other ten runs are made, and the table has all twelve."""
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    for interval in Interval:
+        experiment = missing_runs(ID, 1)[0]
+        assert (row_of(experiment), interval_of(experiment)) == (ROWS[0], interval)
+        put_published_run(experiment, as_modelled(experiment))
+    command.run_missing(ID, None, None)
+    assert [row_of(each) for each in ran] == [row for row in ROWS[1:] for _ in Interval]
+    assert set(verdicts(computed()).values()) == {"pass"}
 
 
 def test_the_table_tells_when_each_run_started(ran):

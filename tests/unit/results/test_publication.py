@@ -176,6 +176,7 @@ def test_a_run_of_no_example_is_published_if_it_is_named():
     assert publication.ids_here() == []
     publish_results([RUN])
     assert published.read(published.folder() / "runs" / RUN, RUN).example is None
+    assert not [name for name in contents() if "/plots/" in name], "it is a part of a table, and not for show"
 
 
 @pytest.mark.parametrize(
