@@ -38,6 +38,7 @@ MOST_BYTES = 2**24  # of one file
 MOST_LISTED_BYTES = 2**19  # of a table as CSV: people do not read longer ones, and Parquet needs a tenth of the size
 OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
 OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
+MEASUREMENTS = ("run_id", "measured_at")  # columns that tell the runs or measurements of a table apart
 MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too
 PATH = re.compile(
     r"(?:^|[\s\"'=(,\[]|file:(?://)?)(/(?:etc|home|mnt|opt|private|root|srv|tmp|Users|usr|var|work)/[^\s\"']*)"
@@ -46,10 +47,14 @@ PATH = re.compile(
 
 @dataclass(frozen=True)
 class Published:
-    """What a publication did: the ids whose files changed, and those that were published so already."""
+    """What a publication did: the ids whose files changed, and those that were published so already.
+
+    left_out  tables that were not asked for by name, and are of fewer runs than the published ones
+    """
 
     changed: list[str]
     unchanged: list[str]
+    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -70,21 +75,56 @@ def publish_results(ids: Iterable[str]) -> Published:
     """Publish runs, and tables and figures (PAPER/FIGURE); without ids, all of `ids_here`.
 
     What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
-    what cannot be published, before anything is changed.
+    what cannot be published, before anything is changed. Such is a table of fewer runs than the published one.
     """
-    results = [_reproduction(id) if "/" in id else _run(id) for id in dict.fromkeys(ids) or ids_here()]
+    named = list(dict.fromkeys(ids))
+    left_out = [] if named else [each.id for each in _own_tables() if _has_fewer_runs(each)]
+    results = [_reproduction(id) if "/" in id else _run(id) for id in named or ids_here()]
     for result in results:
         _refuse_traces(result)
     changed = [result.id for result in results if _write(result)]
     for result in results:
         _remove_earlier_runs(result)
-    return Published(changed, [result.id for result in results if result.id not in changed])
+    return Published(changed, [result.id for result in results if result.id not in changed], left_out)
 
 
 def ids_here() -> list[str]:
-    """What this installation can publish: the newest run of each example, and every table and figure."""
+    """What this installation can publish: the newest run of each example, and every table and figure.
+
+    Tables of fewer runs than the published ones are left out.
+    """
+    return [*_newest_runs().values(), *(each.id for each in _own_tables() if not _has_fewer_runs(each))]
+
+
+def _own_tables() -> list[StoredReproduction]:
+    """The tables and figures that were made here."""
     own = (each for each in gallery.all_reproduced() if not each.is_published)
-    return [*_newest_runs().values(), *(each.id for each in own if not each.lack and each.file("parquet"))]
+    return [each for each in own if not each.lack and each.file("parquet")]
+
+
+def _has_fewer_runs(own: StoredReproduction) -> bool:
+    """Whether a table is of fewer runs than the published one."""
+    here, there = _runs_of_both(own)
+    return here < there
+
+
+def _runs_of_both(own: StoredReproduction) -> tuple[int, int]:
+    """How many runs a table is of, and how many the published one; of what is computed it is 0."""
+    other = gallery.published_reproduction(own.id)
+    try:
+        published_runs = _runs_of(other.file("parquet")) if other else 0
+    except Damaged:
+        published_runs = 0
+    return _runs_of(own.file("parquet")), published_runs
+
+
+def _runs_of(path: Path | None) -> int:
+    """How many runs or measurements a table is of."""
+    if path is None:
+        return 0
+    table = read_arrow(path)
+    found = next((table[name].to_pylist() for name in MEASUREMENTS if name in table.column_names), [])
+    return len(set(found) - {None})
 
 
 def examples_not_published() -> list[str]:
@@ -159,6 +199,11 @@ def _reproduction(id: str) -> _Result:
     again = f"`aftershock reproduce {id}` makes it"
     if found.is_published or found.lack or found.file("parquet") is None:
         raise BadInput("id", id, f"a table or figure that was computed in this installation; {again}")
+    place = published.folder() / "reproductions" / paper / figure
+    here, there = _runs_of_both(found)
+    if here < there:
+        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
+        raise BadInput("id", id, f"{told}; delete that folder to withdraw it")
     document = store.read_json(found.verdicts_path, id)
     if not all(document.get(name) for name in OF_THE_RESULT):
         raise BadInput("id", id, f"a table or figure that says how it was computed; {again}")
@@ -166,7 +211,7 @@ def _reproduction(id: str) -> _Result:
     document.pop("files", None)
     document.pop("published", None)
     files = {found.verdicts_path.name: _json(document)} | _drawn_and_listed(found)
-    return _Result(id, published.folder() / "reproductions" / paper / figure, files, about)
+    return _Result(id, place, files, about)
 
 
 def _drawn_and_listed(found: StoredReproduction) -> dict[str, bytes]:

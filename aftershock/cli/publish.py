@@ -35,6 +35,7 @@ def publish(arguments: argparse.Namespace) -> int:
     done, missing = publish_results(arguments.ids), examples_not_published()
     lines = [f"published {id}" for id in done.changed]
     lines += [f"unchanged {id}" for id in done.unchanged]
+    lines += [f"left out {id}: the published table is of more runs" for id in done.left_out]
     lines = lines or ["nothing here to publish"]
     if missing and not arguments.ids:
         lines.append(f"without a published run: {', '.join(missing)}")

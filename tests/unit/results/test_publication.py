@@ -216,6 +216,42 @@ def test_a_figure_is_refused_that_does_not_say_how_it_came_about_or_is_not_of_th
         publish_results([FIGURE])
 
 
+@pytest.mark.parametrize("column", ["run_id", "measured_at"])
+def test_a_table_of_fewer_runs_does_not_take_the_place_of_the_published_one(column):
+    """As after a change of machines, where the raw runs are gone."""
+    write_figure(**{column: ["a", "b", None]})
+    publish_results([])
+    before = contents()
+    write_figure(**{column: ["c", "c", None]})
+    assert publication.ids_here() == []
+    done = publish_results([])
+    assert (done.changed, done.unchanged, done.left_out) == ([], [], [FIGURE])
+    place = published.folder() / "reproductions" / FIGURE
+    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; delete that folder") as refused:
+        publish_results([FIGURE])
+    assert "\n" not in str(refused.value)
+    assert contents() == before
+    shutil.rmtree(place)
+    assert publish_results([FIGURE]).changed == [FIGURE]
+
+
+@pytest.mark.parametrize("runs", [["c", "d"], ["a", "b", "c"]], ids=["as many", "more"])
+def test_a_table_of_other_runs_takes_the_place_of_the_published_one(runs):
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    write_figure(run_id=runs)
+    done = publish_results([])
+    assert (done.changed, done.left_out) == ([FIGURE], [])
+
+
+def test_a_published_table_that_cannot_be_read_is_replaced():
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    (published.folder() / "reproductions" / FIGURE / "utilization-fig-04.parquet").write_bytes(b"PAR1")
+    write_figure(run_id=["a"])
+    assert publish_results([]).changed == [FIGURE]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
