@@ -305,6 +305,39 @@ def test_own_results_come_before_published_ones_and_only_they_can_be_changed():
     assert [figure.is_published for figure in gallery.all_reproduced()] == [False]
 
 
+def without_table():
+    """What `aftershock reproduce` leaves here if there is no table: verdicts that say why."""
+    write_figure()
+    for kind in ("parquet", "csv", "svg", "png"):
+        (store.home() / "reproductions" / FIGURE / f"utilization-fig-04.{kind}").unlink()
+
+
+def test_own_verdicts_without_a_table_do_not_hide_a_published_table():
+    published_and_gone()
+    without_table()
+    (figure,) = gallery.all_reproduced()
+    assert (figure.is_published, figure.kinds) == (True, ["svg", "csv", "parquet"])
+    assert gallery.reproduced(*FIGURE.split("/")) == figure
+    with pytest.raises(BadInput, match="computed in this installation"):
+        publish_results([FIGURE])
+
+
+@pytest.mark.parametrize("spoiled", ["no table", "another format", "nothing"])
+def test_own_verdicts_without_a_table_are_shown_if_no_table_was_published_either(spoiled):
+    published_and_gone()
+    folder = published.folder() / "reproductions" / FIGURE
+    if spoiled == "no table":
+        for kind in ("csv", "parquet"):
+            (folder / f"utilization-fig-04.{kind}").unlink()
+    elif spoiled == "another format":
+        edit(folder / "published.json", format=99)
+    else:
+        shutil.rmtree(folder)
+    without_table()
+    (figure,) = gallery.all_reproduced()
+    assert (figure.is_published, figure.lack, figure.kinds) == (False, None, [])
+
+
 @pytest.mark.parametrize("name", ["published.json", "status.json"])
 def test_a_run_of_another_version_is_refused_in_one_line_that_names_the_command(name):
     published_and_gone()
