@@ -47,7 +47,7 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         path = published.file("parquet")
         if path is None:
             raise NotEnough("no table was published")
-        old, new = _read(path), _read(written / path.name)
+        old, new = as_written(path), as_written(written / path.name)
         row = _equal(old, new, reproduction.searched) if computed else _alike(reproduction, old, new)
         return row | {"expected": expected}
     except FileNotFoundError:
@@ -57,8 +57,11 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
     return _row(Verdict.UNKNOWN, None, lack) | {"expected": expected}
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """Both tables come from Parquet, so that types and missing values are the same."""
+def as_written(path: Path) -> pd.DataFrame:
+    """A table as its Parquet file has it, so that types and missing values of two tables are the same.
+
+    Raises `FileNotFoundError` and `Damaged`.
+    """
     frame: pd.DataFrame = read_arrow(path).to_pandas()
     return frame
 

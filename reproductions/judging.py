@@ -11,12 +11,19 @@ from typing import Any
 
 import pandas as pd
 
-from reproductions.reproduction import Computed, ReproductionCheck
+from reproductions.reproduction import Computed, Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough, Rule
 from results.verdict import Verdict
 
 Row = dict[str, str | None]
+COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
 OF_A_TABLE = (pd.DataFrame, pd.Series, tuple)  # what has columns as attributes; `itertuples` makes rows tuples
+
+
+def verdicts_of(reproduction: Reproduction, evidence: Computed) -> list[Row]:
+    """The verdicts of all checks of a reproduction, as they are written: each with all of `COLUMNS`."""
+    judged = (judge(check, evidence) for check in reproduction.checks)
+    return [{column: row.get(column) for column in COLUMNS} for row in judged]
 
 
 def judge(check: ReproductionCheck, evidence: Computed) -> Row:

@@ -17,8 +17,8 @@ from experiments.errors import BadInput
 from models.inputs import require_count
 from reproductions.beside_published import beside_published
 from reproductions.catalogue import CATALOGUE
-from reproductions.judging import judge
-from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck
+from reproductions.judging import verdicts_of
+from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
 from results.runs.machine import machine_class
 from results.runs.store import home, write_json
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 REPORT_EVERY_S = 5.0
 VERDICTS = "verdicts.json"
-COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     evidence = _compute(reproduction, chosen)
     with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
-        verdicts = [_row(check, evidence) for check in reproduction.checks]
+        verdicts = verdicts_of(reproduction, evidence)
         beside = beside_published(reproduction, chosen, Path(scratch))
         if not names and _file(folder, reproduction, "parquet").is_file():
             return Reproduced(reproduction, chosen, verdicts, {}, beside)
@@ -164,11 +163,6 @@ def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> lis
     table.to_csv(folder / f"{reproduction.name}.csv", index=False)
     write_figure(folder, reproduction.name, partial(reproduction.plot, table))
     return ["parquet", "csv", "png", "svg"]
-
-
-def _row(check: ReproductionCheck, evidence: Computed) -> dict[str, str | None]:
-    judged = judge(check, evidence)
-    return {column: judged.get(column) for column in COLUMNS}
 
 
 def _files(folder: Path, reproduction: Reproduction, kinds: list[str]) -> dict[str, Path]:

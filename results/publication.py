@@ -13,8 +13,9 @@ import hashlib
 import json
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,12 @@ class _Result:
     about: dict[str, Any]
 
     def all_files(self) -> dict[str, bytes]:
-        digests = {name: hashlib.sha256(found).hexdigest() for name, found in sorted(self.files.items())}
-        return self.files | {published.ABOUT: _json({"format": published.FORMAT, **self.about, "files": digests})}
+        about = {"format": published.FORMAT, **self.about, "files": _digests(self.files)}
+        return self.files | {published.ABOUT: _json(about)}
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(found).hexdigest() for name, found in sorted(files.items())}
 
 
 def publish_results(ids: Iterable[str]) -> Published:
@@ -86,6 +91,48 @@ def publish_results(ids: Iterable[str]) -> Published:
     for result in results:
         _remove_earlier_runs(result)
     return Published(changed, [result.id for result in results if result.id not in changed], left_out)
+
+
+def published_table(id: str) -> Path:
+    """The Parquet file of a published table or figure; raises `BadInput` where there is none that can be used."""
+    found = gallery.published_reproduction(id)
+    path = found.file("parquet") if found else None
+    if found is None or found.lack or path is None:
+        why = f" ({found.lack})" if found and found.lack else ""
+        raise BadInput("id", id, f"a table or figure of which a table is published{why}")
+    return path
+
+
+def publish_verdicts(judged: Mapping[str, dict[str, Any]]) -> Published:
+    """Put new verdicts beside published tables: by id, the fields of the document of verdicts that they replace.
+
+    All else stays, and `judged_again` tells the day. Where nothing else is said than before, no file changes. Raises
+    `BadInput` for an id without a published table, and for a result that is not whole, before anything is changed.
+    """
+    results = {id: _judged_again(id, fields) for id, fields in judged.items()}
+    changed = {id: result for id, result in results.items() if result is not None}
+    for result in changed.values():
+        _refuse_traces(result)
+    for result in changed.values():
+        _write(result)
+    return Published([*changed], [id for id in results if id not in changed], [])
+
+
+def _judged_again(id: str, fields: dict[str, Any]) -> _Result | None:
+    """A published result with these fields of its verdicts; None if they are the same already."""
+    place = published_table(id).parent
+    about, files = published.read(place, id), _contents(place)
+    del files[published.ABOUT]
+    if spoiled := sorted(dict(_digests(files).items() ^ about.files.items())):
+        told = f"{spoiled[0]} is not the file that was published; restore it, or delete the folder {place}"
+        raise BadInput("id", id, f"a result whose files are as {published.ABOUT} has them: {told}")
+    verdicts = place / f"{id.replace('/', '-')}.verdicts.json"
+    document = store.read_json(verdicts, id)
+    if document | fields == document:
+        return None
+    kept = {name: value for name, value in about.to_json().items() if name not in ("format", "files")}
+    today = datetime.now(UTC).date().isoformat()
+    return _Result(id, place, files | {verdicts.name: _json(document | fields)}, kept | {"judged_again": today})
 
 
 def ids_here() -> list[str]:

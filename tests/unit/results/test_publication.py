@@ -368,6 +368,7 @@ def test_a_figure_of_another_version_is_refused_in_one_line_that_names_the_comma
         {"versions": []},
         {"machine": 3},
         {"format": "1"},
+        {"judged_again": "yesterday"},
     ],
     ids=lambda fields: next(iter(fields)),
 )
