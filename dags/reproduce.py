@@ -10,6 +10,9 @@ Choose an id and press *Trigger*. The result (a table, a plot, a verdict for eac
 | missing_then, run_then | runs that could not be told before those: at a load or interval that the first have found |
 | reproduce | table, plot and verdicts are made; fails unless every check passed, naming those that did not |
 
+Of `utilization/table-1` these are the runs at T*. So here they all come after those at the default interval;
+`aftershock reproduce` runs each right after the one that tells its T*.
+
 What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
 A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
 several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after

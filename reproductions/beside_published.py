@@ -2,7 +2,8 @@
 
 Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, both must lie within
 what the limits together allow, at 95 %. A check without limits only has its verdict to compare. Simulated rows of a
-measured figure rest on costs that are measured, and are treated as measured.
+measured figure rest on costs that are measured, and are treated as measured. The size of measured tables may differ:
+limits are the wider, the fewer runs they come from.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         path = published.file("parquet")
         if path is None:
             raise NotEnough("no table was published")
-        old, new = _read(path), _read(written / path.name)
+        old, new = as_written(path), as_written(written / path.name)
         row = _equal(old, new, reproduction.searched) if computed else _alike(reproduction, old, new)
         return row | {"expected": expected}
     except FileNotFoundError:
@@ -56,8 +57,11 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
     return _row(Verdict.UNKNOWN, None, lack) | {"expected": expected}
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """Both tables come from Parquet, so that types and missing values are the same."""
+def as_written(path: Path) -> pd.DataFrame:
+    """A table as its Parquet file has it, so that types and missing values of two tables are the same.
+
+    Raises `FileNotFoundError` and `Damaged`.
+    """
     frame: pd.DataFrame = read_arrow(path).to_pandas()
     return frame
 
@@ -94,27 +98,39 @@ def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> 
     against = [told for verdict, told in found if verdict is Verdict.FAIL]
     if against:
         return _row(Verdict.FAIL, "; ".join(against))
+    why = "; ".join(told for verdict, told in found if verdict is Verdict.UNKNOWN and told)
     agree = sum(verdict is Verdict.PASS for verdict, _ in found)
-    told = f"{agree} of {len(found)} checks agree, the others are undecided"
-    return _row(Verdict.PASS, told) if agree else _row(Verdict.UNKNOWN, None, "no check is decided in both")
+    if not agree:
+        return _row(Verdict.UNKNOWN, None, "; ".join(filter(None, ("no check is decided in both", why))))
+    return _row(Verdict.PASS, f"{agree} of {len(found)} checks agree, the others are undecided", why or None)
 
 
 def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> tuple[Verdict, str]:
-    verdicts = [str(judge(check, each)["verdict"]) for each in (new, old)]
-    if Verdict.UNKNOWN in verdicts:
-        return Verdict.UNKNOWN, check.name
+    """The verdict, and what speaks against agreement, or why the new verdict has nothing to be compared with."""
+    judged, judged_old = judge(check, new), judge(check, old)
+    if judged["verdict"] == Verdict.UNKNOWN:
+        return Verdict.UNKNOWN, ""
+    if judged_old["verdict"] == Verdict.UNKNOWN:
+        return Verdict.UNKNOWN, f"{check.name} of the published table: {judged_old['detail']}"
     frames = [check.subject(each) for each in (new, old)]
     if all(set(frame.columns) >= WITH_LIMITS for frame in frames):
-        far = _beyond_limits(*frames)
-        return (Verdict.FAIL, f"{check.name}: {far}") if far else (Verdict.PASS, check.name)
-    if verdicts[0] != verdicts[1]:
-        return Verdict.FAIL, f"{check.name}: {verdicts[0]}, published {verdicts[1]}"
-    return Verdict.PASS, check.name
+        return _within_limits(check.name, *frames)
+    if judged["verdict"] != judged_old["verdict"]:
+        return Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}"
+    return Verdict.PASS, ""
 
 
-def _beyond_limits(new: pd.DataFrame, old: pd.DataFrame) -> str | None:
+def _within_limits(name: str, new: pd.DataFrame, old: pd.DataFrame) -> tuple[Verdict, str]:
+    both = new.merge(old, on="what", suffixes=("", "_published"))
+    if both.empty:
+        return Verdict.UNKNOWN, f"{name}: the two tables have no ratio in common"
+    far = _beyond_limits(both)
+    return (Verdict.FAIL, f"{name}: {far}") if far else (Verdict.PASS, "")
+
+
+def _beyond_limits(both: pd.DataFrame) -> str | None:
     """The first ratio whose distance from the published one is more than the limits of both allow together."""
-    for row in new.merge(old, on="what", suffixes=("", "_published")).itertuples():
+    for row in both.itertuples():
         allowed = math.hypot(_half_log(row.low, row.high), _half_log(row.low_published, row.high_published))
         if abs(math.log(row.ratio / row.ratio_published)) > allowed:
             limits = f"{row.ratio_published:.2f} ({row.low_published:.2f} to {row.high_published:.2f})"

@@ -11,17 +11,26 @@ from typing import Any
 
 import pandas as pd
 
-from reproductions.reproduction import Computed, ReproductionCheck
+from reproductions.reproduction import Computed, Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough, Rule
 from results.verdict import Verdict
 
 Row = dict[str, str | None]
+COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
+OF_A_TABLE = (pd.DataFrame, pd.Series, tuple)  # what has columns as attributes; `itertuples` makes rows tuples
+
+
+def verdicts_of(reproduction: Reproduction, evidence: Computed) -> list[Row]:
+    """The verdicts of all checks of a reproduction, as they are written: each with all of `COLUMNS`."""
+    judged = (judge(check, evidence) for check in reproduction.checks)
+    return [{column: row.get(column) for column in COLUMNS} for row in judged]
 
 
 def judge(check: ReproductionCheck, evidence: Computed) -> Row:
     """The row of the verdicts: check, verdict, observed, expected, detail, and the error that the check must notice.
 
-    Evidence that does not allow a verdict is unknown: `detail` says why.
+    Evidence that does not allow a verdict is unknown: `detail` says why. Such is a table that lacks a column, as
+    another version of the code may have made it.
     """
     row: Row = {"check": check.name, "verdict": Verdict.UNKNOWN.value, "notices": check.plant.what}
     try:
@@ -31,8 +40,20 @@ def judge(check: ReproductionCheck, evidence: Computed) -> Row:
     # pandas says by these that values are of a type that cannot be compared
     except (NotEnough, TypeError, ValueError) as error:
         return row | {"detail": " ".join(str(error).split())}
+    except KeyError as error:
+        return row | {"detail": _lacks(error.args[0] if error.args else "")}
+    except AttributeError as error:
+        if not isinstance(error.obj, OF_A_TABLE):
+            raise
+        return row | {"detail": _lacks(error.name)}
     verdict = Verdict.FAIL if broken else Verdict.PASS
     return row | {"verdict": verdict.value, "detail": "; ".join(broken) or None}
+
+
+def _lacks(column: object) -> str:
+    """In words, that a table lacks a column; of several columns pandas has a sentence of its own."""
+    told = " ".join(str(column).split())
+    return f"the table lacks a column: {told}" if " " in told else f"the table lacks column {told}"
 
 
 def _broken(rule: Rule, frame: pd.DataFrame) -> str | None:

@@ -1,4 +1,8 @@
-"""The runs that measured reproductions are made of: which are there, and which are missing."""
+"""The runs that measured reproductions are made of: which are there, and which are missing.
+
+Runs of this installation count, and published runs that are of no example: with those a measurement is continued that
+was begun in another installation, on a machine of the same class.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import pandas as pd
 from experiments.spec import Experiment, LoadMode
 from results.checks.check import is_to_be_busy
 from results.checks.subjects.ledger import SATURATED
+from results.damage import Damaged
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import ReadOnce, Run
@@ -27,6 +32,13 @@ class Cell(NamedTuple):
 
     experiment: Experiment
     run: Run | None
+
+    @property
+    def started_at(self) -> str | None:
+        """When the run started, in UTC and to the second; None where there is no run."""
+        if self.run is None:
+            return None
+        return pd.Timestamp(self.run.status().started_ns, unit="ns", tz="UTC").isoformat(timespec="seconds")
 
     def table(self, name: str) -> pd.DataFrame:
         """A table of the run; empty where there is no run, or the run has no such table."""
@@ -51,7 +63,7 @@ def cells(experiments: Iterable[Experiment]) -> list[Cell]:
 def _newest_as_asked(experiment: Experiment, rows: Iterable[index.IndexRow]) -> Run | None:
     """The first of these runs of an experiment in which what it asks for has happened."""
     closed = (row for row in rows if _bracket_is_closed(experiment, row))
-    runs = (ReadOnce.of(store.finished(row.run_id)) for row in closed)
+    runs = (ReadOnce.of(store.readable(row.run_id)) for row in closed)
     return next((run for run in runs if _was_saturated(experiment, run) and _faults_were_felt(run)), None)
 
 
@@ -90,7 +102,7 @@ def missing(experiments: Iterable[Experiment]) -> list[Experiment]:
 
 
 def expected_s(experiments: Iterable[Experiment]) -> float:
-    """About how long their runs take, one after the other: windows, and what runs here have taken beside theirs [s]."""
+    """About how long their runs take, one after the other: windows, and what usable runs took beside theirs [s]."""
     seen = [
         (row.ended_ns - row.started_ns) / 1e9 - row.facts["window_s"]
         for row in _usable()
@@ -108,5 +120,15 @@ def _search_s(experiment: Experiment) -> float:
 
 def _usable() -> list[index.IndexRow]:
     """The runs, newest first, that a measurement on this machine can be taken from."""
-    here = machine_class()
-    return [r for r in index.rows() if (r.state, r.machine, r.schema_version) == ("done", here, SCHEMA_VERSION)]
+    wanted = ("done", machine_class(), SCHEMA_VERSION)
+    found = (row for row in index.rows(with_published=True) if (row.state, row.machine, row.schema_version) == wanted)
+    return [row for row in found if not (row.is_published and _is_for_show(row.run_id))]
+
+
+def _is_for_show(run_id: str) -> bool:
+    """Whether a published run is that of an example, or cannot be read."""
+    try:
+        about = store.located(run_id).publication()
+    except (Damaged, FileNotFoundError):
+        return True
+    return about is not None and about.example is not None

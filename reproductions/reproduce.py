@@ -17,8 +17,8 @@ from experiments.errors import BadInput
 from models.inputs import require_count
 from reproductions.beside_published import beside_published
 from reproductions.catalogue import CATALOGUE
-from reproductions.judging import judge
-from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck
+from reproductions.judging import verdicts_of
+from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
 from results.runs.machine import machine_class
 from results.runs.store import home, write_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from experiments.spec import Experiment
 
 REPORT_EVERY_S = 5.0
-COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
+VERDICTS = "verdicts.json"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Reproduced:
 
     verdicts  one row a check: check, verdict, observed, expected, detail (None or text each), and the planted error
               that it notices
-    files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts
+    files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts; nothing if there is
+              no table but an earlier one, which then stays with its verdicts
     published  this table beside the one that came with the repository: verdict, observed, expected and detail; None
                where none was published. It is about this installation, not about the paper: `verdict` leaves it out
     """
@@ -75,7 +76,8 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     """Compute a table or figure of a paper, and write OUT/NAME.parquet, .csv, .png, .svg and .verdicts.json.
 
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
-    `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error.
+    `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error. Without a table the
+    verdicts alone are written, and not even those if there is an earlier table, since they are not about it.
     Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
@@ -84,10 +86,12 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     evidence = _compute(reproduction, chosen)
     with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
-        verdicts = [_row(check, evidence) for check in reproduction.checks]
+        verdicts = verdicts_of(reproduction, evidence)
         beside = beside_published(reproduction, chosen, Path(scratch))
+        if not names and _file(folder, reproduction, "parquet").is_file():
+            return Reproduced(reproduction, chosen, verdicts, {}, beside)
         result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names), beside)
-        write_json(Path(scratch) / result.files["verdicts"].name, result.document())
+        write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())
         _publish(Path(scratch), folder, reproduction)
     return result
 
@@ -161,21 +165,25 @@ def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> lis
     return ["parquet", "csv", "png", "svg"]
 
 
-def _row(check: ReproductionCheck, evidence: Computed) -> dict[str, str | None]:
-    judged = judge(check, evidence)
-    return {column: judged.get(column) for column in COLUMNS}
-
-
 def _files(folder: Path, reproduction: Reproduction, kinds: list[str]) -> dict[str, Path]:
-    written = {kind: folder / f"{reproduction.name}.{kind}" for kind in kinds}
-    return written | {"verdicts": folder / f"{reproduction.name}.verdicts.json"}
+    written = {kind: _file(folder, reproduction, kind) for kind in kinds}
+    return written | {"verdicts": _file(folder, reproduction, VERDICTS)}
+
+
+def _file(folder: Path, reproduction: Reproduction, kind: str) -> Path:
+    return folder / f"{reproduction.name}.{kind}"
 
 
 def _publish(scratch: Path, folder: Path, reproduction: Reproduction) -> None:
-    """Put the new files in the place of all that an earlier time left, so that a table never meets other verdicts."""
-    for path in folder.glob(f"{reproduction.name}.*"):
+    """Put the new files in the place of all that an earlier time left.
+
+    The old verdicts go first and the new ones come last. So after a kill at any moment, verdicts that are there are
+    those of the table beside them.
+    """
+    verdicts = f"{reproduction.name}.{VERDICTS}"
+    for path in sorted(folder.glob(f"{reproduction.name}.*"), key=lambda path: path.name != verdicts):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for path in scratch.iterdir():
+    for path in sorted(scratch.iterdir(), key=lambda path: path.name == verdicts):
         path.rename(folder / path.name)
 
 

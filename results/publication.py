@@ -1,5 +1,8 @@
 """Puts results of this installation into the repository's `published/`: `aftershock results publish`.
 
+Runs of examples are for show, and have their plots. Other runs are parts of a measured table that is continued in
+another installation (`reproductions.measured`), which needs their tables only.
+
 A result is written beside its place, and takes it by a rename when it is whole. Its bytes follow from the result alone,
 so that publishing the same one again changes nothing.
 """
@@ -10,8 +13,9 @@ import hashlib
 import json
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,7 @@ MOST_BYTES = 2**24  # of one file
 MOST_LISTED_BYTES = 2**19  # of a table as CSV: people do not read longer ones, and Parquet needs a tenth of the size
 OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
 OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
+MEASUREMENTS = ("run_id", "measured_at")  # columns that tell the runs or measurements of a table apart
 MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too
 PATH = re.compile(
     r"(?:^|[\s\"'=(,\[]|file:(?://)?)(/(?:etc|home|mnt|opt|private|root|srv|tmp|Users|usr|var|work)/[^\s\"']*)"
@@ -43,10 +48,14 @@ PATH = re.compile(
 
 @dataclass(frozen=True)
 class Published:
-    """What a publication did: the ids whose files changed, and those that were published so already."""
+    """What a publication did: the ids whose files changed, and those that were published so already.
+
+    left_out  tables that were not asked for by name, and are of fewer runs than the published ones
+    """
 
     changed: list[str]
     unchanged: list[str]
+    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -59,29 +68,110 @@ class _Result:
     about: dict[str, Any]
 
     def all_files(self) -> dict[str, bytes]:
-        digests = {name: hashlib.sha256(found).hexdigest() for name, found in sorted(self.files.items())}
-        return self.files | {published.ABOUT: _json({"format": published.FORMAT, **self.about, "files": digests})}
+        about = {"format": published.FORMAT, **self.about, "files": _digests(self.files)}
+        return self.files | {published.ABOUT: _json(about)}
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(found).hexdigest() for name, found in sorted(files.items())}
 
 
 def publish_results(ids: Iterable[str]) -> Published:
     """Publish runs, and tables and figures (PAPER/FIGURE); without ids, all of `ids_here`.
 
     What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
-    what cannot be published, before anything is changed.
+    what cannot be published, before anything is changed. Such is a table of fewer runs than the published one.
     """
-    results = [_reproduction(id) if "/" in id else _run(id) for id in dict.fromkeys(ids) or ids_here()]
+    named = list(dict.fromkeys(ids))
+    left_out = [] if named else [each.id for each in _own_tables() if _has_fewer_runs(each)]
+    results = [_reproduction(id) if "/" in id else _run(id) for id in named or ids_here()]
     for result in results:
         _refuse_traces(result)
     changed = [result.id for result in results if _write(result)]
     for result in results:
         _remove_earlier_runs(result)
-    return Published(changed, [result.id for result in results if result.id not in changed])
+    return Published(changed, [result.id for result in results if result.id not in changed], left_out)
+
+
+def published_table(id: str) -> Path:
+    """The Parquet file of a published table or figure; raises `BadInput` where there is none that can be used."""
+    found = gallery.published_reproduction(id)
+    path = found.file("parquet") if found else None
+    if found is None or found.lack or path is None:
+        why = f" ({found.lack})" if found and found.lack else ""
+        raise BadInput("id", id, f"a table or figure of which a table is published{why}")
+    return path
+
+
+def publish_verdicts(judged: Mapping[str, dict[str, Any]]) -> Published:
+    """Put new verdicts beside published tables: by id, the fields of the document of verdicts that they replace.
+
+    All else stays, and `judged_again` tells the day. Where nothing else is said than before, no file changes. Raises
+    `BadInput` for an id without a published table, and for a result that is not whole, before anything is changed.
+    """
+    results = {id: _judged_again(id, fields) for id, fields in judged.items()}
+    changed = {id: result for id, result in results.items() if result is not None}
+    for result in changed.values():
+        _refuse_traces(result)
+    for result in changed.values():
+        _write(result)
+    return Published([*changed], [id for id in results if id not in changed], [])
+
+
+def _judged_again(id: str, fields: dict[str, Any]) -> _Result | None:
+    """A published result with these fields of its verdicts; None if they are the same already."""
+    place = published_table(id).parent
+    about, files = published.read(place, id), _contents(place)
+    del files[published.ABOUT]
+    if spoiled := sorted(dict(_digests(files).items() ^ about.files.items())):
+        told = f"{spoiled[0]} is not the file that was published; restore it, or delete the folder {place}"
+        raise BadInput("id", id, f"a result whose files are as {published.ABOUT} has them: {told}")
+    verdicts = place / f"{id.replace('/', '-')}.verdicts.json"
+    document = store.read_json(verdicts, id)
+    if document | fields == document:
+        return None
+    kept = {name: value for name, value in about.to_json().items() if name not in ("format", "files")}
+    today = datetime.now(UTC).date().isoformat()
+    return _Result(id, place, files | {verdicts.name: _json(document | fields)}, kept | {"judged_again": today})
 
 
 def ids_here() -> list[str]:
-    """What this installation can publish: the newest run of each example, and every table and figure."""
+    """What this installation can publish: the newest run of each example, and every table and figure.
+
+    Tables of fewer runs than the published ones are left out.
+    """
+    return [*_newest_runs().values(), *(each.id for each in _own_tables() if not _has_fewer_runs(each))]
+
+
+def _own_tables() -> list[StoredReproduction]:
+    """The tables and figures that were made here."""
     own = (each for each in gallery.all_reproduced() if not each.is_published)
-    return [*_newest_runs().values(), *(each.id for each in own if not each.lack and each.file("parquet"))]
+    return [each for each in own if not each.lack and each.file("parquet")]
+
+
+def _has_fewer_runs(own: StoredReproduction) -> bool:
+    """Whether a table is of fewer runs than the published one."""
+    here, there = _runs_of_both(own)
+    return here < there
+
+
+def _runs_of_both(own: StoredReproduction) -> tuple[int, int]:
+    """How many runs a table is of, and how many the published one; of what is computed it is 0."""
+    other = gallery.published_reproduction(own.id)
+    try:
+        published_runs = _runs_of(other.file("parquet")) if other else 0
+    except Damaged:
+        published_runs = 0
+    return _runs_of(own.file("parquet")), published_runs
+
+
+def _runs_of(path: Path | None) -> int:
+    """How many runs or measurements a table is of."""
+    if path is None:
+        return 0
+    table = read_arrow(path)
+    found = next((table[name].to_pylist() for name in MEASUREMENTS if name in table.column_names), [])
+    return len(set(found) - {None})
 
 
 def examples_not_published() -> list[str]:
@@ -120,7 +210,7 @@ def _run(run_id: str) -> _Result:
     kept = {name: value for name, value in status.to_json().items() if name not in OF_THIS_INSTALLATION}
     files = {"status.json": _json(kept), "experiment.json": _json(run.experiment())}
     files |= {f"tables/{path.name}": _bytes(path) for path in sorted(run.tables.glob("*.parquet"))}
-    files |= {f"plots/{path.name}": _bytes(path) for path in _smaller_plots(run)}
+    files |= {f"plots/{path.name}": _bytes(path) for path in _smaller_plots(run)} if example else {}
     recorded = {"versions": status.versions, "versions_of": "result"}
     about = {
         "command": f"aftershock benchmark published/runs/{run_id}/experiment.json",
@@ -156,6 +246,11 @@ def _reproduction(id: str) -> _Result:
     again = f"`aftershock reproduce {id}` makes it"
     if found.is_published or found.lack or found.file("parquet") is None:
         raise BadInput("id", id, f"a table or figure that was computed in this installation; {again}")
+    place = published.folder() / "reproductions" / paper / figure
+    here, there = _runs_of_both(found)
+    if here < there:
+        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
+        raise BadInput("id", id, f"{told}; delete that folder to withdraw it")
     document = store.read_json(found.verdicts_path, id)
     if not all(document.get(name) for name in OF_THE_RESULT):
         raise BadInput("id", id, f"a table or figure that says how it was computed; {again}")
@@ -163,7 +258,7 @@ def _reproduction(id: str) -> _Result:
     document.pop("files", None)
     document.pop("published", None)
     files = {found.verdicts_path.name: _json(document)} | _drawn_and_listed(found)
-    return _Result(id, published.folder() / "reproductions" / paper / figure, files, about)
+    return _Result(id, place, files, about)
 
 
 def _drawn_and_listed(found: StoredReproduction) -> dict[str, bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from aftershock.airflow import orchestrate
@@ -19,40 +18,23 @@ from results.runs.state import RunState
 def run_missing(id: str, size: int | None, out: Path | None) -> None:
     """Run what a table or figure lacks, each experiment once; a run that fails is told in one line, others go on.
 
+    After each run it is asked anew what is lacking: a run may tell of another, which is to follow it at once.
     Runs that are finished are not repeated, so that an interrupted call goes on where it stopped. Raises `BadInput` for
     what could not be reproduced, or not written to `out`, before anything is run, and `EnvironmentFailure` at the first
     experiment of which no run comes, since the machine would fail the others too.
     """
     tried: set[tuple[str, int]] = set()
+    known = 0  # runs, those that were tried included
     while lacking := [each for each in missing_runs(id, size) if (each.name, each.seed) not in tried]:
         folder_of(id, out)
-        minutes = measured.expected_s(lacking) / 60
-        _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
-        for unusable in measured.missing(run_each(id, lacking, (BadInput,))):
-            _say(f"{id}: the run of {unusable.name} does not count: what the experiment asks for did not happen in it")
-        tried |= {(each.name, each.seed) for each in lacking}
-
-
-def run_each(
-    told: str, experiments: Sequence[Experiment], passed_over: tuple[type[Exception], ...]
-) -> list[Experiment]:
-    """Run experiments one after the other, with lines that begin with `told`; those that raise such errors are told.
-
-    Returns those whose run is done.
-    """
-    done = []
-    for number, experiment in enumerate(experiments, 1):
-        _say(f"{told}: run {number} of {len(experiments)}, {experiment.name}")
-        try:
-            status = orchestrate.run(experiment).status()
-        except passed_over as error:
-            _say(f"{told}: no run of {experiment.name}: {error}")
-        else:
-            if status.state == RunState.DONE:
-                done.append(experiment)
-            else:
-                _say(f"{told}: run {status.run_id} failed: {status.error}")
-    return done
+        if len(tried) + len(lacking) > known:
+            minutes = measured.expected_s(lacking) / 60
+            _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
+        known = len(tried) + len(lacking)
+        experiment = lacking[0]
+        tried.add((experiment.name, experiment.seed))
+        if _ran(f"run {len(tried)} of {known}", id, experiment, (BadInput,)) and measured.missing([experiment]):
+            _say(f"{id}: the run of {experiment.name} does not count: what it asks for did not happen in it")
 
 
 def run_examples() -> None:
@@ -64,7 +46,24 @@ def run_examples() -> None:
     lacking = sorted(map(spec.load, examples_to_run()), key=lambda each: measured.expected_s([each]))
     minutes = measured.expected_s(lacking) / 60
     _say(f"examples: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
-    run_each("examples", lacking, (BadInput, EnvironmentFailure))
+    for number, experiment in enumerate(lacking, 1):
+        _ran(f"run {number} of {len(lacking)}", "examples", experiment, (BadInput, EnvironmentFailure))
+
+
+def _ran(number: str, told: str, experiment: Experiment, passed_over: tuple[type[Exception], ...]) -> bool:
+    """Run an experiment, with lines that begin with `told`; returns whether its run is done.
+
+    Errors of the kinds `passed_over` are told, others raised.
+    """
+    _say(f"{told}: {number}, {experiment.name}")
+    try:
+        status = orchestrate.run(experiment).status()
+    except passed_over as error:
+        _say(f"{told}: no run of {experiment.name}: {error}")
+        return False
+    if status.state != RunState.DONE:
+        _say(f"{told}: run {status.run_id} failed: {status.error}")
+    return status.state == RunState.DONE
 
 
 def _say(line: str) -> None:

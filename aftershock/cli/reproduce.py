@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reproductions.reproduction import Reproduction
 
 ALL = "all"
+KEPT = "nothing is written: there is no new table, and the earlier one stays with its verdicts"
 MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 
@@ -126,4 +127,5 @@ def _text(found: Reproduced) -> str:
         lines.append(f"  {MARKS[str(row['verdict'])]} {row['check']:32} {_compared(row)}")
     if (beside := found.published) is not None:
         lines.append(f"  {MARKS[str(beside['verdict'])]} {'beside the published one':32} {_compared(beside)}")
-    return "\n".join([*lines, "", *(f"  {kind:9} {path}" for kind, path in found.files.items())])
+    files = [f"  {kind:9} {path}" for kind, path in found.files.items()]
+    return "\n".join([*lines, "", *(files or [f"  {KEPT}"])])

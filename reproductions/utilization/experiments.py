@@ -6,6 +6,7 @@ Otherwise than in the paper, which ran for 20 to 40 hours, all times but R, c an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from itertools import count, islice, product
@@ -18,7 +19,7 @@ from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import WordCountSpec
 from models.uncertainty import HostGaps
-from reproductions.measured import cells
+from reproductions.measured import Cell, cells
 from results.summary.findings import advice
 
 
@@ -50,20 +51,24 @@ DIGITS = 1  # of T*: its interval is drawn from few checkpoints
 
 
 def at_both_intervals(size: int) -> list[Experiment]:
-    """Each row at the default interval, under `size` seeds; and at T*, where the run at the default tells it."""
+    """Each row at the default interval, under `size` seeds, and next at T*, as soon as the run at the default tells it.
+
+    So the two runs of a pair adjoin if, after each run, the first experiment that still lacks one is run.
+    """
     defaults = [
         _experiment(row, Interval.DEFAULT, DEFAULT_S, seed)
         for row_seeds in zip(*(seeds(row.mean_s, size) for row in ROWS), strict=True)
         for row, seed in zip(ROWS, row_seeds, strict=True)
     ]
-    found = (
-        _experiment(
-            row_of(cell.experiment), Interval.BEST, round(best.optimal_interval_s, DIGITS), cell.experiment.seed
-        )
-        for cell in cells(defaults)
-        if cell.run and (best := advice(cell.run))
-    )
-    return [*defaults, *found]
+    return [each for cell in cells(defaults) for each in _pair(cell)]
+
+
+def _pair(default: Cell) -> Iterator[Experiment]:
+    """The experiment at the default interval, and that at T* if it is known."""
+    yield default.experiment
+    if default.run and (best := advice(default.run)):
+        interval_s = round(best.optimal_interval_s, DIGITS)
+        yield _experiment(row_of(default.experiment), Interval.BEST, interval_s, default.experiment.seed)
 
 
 @cache

@@ -1,6 +1,7 @@
 """`utilization`, table 1: measured utilization at a default checkpoint interval and at T*, by failure rate and depth.
 
-T* of a row comes from what its run at the default interval has measured. So the runs at the default come first.
+T* of a row comes from what its run at the default interval has measured. So the run at T* follows the one at the
+default, at once if each missing run is done by itself: what changes on the machine then concerns both alike.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def facts(cell: Cell) -> Row:
         "interval_set_s": cell.experiment.engine.checkpoint_interval_s,
         "replicate": cell.experiment.seed,
         "run_id": cell.run.run_id if cell.run else None,
+        "started_at": cell.started_at,
         "simulated": False,
     }
 

@@ -39,6 +39,7 @@ class Publication(_Format):
     versions     of what had a part in it; `versions_of` says when they were looked up: with the "result", or at its
                  "publication" where the result did not record them
     example      the experiment of the repository that a run is of
+    judged_again  the day [UTC] on which a table was judged again by later checks; the rest tells how it was made
     files        the others of its folder, each with its SHA-256
     """
 
@@ -47,6 +48,7 @@ class Publication(_Format):
     versions: Annotated[dict[Name, Name], Field(max_length=50)]
     versions_of: Annotated[str, Field(pattern="^(result|publication)$")]
     example: Name | None = None
+    judged_again: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
     files: Annotated[dict[Name, Digest], Field(max_length=1000)]
 
 

@@ -2,7 +2,8 @@
 
 reproductions/PAPER/FIGURE/PAPER-FIGURE.{verdicts.json,parquet,csv,png,svg}
 
-Those that this installation has not computed are shown as they were published with the repository.
+Those that this installation has not computed are shown as they were published with the repository. So are those
+of which it has verdicts that say why there is no table, if a table was published.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from results.runs.published import Publication
 from results.verdict import Verdict
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-KINDS = ("svg", "png", "csv", "parquet")
+TABLES = ("csv", "parquet")
+KINDS = ("svg", "png", *TABLES)
 
 
 class StoredComparison(Document):
@@ -91,6 +93,11 @@ class StoredReproduction:
         return path if kind in KINDS and path.is_file() and path.resolve() == path else None
 
     @property
+    def has_table(self) -> bool:
+        """Whether its table is there, for programs or for people."""
+        return any(self.file(kind) for kind in TABLES)
+
+    @property
     def kinds(self) -> list[str]:
         """Which of `KINDS` were written, in that order."""
         return [kind for kind in KINDS if self.file(kind)]
@@ -121,10 +128,18 @@ def published_reproduction(id: str) -> StoredReproduction | None:
 
 def _found(paper: str, figure: str) -> StoredReproduction | None:
     """What was computed here, or else what was published."""
+    own = _own(paper, figure)
+    if own and own.has_table:
+        return own
+    other = published_reproduction(f"{paper}/{figure}")
+    return other if own is None or (other and other.has_table) else own
+
+
+def _own(paper: str, figure: str) -> StoredReproduction | None:
     folder = store.home() / "reproductions" / paper / figure
     if _is_name(paper, figure) and os.path.lexists(folder / f"{paper}-{figure}.verdicts.json"):
         return _read(paper, figure, folder)
-    return published_reproduction(f"{paper}/{figure}")
+    return None
 
 
 def _is_name(paper: str, figure: str) -> bool:

@@ -94,6 +94,13 @@ def test_the_gallery_marks_a_published_figure_until_it_is_computed_here(fresh: T
     assert MARK not in fresh.get("/aftershock/reproductions").text
 
 
+def test_the_gallery_says_when_a_table_was_judged_again(fresh: TestClient):
+    assert "Judged again" not in fresh.get("/aftershock/reproductions").text
+    about = folder() / "reproductions" / FIGURE / "published.json"
+    store.write_json(about, json.loads(about.read_text()) | {"judged_again": "2026-11-28"})
+    assert "with numpy 2.4.6. Judged again on 2026-11-28" in fresh.get("/aftershock/reproductions").text
+
+
 @pytest.mark.parametrize("owner", ["runs/shown", f"reproductions/{FIGURE}"])
 def test_what_this_version_does_not_read_is_said_with_the_command_that_remakes_it(fresh: TestClient, owner: str):
     about = folder() / owner / "published.json"

@@ -15,6 +15,7 @@ from reproductions.reproduce import missing_runs
 from reproductions.reproduction import Computed
 from results.checks.check import is_to_be_busy
 from results.checks.subjects.ledger import SATURATED
+from results.publication import publish_results
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import Run, write_json
@@ -46,6 +47,15 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
         nothing = _left_out(name)
         run.write_table(name, pa.Table.from_pylist([nothing | row for row in rows], schema=TABLES[name]))
     return store.publish(run)
+
+
+def put_published_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, **status: Any) -> str:
+    """The run as another installation has published it below $AFTERSHOCK_PUBLISHED; returns its id."""
+    run = put_run(experiment, tables, started_ns, **status)
+    run.experiment_path.write_text(experiment.model_dump_json())
+    publish_results([run.run_id])
+    store.remove(run.run_id)
+    return run.run_id
 
 
 def computed_on(id: str, tables_of: Callable[[Experiment], Tables], size: int = 1) -> Computed:

@@ -141,6 +141,39 @@ def test_a_check_without_limits_has_only_its_verdict_to_compare(tmp_path):
     assert found["verdict"] == "pass"
 
 
+FEW = holds("few", lambda t: t[["share"]], [between("share", None, 5)], lambda t: "", "at most 5", NOTHING)
+RISES = holds("rises", lambda t: t[["rise"]], [between("rise", 0, None)], lambda t: "", "at least 0", NOTHING)
+
+
+def test_a_published_table_that_lacks_a_column_is_undecided_and_says_so(tmp_path):
+    """As a table of before the column."""
+    new = pd.DataFrame({"share": [4.0]})
+    found = compared(measured(FEW), new.rename(columns={"share": "portion"}), new, tmp_path)
+    assert (found["verdict"], found["observed"]) == ("unknown", None)
+    assert found["detail"].startswith(
+        "no check is decided in both; few of the published table: the table lacks a column"
+    )
+    assert "share" in found["detail"]
+
+
+def test_a_column_that_one_check_needs_is_nothing_to_the_others(tmp_path):
+    new = pd.DataFrame({"share": [4.0], "rise": [1.0]})
+    found = compared(measured(FEW, RISES), new[["share"]], new, tmp_path)
+    assert (found["verdict"], found["observed"]) == ("pass", "1 of 2 checks agree, the others are undecided")
+    assert found["detail"].startswith("rises of the published table: the table lacks a column")
+
+
+def test_ratios_of_which_none_is_in_both_tables_are_not_compared(tmp_path):
+    found = compared(measured(RATIO), OLD, OLD.assign(what=["q8", "q12"]), tmp_path)
+    assert found["verdict"] == "unknown"
+    assert found["detail"].endswith("ratio: the two tables have no ratio in common")
+
+
+def test_measured_tables_of_different_sizes_are_compared(tmp_path):
+    """The limits know of how many runs they are."""
+    assert compared(measured(RATIO), OLD, OLD, tmp_path, sizes=(1, 3))["verdict"] == "pass"
+
+
 def test_a_check_that_passed_and_fails_now_is_told(tmp_path):
     few = holds("few", lambda t: t, [between("share", None, 5)], lambda t: "", "at most 5", NOTHING)
     found = compared(measured(few), pd.DataFrame({"share": [1.0]}), pd.DataFrame({"share": [6.0]}), tmp_path)

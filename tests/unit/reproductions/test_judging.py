@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,33 @@ def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | 
     )
     assert row["verdict"] == "unknown"
     assert re.fullmatch(detail, row["detail"])
+
+
+@pytest.mark.parametrize(
+    ("take", "told"),
+    [
+        (lambda rows: rows["share"].to_frame(), "the table lacks column share"),
+        (lambda rows: rows[["value", "share"]], "the table lacks a column: ['share'] not in index"),
+        (
+            lambda rows: pd.DataFrame({"value": [row.share for row in rows.itertuples()]}),
+            "the table lacks column share",
+        ),
+        (lambda rows: rows.share.to_frame(), "the table lacks column share"),
+        (lambda rows: rows.rename(columns={"value": "share"}), "the table lacks column value"),
+    ],
+    ids=["one", "several", "of a row", "as an attribute", "of a rule"],
+)
+def test_a_table_that_lacks_a_column_is_unknown_with_its_name(take: Callable[..., pd.DataFrame], told: str) -> None:
+    plant = InRows("nothing", lambda rows: rows)
+    row = judge(holds("it", take, [between("value", -1, 2)], str, "-1 to 2", plant), Computed("it", TABLE))
+    assert (row["verdict"], row["detail"]) == ("unknown", told)
+
+
+def test_an_attribute_that_is_no_column_is_an_error_of_the_check() -> None:
+    plant = InRows("nothing", lambda rows: rows)
+    check = holds("it", lambda rows: None.share, [between("value", -1, 2)], str, "-1 to 2", plant)
+    with pytest.raises(AttributeError):
+        judge(check, Computed("it", TABLE))
 
 
 def test_missing_values_break_a_rule_about_them() -> None:

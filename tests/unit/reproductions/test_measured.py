@@ -1,5 +1,7 @@
 """Which runs a measurement can be taken from, and which are missing."""
 
+import json
+
 import pytest
 
 from aftershock.airflow import trigger_form
@@ -8,10 +10,11 @@ from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
 from reproductions.incremental.experiments import throughputs
 from results.checks.subjects.ledger import SATURATED
+from results.runs import published
 from results.runs.machine import experiment_digest
-from results.runs.store import ReadOnce
+from results.runs.store import ReadOnce, write_json
 from results.tables.schema import SCHEMA_VERSION
-from tests.unit.reproductions.runs import facts, put_run
+from tests.unit.reproductions.runs import facts, put_published_run, put_run
 from tests.unit.results.synthetic import START_NS
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -34,6 +37,39 @@ def test_the_newest_run_counts():
 )
 def test_a_run_that_cannot_be_compared_is_none(status):
     put_run(FIRST, {}, **status)
+    assert measured.missing([FIRST]) == [FIRST]
+
+
+@pytest.fixture
+def publications(tmp_path, monkeypatch):
+    """An empty folder of what is published, beside the home."""
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+
+
+def test_a_published_run_of_no_example_counts_in_another_installation(publications):
+    run_id = put_published_run(FIRST, {})
+    (cell,) = measured.cells([FIRST])
+    assert (cell.run.run_id, cell.run.is_published) == (run_id, True)
+    assert measured.missing(killed(1)) == OTHERS
+    assert measured.expected_s([FIRST]) == FIRST.window_s + 100  # as long as that run took
+    newest = put_run(FIRST, {}, START_NS + 1)
+    assert measured.cells([FIRST])[0].run == ReadOnce.of(newest)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("published.json", {"example": "wordcount"}),
+        ("published.json", {"format": 99}),
+        ("status.json", {"machine": "another"}),
+        ("status.json", {"experiment_digest": "0" * 16}),
+        ("status.json", {"schema_version": SCHEMA_VERSION - 1}),
+    ],
+    ids=["for show", "format", "machine", "experiment", "tables"],
+)
+def test_a_published_run_that_is_for_show_or_cannot_be_compared_is_none(name, fields, publications):
+    path = published.folder() / "runs" / put_published_run(FIRST, {}) / name
+    write_json(path, json.loads(path.read_text()) | fields)
     assert measured.missing([FIRST]) == [FIRST]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aftershock.airflow import missing_runs as command
 from chaos.implications import drawn
 from chaos.plan import plan
 from experiments.spec import Experiment
@@ -28,14 +29,17 @@ from reproductions.utilization.experiments import (
     seeds,
 )
 from results.predictions import pooled
+from results.runs.store import Run
 from results.summary.findings import REPLAY_MODEL
-from tests.unit.reproductions.runs import Tables, facts, put_run
+from tests.unit.reproductions.runs import Tables, facts, put_published_run, put_run
+from tests.unit.results.synthetic import START_NS
 
 pytestmark = pytest.mark.usefixtures("home")
 
 ID = "utilization/table-1"
 CHECKS = [pytest.param(check, id=check.name) for check in CATALOGUE[ID].checks]
 COST_S, RECOVERY_S, HOP_S = 0.8, 6.0, 0.05
+HOUR_NS = 3600 * 10**9
 
 
 def inputs(experiment: Experiment) -> dict[str, float]:
@@ -123,6 +127,57 @@ def test_the_default_interval_goes_first_and_tells_the_best_one():
             default.fault_spec,
             default.window_s,
         )
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
+    """The experiments that the command runs, in their order; each run starts an hour after the one before."""
+    experiments: list[Experiment] = []
+
+    def run(experiment: Experiment) -> Run:
+        experiments.append(experiment)
+        return put_run(experiment, as_modelled(experiment), START_NS + len(experiments) * HOUR_NS)
+
+    monkeypatch.setattr(command.orchestrate, "run", run)
+    return experiments
+
+
+def test_the_command_runs_both_of_a_pair_next_to_each_other(ran, capsys):
+    command.run_missing(ID, None, None)
+    assert [(row_of(each), interval_of(each)) for each in ran] == [(row, each) for row in ROWS for each in Interval]
+    told = capsys.readouterr().err
+    assert told.startswith(f"{ID}: 6 runs are missing, about ")
+    assert all(f"{ID}: run {number} of " in told for number in range(1, 2 * len(ROWS) + 1))
+    assert f"{ID}: run 1 of 6, {ran[0].name}" in told
+    assert f"{ID}: run 2 of 7, {ran[1].name}" in told
+    assert f"{ID}: run 12 of 12, {ran[-1].name}" in told
+
+
+def test_the_command_goes_on_with_the_pair_that_was_interrupted(ran):
+    half, *others = missing_runs(ID, 1)
+    put_run(half, as_modelled(half))
+    command.run_missing(ID, None, None)
+    assert (row_of(ran[0]), interval_of(ran[0])) == (row_of(half), Interval.BEST)
+    assert [row_of(each) for each in ran[1::2]] == [row_of(each) for each in others]
+
+
+def test_the_command_goes_on_where_another_installation_stopped(ran, tmp_path, monkeypatch):
+    """A pair was measured and published there; here the other ten runs are made, and the table has all twelve."""
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    for interval in Interval:
+        experiment = missing_runs(ID, 1)[0]
+        assert (row_of(experiment), interval_of(experiment)) == (ROWS[0], interval)
+        put_published_run(experiment, as_modelled(experiment))
+    command.run_missing(ID, None, None)
+    assert [row_of(each) for each in ran] == [row for row in ROWS[1:] for _ in Interval]
+    assert set(verdicts(computed()).values()) == {"pass"}
+
+
+def test_the_table_tells_when_each_run_started(ran):
+    command.run_missing(ID, None, None)
+    started = pd.to_datetime(computed().rows()["started_at"])
+    hours = (started - pd.Timestamp(START_NS, tz="UTC").floor("s")) / pd.Timedelta(hours=1)
+    assert list(hours) == list(range(1, 2 * len(ROWS) + 1))
 
 
 def test_a_run_that_tells_no_best_interval_leaves_its_row_unknown():

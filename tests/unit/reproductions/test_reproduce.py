@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
 from reproductions.plants import InRows
 from reproductions.reproduce import Reproduced, find, reproduce, teller
-from reproductions.reproduction import ReproductionKind, as_printed, half_unit
+from reproductions.reproduction import Progress, Reproduction, ReproductionKind, as_printed, half_unit, holds
+from results.checks.rules import NotEnough, between
 from results.verdict import Verdict
+from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.reproductions.small import SMALL
 
 COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
@@ -107,6 +110,92 @@ def test_the_same_folder_can_be_used_again_and_by_others(tmp_path):
     reproduce("utilization/fig-10", tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"mine.txt", "utilization-fig-14.parquet", "utilization-fig-10.parquet"} <= names
+
+
+TINY = "utilization/fig-14"
+
+
+def tiny(value: float | None) -> Reproduction:
+    """A figure that takes no time, whose check tells its only value; without a value it has no table."""
+
+    def compute(size: int, tell: Progress) -> pd.DataFrame:
+        if value is None:
+            raise NotEnough("nothing was measured")
+        return pd.DataFrame({"value": [value]})
+
+    nothing = InRows("none", lambda rows: rows)
+    check = holds(
+        "it", lambda rows: rows, [between("value", 0, 1)], lambda rows: str(rows["value"].iat[0]), "", nothing
+    )
+    return replace(find(TINY), checks=(check,), compute=compute)
+
+
+@pytest.fixture
+def remake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float | None], Reproduced]:
+    """Makes the tiny figure with another value, in the folder `out`."""
+
+    def write_plots(folder: Path, name: str, draw: object) -> None:
+        for kind in ("png", "svg"):
+            (folder / f"{name}.{kind}").write_text("a plot")
+
+    def made(value: float | None) -> Reproduced:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "CATALOGUE", {TINY: tiny(value)})
+            return reproduce(TINY, tmp_path / "out")
+
+    monkeypatch.setattr(module, "write_figure", write_plots)
+    return made
+
+
+def told_and_there(folder: Path) -> tuple[str | None, set[str]]:
+    """The value that the verdicts tell, if there are any, and those that the files of the table have."""
+    verdicts, table, text = (folder / f"utilization-fig-14.{kind}" for kind in ("verdicts.json", "parquet", "csv"))
+    told = json.loads(verdicts.read_text())["verdicts"][0]["observed"] if verdicts.exists() else None
+    there = {str(pd.read_parquet(table)["value"].iat[0])} if table.exists() else {"no table"}
+    return told, there | ({str(pd.read_csv(text)["value"].iat[0])} if text.exists() else {"no text"})
+
+
+def seen_after_strikes(remake: Callable[[float | None], Reproduced], folder: Path) -> list[tuple[str | None, set[str]]]:
+    """What is there after a kill at each change that a second reproduction makes."""
+    remake(0.25)
+    seen = []
+    for _ in at_every_change(lambda: remake(0.75), folder, Interruption.KILL):
+        seen.append(told_and_there(folder))
+        remake(0.25)
+    return seen
+
+
+def test_a_reproduction_that_is_killed_anywhere_leaves_no_verdicts_without_their_table(remake, tmp_path):
+    seen = seen_after_strikes(remake, tmp_path / "out")
+    assert {told for told, _ in seen} == {"0.25", None, "0.75"}
+    assert [(told, there) for told, there in seen if told is not None and there != {told}] == []
+
+
+def test_files_that_change_in_any_order_are_noticed(remake, tmp_path, monkeypatch):
+    def publish(scratch: Path, folder: Path, reproduction: Reproduction) -> None:
+        for path in sorted(folder.glob(f"{reproduction.name}.*")):
+            path.unlink()
+        for path in sorted(scratch.iterdir()):
+            path.rename(folder / path.name)
+
+    monkeypatch.setattr(module, "_publish", publish)
+    assert ("0.25", {"no table", "no text"}) in seen_after_strikes(remake, tmp_path / "out")
+
+
+def test_without_a_new_table_the_earlier_one_stays_with_its_verdicts(remake, tmp_path):
+    """As when its runs are gone."""
+    remake(0.25)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    found = remake(None)
+    assert (found.verdict, found.verdicts[0]["detail"], found.files) == ("unknown", "nothing was measured", {})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_without_any_table_the_verdicts_say_why(remake, tmp_path):
+    for _ in range(2):
+        assert list(remake(None).files) == ["verdicts"]
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["utilization-fig-14.verdicts.json"]
+    assert set(remake(0.25).files) == {"parquet", "csv", "png", "svg", "verdicts"}
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ def test_a_run_of_no_example_is_published_if_it_is_named():
     assert publication.ids_here() == []
     publish_results([RUN])
     assert published.read(published.folder() / "runs" / RUN, RUN).example is None
+    assert not [name for name in contents() if "/plots/" in name], "it is a part of a table, and not for show"
 
 
 @pytest.mark.parametrize(
@@ -213,6 +214,42 @@ def test_a_figure_is_refused_that_does_not_say_how_it_came_about_or_is_not_of_th
     shutil.rmtree(store.home())
     with pytest.raises(BadInput, match="computed in this installation"):
         publish_results([FIGURE])
+
+
+@pytest.mark.parametrize("column", ["run_id", "measured_at"])
+def test_a_table_of_fewer_runs_does_not_take_the_place_of_the_published_one(column):
+    """As after a change of machines, where the raw runs are gone."""
+    write_figure(**{column: ["a", "b", None]})
+    publish_results([])
+    before = contents()
+    write_figure(**{column: ["c", "c", None]})
+    assert publication.ids_here() == []
+    done = publish_results([])
+    assert (done.changed, done.unchanged, done.left_out) == ([], [], [FIGURE])
+    place = published.folder() / "reproductions" / FIGURE
+    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; delete that folder") as refused:
+        publish_results([FIGURE])
+    assert "\n" not in str(refused.value)
+    assert contents() == before
+    shutil.rmtree(place)
+    assert publish_results([FIGURE]).changed == [FIGURE]
+
+
+@pytest.mark.parametrize("runs", [["c", "d"], ["a", "b", "c"]], ids=["as many", "more"])
+def test_a_table_of_other_runs_takes_the_place_of_the_published_one(runs):
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    write_figure(run_id=runs)
+    done = publish_results([])
+    assert (done.changed, done.left_out) == ([FIGURE], [])
+
+
+def test_a_published_table_that_cannot_be_read_is_replaced():
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    (published.folder() / "reproductions" / FIGURE / "utilization-fig-04.parquet").write_bytes(b"PAR1")
+    write_figure(run_id=["a"])
+    assert publish_results([]).changed == [FIGURE]
 
 
 @pytest.mark.parametrize(
@@ -268,6 +305,39 @@ def test_own_results_come_before_published_ones_and_only_they_can_be_changed():
     assert [figure.is_published for figure in gallery.all_reproduced()] == [False]
 
 
+def without_table():
+    """What `aftershock reproduce` leaves here if there is no table: verdicts that say why."""
+    write_figure()
+    for kind in ("parquet", "csv", "svg", "png"):
+        (store.home() / "reproductions" / FIGURE / f"utilization-fig-04.{kind}").unlink()
+
+
+def test_own_verdicts_without_a_table_do_not_hide_a_published_table():
+    published_and_gone()
+    without_table()
+    (figure,) = gallery.all_reproduced()
+    assert (figure.is_published, figure.kinds) == (True, ["svg", "csv", "parquet"])
+    assert gallery.reproduced(*FIGURE.split("/")) == figure
+    with pytest.raises(BadInput, match="computed in this installation"):
+        publish_results([FIGURE])
+
+
+@pytest.mark.parametrize("spoiled", ["no table", "another format", "nothing"])
+def test_own_verdicts_without_a_table_are_shown_if_no_table_was_published_either(spoiled):
+    published_and_gone()
+    folder = published.folder() / "reproductions" / FIGURE
+    if spoiled == "no table":
+        for kind in ("csv", "parquet"):
+            (folder / f"utilization-fig-04.{kind}").unlink()
+    elif spoiled == "another format":
+        edit(folder / "published.json", format=99)
+    else:
+        shutil.rmtree(folder)
+    without_table()
+    (figure,) = gallery.all_reproduced()
+    assert (figure.is_published, figure.lack, figure.kinds) == (False, None, [])
+
+
 @pytest.mark.parametrize("name", ["published.json", "status.json"])
 def test_a_run_of_another_version_is_refused_in_one_line_that_names_the_command(name):
     published_and_gone()
@@ -298,6 +368,7 @@ def test_a_figure_of_another_version_is_refused_in_one_line_that_names_the_comma
         {"versions": []},
         {"machine": 3},
         {"format": "1"},
+        {"judged_again": "yesterday"},
     ],
     ids=lambda fields: next(iter(fields)),
 )

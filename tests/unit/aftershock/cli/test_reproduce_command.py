@@ -168,6 +168,16 @@ def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
     assert call("reproduce --no-run")[0] == 2
 
 
+def test_without_runs_an_earlier_table_stays_and_the_command_says_so(call, tmp_path):
+    table = tmp_path / "checkmate-fig-09.parquet"
+    table.write_text("a table")
+    code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")
+    assert code == 1
+    assert "none of its 12 runs has been done" in out
+    assert out.endswith("nothing is written: there is no new table, and the earlier one stays with its verdicts\n")
+    assert [(path, path.read_text()) for path in tmp_path.iterdir() if path.is_file()] == [(table, "a table")]
+
+
 def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
     (tmp_path / "file").write_text("")
     code, _, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}/file")
