@@ -69,8 +69,14 @@ def draw_by_workers(table: pd.DataFrame, value: str, error: str | None = None) -
     for panel, (is_simulated, workers) in zip(axes, kinds.itertuples(index=False), strict=True):
         rows = table[(table["simulated"] == is_simulated) & (table["workers"] == workers)]
         draw_by_query(panel, rows, value, error)
-        panel.set_title(f"{counted(workers, 'worker')}{', simulated' * is_simulated}", fontsize=9)
+        panel.set_title(workers_told(workers, is_simulated), fontsize=9)
     return figure
+
+
+def workers_told(workers: int, is_simulated: bool) -> str:
+    """The number of workers as the title of a panel, and how far simulated ones can be trusted."""
+    told = counted(workers, "worker")
+    return f"{told},\nsimulated, not calibrated" if is_simulated else told
 
 
 def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None = None) -> None:

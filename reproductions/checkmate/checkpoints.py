@@ -15,7 +15,7 @@ from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT, SHUFF
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
-from reproductions.measured_rows import Row, SimulatedRows, measured
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from reproductions.runs_needed import CONFIDENCE
@@ -239,9 +239,7 @@ REPRODUCTIONS = (
         plot=_plot_times,
         about=facts,
         checks=tuple(_well_above(query) for query in SHUFFLED),
-        simulation=SimulatedRows(
-            simulated(PROTOCOLS, simulated_times), tuple(_simulated_well_above(query) for query in SHUFFLED)
-        ),
+        simulation=simulated(PROTOCOLS, simulated_times, tuple(_simulated_well_above(query) for query in SHUFFLED)),
     ),
     measured(
         "checkmate/table-3",
@@ -251,6 +249,6 @@ REPRODUCTIONS = (
         plot=_plot_counts,
         about=facts,
         checks=COUNT_CHECKS,
-        simulation=SimulatedRows(simulated(PROTOCOLS, simulated_counts), COUNT_CHECKS),
+        simulation=simulated(PROTOCOLS, simulated_counts, COUNT_CHECKS),
     ),
 )

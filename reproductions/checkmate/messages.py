@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
 from experiments.wording import counted
-from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, complete, draw_by_query, facts
+from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, complete, draw_by_query, facts, workers_told
 from reproductions.checkmate.experiments import PROTOCOLS, SHORT, WORKERS, killed, one_record
 from reproductions.checkmate.simulated import ON_WORKERS, SimulatedCell, simulated
 from reproductions.measured import Cell
-from reproductions.measured_rows import Row, SimulatedRows, measured
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
@@ -118,7 +118,7 @@ def _plot(table: pd.DataFrame) -> Figure:
     for axes, (records, workers) in zip(figure.subplots(1, len(kinds), sharey=True), kinds, strict=True):
         draw_by_query(axes, table[(table["records_per_message"] == records) & (table["workers"] == workers)],
                       "message_overhead")  # fmt: skip
-        of = f"{counted(workers, 'worker')}{', simulated' * (workers in ON_WORKERS)}"
+        of = workers_told(workers, workers in ON_WORKERS)
         axes.set_title(f"{counted(records, 'record')} a message,\n{of}", fontsize=8)
     figure.axes[0].set_ylabel("bytes / bytes without checkpoints")
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
@@ -134,8 +134,9 @@ REPRODUCTIONS = (
         plot=_plot,
         about=facts,
         checks=(_almost_nothing(COOR), _almost_nothing(UNC), _grows(1, WORKERS), _about("about_2", WORKERS, TWICE)),
-        simulation=SimulatedRows(
-            simulated(PROTOCOLS, simulated_overhead),
+        simulation=simulated(
+            PROTOCOLS,
+            simulated_overhead,
             (
                 _almost_nothing(COOR),
                 _almost_nothing(UNC),

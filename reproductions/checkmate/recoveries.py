@@ -16,7 +16,7 @@ from reproductions.checkmate.experiments import INTERVAL_S, KILL_AT_S, PROTOCOLS
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.measured import Cell
-from reproductions.measured_rows import Row, SimulatedRows, measured
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, Plant, like_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
@@ -198,8 +198,6 @@ REPRODUCTIONS = (
         plot=_plot_restarts,
         about=facts,
         checks=(_restarts_faster(UNC), _restarts_faster(CIC)),
-        simulation=SimulatedRows(
-            simulated(PROTOCOLS, simulated_restart), (_simulated_faster(UNC), _simulated_faster(CIC))
-        ),
+        simulation=simulated(PROTOCOLS, simulated_restart, (_simulated_faster(UNC), _simulated_faster(CIC))),
     ),
 )

@@ -13,7 +13,7 @@ from reproductions.checkmate.experiments import QUERIES, SHORT, searched, sustai
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
-from reproductions.measured_rows import Row, SimulatedRows, measured
+from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, like_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
@@ -128,8 +128,9 @@ REPRODUCTIONS = (
         plot=_plot,
         about=facts,
         checks=tuple(_not_below(query, *pair) for query in QUERIES for pair in ORDER),
-        simulation=SimulatedRows(
-            simulated(SHORT, simulated_rate),
+        simulation=simulated(
+            SHORT,
+            simulated_rate,
             (*(_simulated_not_below(query, *pair) for query in QUERIES for pair in ORDER), _collapses()),
         ),
     ),

@@ -1,4 +1,7 @@
-"""The page of claims has every row of the catalogue, and says of none more than its published checks do."""
+"""The page of claims has every row of the catalogue, and says of none more than its published checks do.
+
+A row that leaves something open says what would decide it; one that disagrees, whose disagreement that is.
+"""
 
 import re
 from pathlib import Path
@@ -9,19 +12,61 @@ from reproductions.ids import IDS
 from results.views import gallery
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "lab" / "claims.md").read_text(encoding="utf-8")
+LAB = ROOT / "docs" / "lab"
+PAGE = (LAB / "claims.md").read_text(encoding="utf-8")
 WORDS = ("agrees", "agree", "disagrees", "undecided", "not measured", "partly measured")
 LIMITED = re.compile(r"disagree|undecided|except|needs a limit|not measured|in part")
 FIGURES = sorted(f"{path.parent.name}/{path.name}" for path in (ROOT / "published" / "reproductions").glob("*/*"))
+COUNT = r"\d[\d,]*(?: more)? (?:pairs|runs|searches|checkpoints)|[Nn]o number of \w+"
+DECIDING = re.compile(rf"(?:{COUNT})\b[^.;]*\bdecides?\b")
+DURATION = re.compile(r"\d+ (?:min|h)\b")
+WHOSE = re.compile(r"\b[Oo]urs\b|\bof the paper\b|\bthe paper's\b|\bthis project's\b")
+
+
+def rows(page):
+    """What stands in the first and in the last column of each row of a table of claims: ids, and a verdict."""
+    return re.findall(r"^\| (\[?`[^|]+) \|(?:[^|]*\|){2} ([^|]+) \|$", page, re.MULTILINE)
 
 
 def verdicts(page):
     """By id, the verdicts of the rows that name it."""
     found = {}
-    for row in re.findall(r"^\| (`[^|]+) \|(?:[^|]*\|){2} ([^|]+) \|$", page, re.MULTILINE):
-        for id in re.findall(r"`([^`]+)`", row[0]):
-            found.setdefault(id, []).append(row[1])
+    for ids, verdict in rows(page):
+        for id in re.findall(r"`([^`]+)`", ids):
+            found.setdefault(id, []).append(verdict)
     return found
+
+
+def undecidable(verdict):
+    """Whether something is undecided, and what follows does not say how many runs would decide, or that none can."""
+    return any(not DECIDING.search(told) for told in verdict.split("undecided")[1:])
+
+
+def unplanned(verdict):
+    """Whether something is not measured, and how long that takes is not said."""
+    return bool(re.search("(not|partly) measured", verdict, re.IGNORECASE)) and not DURATION.search(verdict)
+
+
+def nobodys(verdict):
+    """Whether something disagrees, and whose disagreement it is is not said."""
+    return "disagree" in verdict and not WHOSE.search(verdict)
+
+
+def address(id):
+    """The published plot of a table or figure, as the page links it."""
+    return f"../../published/reproductions/{id}/{id.replace('/', '-')}.svg"
+
+
+def unlinked(page, id):
+    """The rows that name an id, and do not link it to its published plot."""
+    link = f"[`{id}`]({address(id)})"
+    return [ids for ids, _ in rows(page) if f"`{id}`" in ids and link not in ids]
+
+
+def without_plot(page, folder):
+    """The links of ids that lead to no file; `folder` is that of the page."""
+    links = [link for ids, _ in rows(page) for link in re.findall(r"\]\(([^)]+)\)", ids)]
+    return [link for link in links if not (folder / link).is_file()]
 
 
 def unlimited(page, id, published):
@@ -61,3 +106,46 @@ def test_a_disagreement_that_no_check_has_found_is_noticed():
     assert refuted(page, "a/1", ["unknown", "unknown"])
     assert not refuted(page, "a/1", ["unknown", "fail"])
     assert not refuted(page, "a/2", ["unknown"])
+
+
+@pytest.mark.parametrize("unsaid", [undecidable, unplanned, nobodys])
+def test_what_is_open_says_what_decides_it_and_what_disagrees_whose_it_is(unsaid):
+    assert [ids for ids, verdict in rows(PAGE) if unsaid(verdict)] == []
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "told", "lacking"),
+    [
+        (undecidable, "undecided, .97 times (.5 to 1.7): about 230 pairs instead of 3 would decide", "about 230 "),
+        (undecidable, "undecided: 4 more runs (`--size 2`, 12 min) would decide or tell how many do", "4 more "),
+        (undecidable, "undecided: no number of runs decides it", "no number of "),
+        (undecidable, "order: undecided; 3 runs would decide. Size: undecided; 5 runs would decide", " 5 runs"),
+        (unplanned, "not measured: 9 searches, 56 min", ", 56 min"),
+        (nobodys, "disagrees. Ours: the queries differ", " Ours:"),
+    ],
+)
+def test_an_open_row_without_its_number_is_noticed(unsaid, told, lacking):
+    assert lacking in told
+    for verdict, expected in ((told, False), (told.replace(lacking, ""), True)):
+        ((_, found),) = rows(f"| `a/1` | claims | found | {verdict} |\n")
+        assert unsaid(found) == expected
+
+
+def test_every_published_plot_is_linked_and_every_link_has_a_plot():
+    plotted = [id for id in FIGURES if (LAB / address(id)).is_file()]
+    assert plotted
+    assert [id for id in plotted if unlinked(PAGE, id)] == []
+    assert without_plot(PAGE, LAB) == []
+
+
+def test_a_plot_without_link_and_a_link_without_plot_are_noticed(tmp_path):
+    linked, plain = f"[`a/1`]({address('a/1')})", "`a/1`"
+    page = "".join(f"| {ids}, `a/2` | claims | found | agrees |\n" for ids in (linked, plain))
+    assert unlinked(page, "a/1") == ["`a/1`, `a/2`"]
+    assert without_plot(page, tmp_path / "docs" / "lab") == [address("a/1")]
+
+
+def test_simulated_results_of_many_workers_are_told_to_be_uncalibrated():
+    told = [line for line in PAGE.splitlines() if re.match(r"\| \[?`checkmate", line) and "imulated" in line]
+    assert len(told) >= 5
+    assert [line for line in told if "[not calibrated](#simulated-workers)" not in line] == []

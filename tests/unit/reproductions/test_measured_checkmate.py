@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from experiments.engines import ProtocolName
 from reproductions.catalogue import CATALOGUE
 from reproductions.checkmate import cycle
+from reproductions.checkmate import simulated as simulation
 from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.checkmate.recoveries import recovery_times
+from reproductions.checkmate.simulated import CALIBRATION
 from reproductions.judging import judge
 from reproductions.measured import Cell, expected_s
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
@@ -23,6 +28,8 @@ from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 pytestmark = pytest.mark.usefixtures("home")
 
+LAB = (Path(__file__).parents[3] / "docs" / "lab" / "testbed-throughput.md").read_text(encoding="utf-8")
+KINDS = ("simulated", "measured")
 SIZES = {"checkmate/fig-07": 2, "checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
 MEASURED = [id for id, found in OF_CHECKMATE.items() if found.kind is ReproductionKind.MEASURED]
@@ -91,6 +98,8 @@ def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
     found = rows.groupby(["query", "protocol", "workers"]).size()
     assert set(found.index) == set(product(QUERIES, protocols, (10, 50)))
     assert rows["run_id"].isna().all()
+    assert set(rows["calibration"]) == {CALIBRATION}
+    assert table.loc[~table["simulated"], "calibration"].isna().all()
     values = {
         "checkmate/fig-07": "relative",
         "checkmate/table-2": "message_overhead",
@@ -107,6 +116,25 @@ def test_simulated_rows_are_judged_by_themselves(id):
     measured = Computed(id, SIMULATED[id].assign(simulated=False))
     asked = [check for check in CATALOGUE[id].checks if check.name.startswith("simulated.")]
     assert {judge(check, measured)["verdict"] for check in asked} == {"unknown"}
+
+
+def test_each_simulated_row_says_that_it_is_not_calibrated_and_how_far_off_the_lab_found_it():
+    rows = simulation.simulated([ProtocolName.NONE], lambda cell: [{}], ()).rows(lambda done, total: None)
+    assert {row["calibration"] for row in rows} == {CALIBRATION}
+    shares = [re.search(rf"^\| {kind}, two workers[^|]*\|[^|]*\| (\d+)", LAB, re.MULTILINE)[1] for kind in KINDS]
+    assert re.findall(r"(\d+) %", CALIBRATION) == shares
+
+
+@pytest.mark.parametrize("id", SIMULATED)
+def test_checks_and_plots_of_what_is_simulated_say_that_it_is_not_calibrated(id):
+    sound = Computed(id, SIMULATED[id])
+    asked = [check for check in CATALOGUE[id].checks if check.name.startswith("simulated.")]
+    told = {str(judge(check, sound)["expected"]).rpartition("; ")[2] for check in asked}
+    assert told == {"not calibrated against measured workers"}
+    figure = CATALOGUE[id].plot(SIMULATED[id].assign(std=0.1, samples=4))
+    panels = [axes.get_title() for axes in figure.axes if re.search("[15]0 workers", axes.get_title())]
+    assert len(panels) == 2
+    assert all(panel.endswith("simulated, not calibrated") for panel in panels)
 
 
 @pytest.mark.parametrize("told", [None, "refused, somehow"])
