@@ -33,6 +33,8 @@ from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.external import topics as borrowed_topics
 from infra.services import kafka
+from infra.services.jars import ensure_jars
+from infra.services.jvm import find_java
 from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
@@ -114,13 +116,18 @@ def _open_for(run_id: str) -> None:
 
 
 def check(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it; touches nothing."""
+    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it.
+
+    It touches nothing, except that it downloads the jars if this user has none.
+    """
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     room.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
+    find_java()
+    ensure_jars()
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:

@@ -82,6 +82,17 @@ def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_mad
     assert not list(home.rglob("experiment.json"))
 
 
+@pytest.mark.parametrize("lacking", ["find_java", "ensure_jars"])
+def test_without_java_or_jars_no_run_begins(home, monkeypatch, lacking):
+    def missing():
+        raise EnvironmentFailure("none was found", "run `make setup`")
+
+    monkeypatch.setattr(steps, lacking, missing)
+    with pytest.raises(EnvironmentFailure, match="none was found"):
+        steps.begin(DOCUMENT)
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("publish", [False, True])
 def test_a_run_id_is_used_once(publish):
     steps.begin(DOCUMENT, "run-1")
