@@ -149,7 +149,8 @@ def provision(run_id: str) -> dict[str, Any]:
     live = LiveRun(run_id)
     workers = live.experiment.cluster.workers
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
-    handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
+    with step_notes.waiting(run_id, "hosts, broker and Spark; the machine sets up one run at a time", None):
+        handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
     shutil.copy(live.root / "handle.json", live.run.raw)
     require_unchanged(live.experiment, handle)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
@@ -268,7 +269,8 @@ def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     live = LiveRun(run_id)
     broker = live.handle.kafka
-    batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
+    with step_notes.waiting(run_id, "the Spark job that saves input and output, and computes the exact output", None):
+        batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
 
 
 @step
@@ -277,7 +279,8 @@ def tabulate(run_id: str) -> None:
     live = LiveRun(run_id)
     if os.environ.get(ONE_PROCESS):
         threading.Thread(target=derive.load, daemon=True).start()
-    derive.tabulate(live.run, live.handle)
+    with step_notes.waiting(run_id, "the Spark job that writes the result tables", None):
+        derive.tabulate(live.run, live.handle)
 
 
 @step
