@@ -81,4 +81,4 @@ def failed(request: Request, error: AftershockError) -> HTMLResponse:
 
 
 def _error_page(request: Request, status: int, reason: str, login: str | None = None) -> HTMLResponse:
-    return render(request, "error.html", status, status_code=status, reason=reason, login=login)
+    return render(request, "error.html", status, status_code=status, reason=reason, login=login, links={})

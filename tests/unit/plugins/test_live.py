@@ -188,6 +188,20 @@ def test_the_list_and_the_dag_run_lead_to_the_live_run(browser: TestClient):
     assert (moved.status_code, moved.headers["Location"]) == (303, f"/aftershock/live/{LIVE}")
 
 
+def test_a_dag_run_without_a_run_is_told_why_that_may_be(browser: TestClient):
+    answer = browser.get("/aftershock/dag-runs/manual__just_now")
+    assert answer.status_code == 404
+    words = words_of(answer.text)
+    for told in (
+        "It may not have begun yet",
+        "task begin failed, its log says why",
+        "nightly, regression and reproduce",
+    ):
+        assert told in words
+    assert 'href="/aftershock/live"' in answer.text
+    assert 'href="/aftershock/live"' not in browser.get("/aftershock/no-such-page").text
+
+
 def _tear_status(run: store.Run) -> None:
     (run.root / "status.json").write_text("{")
 
