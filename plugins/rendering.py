@@ -22,6 +22,7 @@ from results.views import cells
 
 SECTIONS = {
     "": "Runs",
+    "matrix": "Protections",
     "history": "History",
     "regressions": "Regressions",
     "reproductions": "Reproductions",
