@@ -43,7 +43,7 @@ WHY_LEFT_OUT = {
     LeftOut.FAILED: "",
     LeftOut.INEXACT: " (results were lost or wrong)",
     LeftOut.UNREADABLE: " (a table is damaged or missing)",
-    LeftOut.OUTDATED: " (tables of another version: `aftershock results recompute`)",
+    LeftOut.OUTDATED: " (tables of another version, to be recomputed)",
     LeftOut.OLDER: f" (each protection has its {MOST_RUNS} newest runs)",
 }
 
