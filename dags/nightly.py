@@ -1,8 +1,8 @@
 """
 ## A night of benchmark runs
 
-Every experiment of a matrix (workloads x engines x protocols x faults x seeds; a file in `experiments/matrices/`) as a
-run of the DAG `benchmark`, one after the other, so that no run disturbs another.
+Every experiment of a matrix (workloads x engines x protections x faults x seeds; a file in `experiments/matrices/`) as
+a run of the DAG `benchmark`, one after the other, so that no run disturbs another.
 
 | step | what happens |
 |---|---|

@@ -19,7 +19,7 @@ class DocumentKind(Enum):
     )
     MATRIX = (
         "a matrix of experiments",
-        frozenset({"common", "workloads", "engines", "protocols", "faults", "seeds", "skip"}),
+        frozenset({"common", "workloads", "engines", "protections", "faults", "seeds", "skip"}),
         "the DAG `nightly`, as its param `matrix`",
     )
     FAULTS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 from experiments.cec_prices import CecPricesSpec
@@ -203,7 +204,7 @@ def _check_real_time(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, 
 
 def _stateful(workload: WorkloadSpec) -> Misfit:
     """That real-time mode cannot run this workload, by the field that says how deep it is."""
-    reason = "in real-time mode: Spark runs no stateful operator in it"
+    reason = f"in real-time mode: Spark {version('pyspark')} runs no stateful operator in it"
     if isinstance(workload, NexmarkSpec):
         stateless = ", ".join(query.value for query in NexmarkQuery if query in STATELESS)
         return Misfit("workload.query", workload.query.value, f"{stateless} {reason}")

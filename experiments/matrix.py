@@ -1,4 +1,4 @@
-"""A matrix of experiments: workloads x engines x protocols x faults x seeds, as a nightly regression runs them.
+"""A matrix of experiments: workloads x engines x protections x faults x seeds, as a nightly regression runs them.
 
 Each entry of an axis is a part of an experiment, under a name; a cell joins one entry of each axis with what all cells
 have in common, and is named by the names of its entries.
@@ -27,7 +27,8 @@ from experiments.repetition import repeated
 MATRICES = Path(__file__).parent / "matrices"
 MOST_CELLS = 1024  # as many tasks as Airflow makes of one (core.max_map_length)
 MOST_ROWS = 16 * MOST_CELLS  # combinations of the axes
-AXES = ("workloads", "engines", "protocols", "faults")
+AXES = ("workloads", "engines", "protections", "faults")
+OLD_NAME, NEW_NAME = "protocols", "protections"  # of an axis: a recovery is no protocol
 OF_CELLS = ("name", "seed")  # what a cell is given, and no part of it may set
 
 Name = Annotated[str, Spelling(r"^[a-z0-9][a-z0-9-]*$", "small letters, digits and hyphens, no hyphen first")]
@@ -40,7 +41,7 @@ class Skip(Spec):
 
     workloads: Name | None = None
     engines: Name | None = None
-    protocols: Name | None = None
+    protections: Name | None = None
     faults: Name | None = None
 
 
@@ -50,7 +51,7 @@ class Matrix(Spec):
     common: Part = Field(default_factory=dict)
     workloads: Axis
     engines: Axis
-    protocols: Axis
+    protections: Axis
     faults: Axis
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**63)], ...], Field(min_length=1)]
     skip: tuple[Skip, ...] = ()
@@ -66,7 +67,21 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
     document = read_mapping(path, "matrix", source, f", or one of {known}")
     documents.require(DocumentKind.MATRIX, document, "matrix", source)
     with in_file(source):
+        _refuse_old_name(document)
         return cells(parse(Matrix, document, "matrix"))
+
+
+def _refuse_old_name(document: dict[str, Any]) -> None:
+    """Raise `BadInput` for a file that names an axis as it was called before."""
+    skips = document.get("skip")
+    parts = {"": document} | {
+        f"skip.{index}.": skip for index, skip in enumerate(skips if isinstance(skips, list) else ())
+    }
+    for where, part in parts.items():
+        if isinstance(part, dict) and OLD_NAME in part:
+            raise BadInput(
+                f"{where}{OLD_NAME}", part[OLD_NAME], f"the same under {NEW_NAME}, as this axis is called now"
+            )
 
 
 def cells(matrix: Matrix) -> list[spec.Experiment]:

@@ -225,7 +225,12 @@ class OwnJobSpec(Workload):
 
     @property
     def title(self) -> str:
-        return f"own job {Path(self.program).absolute().parent.name}/{Path(self.program).name}"
+        return f"own job {self.program_words}"
+
+    @property
+    def program_words(self) -> str:
+        """The program with its folder, which tell own jobs apart for people."""
+        return f"{Path(self.program).absolute().parent.name}/{Path(self.program).name}"
 
     @property
     def input_topics(self) -> tuple[str, ...]:

@@ -15,6 +15,11 @@ from results.runs import store
 from results.summary import index
 
 router = APIRouter()
+NO_RUN = (
+    "No run of this DAG run is known. It may not have begun yet: load this page again in a moment. If the task begin "
+    "failed, its log says why. The DAGs nightly, regression and reproduce have no run of their own."
+)
+LIVE = {"live": "Live runs"}
 
 
 @router.get("/live")
@@ -63,4 +68,4 @@ def run_of_dag_run(request: Request, dag_run: str) -> Response:
     finished = [row.run_id for row in index.rows(limit_s=0.0) if row.dag_run == dag_run]
     if finished:
         return RedirectResponse(f"{base}/runs/{finished[0]}", 303)
-    return render(request, "error.html", 404, status_code=404, reason="This DAG run made no run.", login=None)
+    return render(request, "error.html", 404, status_code=404, reason=NO_RUN, login=None, links=LIVE)

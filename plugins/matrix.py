@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
+from plugins.access import DOCUMENT_POLICY
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.protection.contest import compared_rates, curve
@@ -51,6 +52,7 @@ def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
     return render(
         request,
         "matrix.html",
+        section="matrix",
         every=[(each.setting, each.failures or "", title(each), each.protections) for each in known.every],
         shown=shown,
         title=None if shown is None else title(shown),
@@ -75,6 +77,19 @@ def matrix_as_csv(known: KnownMatrices) -> Response:
     name = "matrix.csv" if known.shown is None else f"matrix-{known.shown.setting.key}.csv"
     text = as_csv([] if known.shown is None else [known.shown])
     return Response(text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@router.get("/matrix.svg")
+def matrix_as_plot(known: KnownMatrices) -> Response:
+    """The plot that `aftershock results compare --matrix --out` writes of the setting; 404 if there is none."""
+    from results.views.protection_plot import as_svg  # a page that draws nothing does not wait for matplotlib
+
+    drawn = None if known.shown is None else as_svg(known.shown)
+    if known.shown is None or drawn is None:
+        raise HTTPException(404, "There is nothing to draw of this setting.")
+    name = f"matrix-{known.shown.setting.key}.svg"
+    headers = {"Content-Disposition": f'inline; filename="{name}"', "Content-Security-Policy": DOCUMENT_POLICY}
+    return Response(drawn, media_type="image/svg+xml", headers=headers)
 
 
 def _rates(of: Matrix) -> dict[str, Any] | None:

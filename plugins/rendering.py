@@ -22,6 +22,7 @@ from results.views import cells
 
 SECTIONS = {
     "": "Runs",
+    "matrix": "Protections",
     "history": "History",
     "regressions": "Regressions",
     "reproductions": "Reproductions",
@@ -81,4 +82,4 @@ def failed(request: Request, error: AftershockError) -> HTMLResponse:
 
 
 def _error_page(request: Request, status: int, reason: str, login: str | None = None) -> HTMLResponse:
-    return render(request, "error.html", status, status_code=status, reason=reason, login=login)
+    return render(request, "error.html", status, status_code=status, reason=reason, login=login, links={})

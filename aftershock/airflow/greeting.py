@@ -25,16 +25,23 @@ def greet(address: str) -> None:
     if not sys.stdout.isatty():
         print(f"Airflow: {address}/{PAGES}/  user: {ADMIN}  password: in {password_file()}", flush=True)
         return
-    lines = {"results": f"{address}/{PAGES}/", "user": ADMIN, "password": admin_password()} | first_step(address)
+    login = [("results", f"{address}/{PAGES}/"), ("user", ADMIN), ("password", admin_password())]
     table = Table.grid(padding=(0, 2))
-    for name, value in lines.items():
+    for name, value in login + first_step(address):
         table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
     console = Console(highlight=False, markup=False)
     console.print(Panel(table, title="Aftershock", subtitle="Ctrl-C ends it", box=ROUNDED, expand=False))
 
 
-def first_step(address: str) -> dict[str, str]:
-    """What to do first, if nothing has ever been run here."""
+def first_step(address: str) -> list[tuple[str, str]]:
+    """What to do first, if nothing has ever been run here: lines, each with its name.
+
+    Airflow answers before its DAG processor has read the DAG files for the first time.
+    """
     if store.all_finished() or store.all_live():
-        return {}
-    return {"first step": f"press Trigger at {address}/{BENCHMARK}", "": f"or run `{FIRST_RUN}` in another terminal"}
+        return []
+    return [
+        ("first step", f"press Trigger at {address}/{BENCHMARK}"),
+        ("", "(at the first start, the DAG appears there some seconds later)"),
+        ("", f"or run `{FIRST_RUN}` in another terminal"),
+    ]

@@ -76,7 +76,7 @@ def _label(name: str, path: Path) -> str:
         return on_one_line(f"{name}: cannot be read")
     except BadInput as refusal:
         return _short(f"{name}: refused, {BadInput(refusal.field, refusal.value, refusal.allowed)}")
-    times = f"about {max(whole_s(experiment) / 60, 1):.0f} min, {experiment.window_s:g} s of them under faults"
+    times = f"about {max(whole_s(experiment) / 60, 1):.0f} min, {experiment.window_s:g} s of them measured"
     return _short(": ".join(filter(None, [f"{name} ({times})", _first_sentence(text)])))
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, trigger_form
+from aftershock.run import step_times
+from experiments import spec
 from experiments.errors import AftershockError
 from experiments.wording import on_one_line
 from results.runs.state import RunState
@@ -40,8 +42,8 @@ def failures_on_one_line() -> Iterator[None]:
 def begin(params: dict[str, Any], dag_run: str) -> str:
     """Validate the trigger form's params as an experiment and open a run; returns the run id.
 
-    A run on the command line, whose lease the command holds, gets its experiment from the command. Its DAG run, which
-    ends with the command, is not noted.
+    The log says how long the run will probably take. A run on the command line, whose lease the command holds, gets its
+    experiment from the command. Its DAG run, which ends with the command, is not noted.
     """
     from aftershock.airflow import orchestrate
     from aftershock.run import lease, steps
@@ -50,8 +52,15 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
     run_id = params.get("run_id")
     with failures_on_one_line():
         if run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD:
-            return steps.begin(orchestrate.experiment_of(run_id), run_id)
-        return steps.begin(trigger_form.fold(params), run_id, dag_run)
+            document = orchestrate.experiment_of(run_id)
+            begun = steps.begin(document, run_id)
+        else:
+            document = trigger_form.fold(params)
+            begun = steps.begin(document, run_id, dag_run)
+    experiment = spec.validate(document)
+    takes = step_times.in_words(step_times.whole_s(experiment))
+    log.info("run %s takes %s, %g s of them measured", begun, takes, experiment.window_s)
+    return begun
 
 
 def run_step(name: str, run: str) -> None:

@@ -96,22 +96,14 @@ def described(progress: RunProgress) -> str:
     step = progress.current
     clock = f"{step.took_s or 0.0:.0f} s of about {step.usual_s:.0f} s"
     count = f"step {progress.number} of {len(progress.steps)}"
-    return f"{count}, {step.name}: {step.does} ({clock}); {duration(progress.left_s)} left"
+    return f"{count}, {step.name}: {step.does} ({clock}); {progress.left} left"
 
 
 def awaited(progress: RunProgress) -> str | None:
     """What the step waits for, or that it takes longer than usual."""
-    step = progress.current
-    late = "longer than usual" if (step.took_s or 0.0) > 1.5 * step.usual_s else None
+    late = "longer than usual" if progress.is_late else None
     waits = f"waiting for {progress.awaited} ({progress.awaited_s:.0f} s)" if progress.awaited else None
     return ", ".join(filter(None, [waits, late])) or None
-
-
-def duration(seconds: float) -> str:
-    """An estimate in words, such as `about 6 min`."""
-    if seconds < 10:
-        return "a few seconds"
-    return f"about {10 * round(seconds / 10)} s" if seconds < 90 else f"about {round(seconds / 60)} min"
 
 
 def _picture(progress: RunProgress | None, title: str, waiting: str | None) -> Table:

@@ -1,4 +1,4 @@
-"""`aftershock completion`: shell completion of commands, options, experiments and runs.
+"""`aftershock completion`: shell completion of commands, options, experiments, runs, workloads and reproductions.
 
 The shell calls the program with what was typed in a variable. Then `offer` answers instead of the command.
 """
@@ -40,9 +40,10 @@ def offer(parser: argparse.ArgumentParser) -> None:
         return
     import argcomplete
 
-    for action in _actions(parser):
-        if action.dest in VALUES:
-            action.completer = VALUES[action.dest]  # type: ignore[attr-defined]
+    for command, action in _actions(parser):
+        completer = VALUES.get(f"{command} {action.dest}") or VALUES.get(action.dest)
+        if completer:
+            action.completer = completer  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
 
 
@@ -66,14 +67,44 @@ def _folders(folder: Path) -> list[Path]:
     return [path for path in folder.glob("[a-z0-9]*") if path.is_dir()]
 
 
-VALUES = {"experiment": _experiments, "run_id": _runs}
+def _reproductions(prefix: str, **_: Any) -> list[str]:
+    """The ids of the papers' tables and figures, and the word that means all of them."""
+    from reproductions.ids import IDS
+
+    return ["all", *IDS]
 
 
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The options and arguments of the parser and of all parsers below it."""
+def _publishable(prefix: str, **_: Any) -> list[str]:
+    """What may have a result here: runs, and the papers' tables and figures."""
+    from reproductions.ids import IDS
+
+    return [*_runs(prefix), *IDS]
+
+
+def _workloads(prefix: str, **_: Any) -> list[str]:
+    """The first words of workloads; to find those with finished runs would keep the shell waiting."""
+    from experiments.workload_base import WorkloadName
+
+    return [name.value for name in WorkloadName]
+
+
+# By what an option or argument is called, after its command if several commands have one of that name.
+VALUES = {
+    "experiment": _experiments,
+    "run_id": _runs,
+    "run_ids": _runs,
+    "against": _runs,
+    "matrix": _workloads,
+    "reproduce ids": _reproductions,
+    "publish ids": _publishable,
+}
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.Action]]:
+    """The options and arguments of the parser and of all parsers below it, each with the word of its command."""
     found = []
     for action in parser._actions:
-        found.append(action)
+        found.append((parser.prog.split()[-1], action))
         if isinstance(action, argparse._SubParsersAction):
             found += [each for below in action.choices.values() for each in _actions(below)]
     return found

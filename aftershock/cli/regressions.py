@@ -59,16 +59,18 @@ def compare(arguments: argparse.Namespace) -> int:
 
 def _matrix(arguments: argparse.Namespace) -> int:
     """Show what protects each workload side by side; raises `BadInput` for a workload without finished runs."""
-    from results.protection.matrix import matrices
+    from results.protection.matrix import matrices, workloads
     from results.summary import index
     from results.views.protection import shown
     from results.views.protection_plot import write
 
     if arguments.run_id or arguments.against:
         raise BadInput("--matrix", arguments.matrix, "no run beside it: it looks at all that are finished")
-    found = matrices(index.rows(), arguments.matrix or None)
+    rows = index.rows()
+    found = matrices(rows, arguments.matrix or None)
     if arguments.matrix and not found:
-        raise BadInput("--matrix", arguments.matrix, "a workload of which a run is finished, such as wordcount")
+        known = ", ".join(workloads(rows)) or "there is none yet"
+        raise BadInput("--matrix", arguments.matrix, f"a workload of finished runs, or its first word: {known}")
     written = [] if arguments.out is None else [str(each) for each in write(arguments.out.absolute(), found)]
     text = "\n".join([shown(found), *(f"written: {each}" for each in written)])
     show(arguments, {"matrices": [each.to_json() for each in found], "written": written}, text)

@@ -22,6 +22,7 @@ from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from infra.services.jars import cache_folder, ensure_jars
 from infra.services.jvm import find_java
+from infra.services.startup import wanted_mb
 from results.runs.home import home
 
 LEAST_DISK_MB = 4000
@@ -92,9 +93,9 @@ def examine(inventory: str | None) -> Diagnosis:
 
 def _room() -> Finding:
     """Cores and memory, against what the usual cluster of an example takes."""
-    cores, free_mb, wanted_mb = os.cpu_count() or 1, room.free_mb(), room.wanted_mb(USUAL)
-    found = f"{cores} cores, {free_mb:,} MB of memory free; an example takes about {wanted_mb:,} MB"
-    if free_mb < wanted_mb:
+    cores, free_mb, needed_mb = os.cpu_count() or 1, room.free_mb(), wanted_mb(USUAL)
+    found = f"{cores} cores, {free_mb:,} MB of memory free; an example takes about {needed_mb:,} MB"
+    if free_mb < needed_mb:
         return Finding("memory", Can.NO, found, "end other programs, or lower cluster.workers")
     return Finding("memory", Can.YES, found)
 

@@ -12,6 +12,8 @@ from aftershock.run.live_run import LiveRun
 from aftershock.run.step_notes import Awaited
 from experiments.errors import AftershockError
 
+MUCH_LONGER = 1.5  # times the usual time of a step
+
 
 class StepState(StrEnum):
     """What has become of a step."""
@@ -53,6 +55,16 @@ class RunProgress:
     def number(self) -> int:
         """The position of the current step, from 1."""
         return self.steps.index(self.current) + 1
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the current step takes much longer than usual."""
+        return (self.current.took_s or 0.0) > MUCH_LONGER * self.current.usual_s
+
+    @property
+    def left(self) -> str:
+        """What is left of the run, in words."""
+        return step_times.in_words(self.left_s)
 
 
 def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:

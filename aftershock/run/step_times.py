@@ -48,6 +48,13 @@ def whole_s(experiment: Experiment) -> float:
     return sum(usual_s(experiment).values())
 
 
+def in_words(seconds: float) -> str:
+    """An estimate in words, such as `about 6 min`."""
+    if seconds < 10:
+        return "a few seconds"
+    return f"about {10 * round(seconds / 10)} s" if seconds < 90 else f"about {round(seconds / 60)} min"
+
+
 def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     """Keep how long the steps of a run took that has come to its end, by when each of them began [ns UTC]."""
     known = [(step, began_ns[step]) for step in STEPS if step in began_ns]

@@ -33,6 +33,8 @@ from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.external import topics as borrowed_topics
 from infra.services import kafka
+from infra.services.jars import ensure_jars
+from infra.services.jvm import find_java
 from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
@@ -114,13 +116,18 @@ def _open_for(run_id: str) -> None:
 
 
 def check(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it; touches nothing."""
+    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it.
+
+    It touches nothing, except that it downloads the jars if this user has none.
+    """
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     room.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
+    find_java()
+    ensure_jars()
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:
@@ -142,7 +149,8 @@ def provision(run_id: str) -> dict[str, Any]:
     live = LiveRun(run_id)
     workers = live.experiment.cluster.workers
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
-    handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
+    with step_notes.waiting(run_id, "hosts, broker and Spark; the machine sets up one run at a time", None):
+        handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
     shutil.copy(live.root / "handle.json", live.run.raw)
     require_unchanged(live.experiment, handle)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
@@ -261,7 +269,8 @@ def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     live = LiveRun(run_id)
     broker = live.handle.kafka
-    batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
+    with step_notes.waiting(run_id, "the Spark job that saves input and output, and computes the exact output", None):
+        batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
 
 
 @step
@@ -270,7 +279,8 @@ def tabulate(run_id: str) -> None:
     live = LiveRun(run_id)
     if os.environ.get(ONE_PROCESS):
         threading.Thread(target=derive.load, daemon=True).start()
-    derive.tabulate(live.run, live.handle)
+    with step_notes.waiting(run_id, "the Spark job that writes the result tables", None):
+        derive.tabulate(live.run, live.handle)
 
 
 @step

@@ -11,7 +11,7 @@ from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
 from aftershock.run.run_journals import JournalStates, Sample, journals
-from aftershock.run.step_progress import run_progress
+from aftershock.run.step_progress import RunProgress, run_progress
 from aftershock.watch.abort import abort
 from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput
@@ -59,7 +59,8 @@ def state_of(run_id: str) -> dict[str, Any]:
     """A live run as a JSON document; raises `BadInput` if there is none of that id.
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
-    elapsed_s, window_s, left_s; progress (`RunProgress`: every step, what is awaited, what is left);
+    elapsed_s, window_s, left_s; progress (`RunProgress` with its properties: every step, the current one by its name
+    and number, what is awaited, whether that is late, what is left in seconds and in words);
     faults (strikes planned, injected, healed: a fault strikes each of its hosts);
     next_fault (in_s, kind, targets) or None;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
@@ -77,7 +78,7 @@ def state_of(run_id: str) -> dict[str, Any]:
             "aborted": live.aborted is not None,
             "hosts": [vars(host) for host in _hosts(live, seen, now_ns)],
             **_clock(plan, live.experiment.window_s, now_ns),
-            "progress": asdict(run_progress(live, now_ns)),
+            "progress": _progress(run_progress(live, now_ns)),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
             **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
@@ -107,6 +108,12 @@ def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, An
     elapsed_s = min(max((now_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
     phase = WindowPhase.MEASURING if now_ns < plan.window_end_ns else WindowPhase.WINDING_UP
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
+
+
+def _progress(found: RunProgress) -> dict[str, Any]:
+    """With what follows from its fields: the pages say it in the same words as the terminal."""
+    told = {"number": found.number, "is_late": found.is_late, "left": found.left}
+    return {**asdict(found), "current": found.current.name, **told}
 
 
 def _hosts(live: LiveRun, seen: JournalStates, now_ns: int) -> list[LiveHost]:

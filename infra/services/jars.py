@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
@@ -82,7 +83,7 @@ def _download(folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
             _resolve(Path(scratch))
             fetched = Path(scratch) / "jars"
-            _verify(fetched, "nothing was kept; the registry serves another file than the lock names")
+            _verify(fetched, f"nothing was kept: {LOCK.name} is of another PySpark, or the registry has another file")
             _keep(fetched, folder)
     except OSError as error:
         raise EnvironmentFailure(
@@ -102,7 +103,9 @@ def _keep(fetched: Path, folder: Path) -> None:
 def _resolve(scratch: Path) -> None:
     """Let Ivy download into `scratch`/jars; raises `EnvironmentFailure` with Ivy's own reason."""
     pattern = f"{scratch}/jars/[conf]/[artifact]-[revision](-[classifier]).[ext]"
-    command = [str(find_java().launcher), f"-Divy.default.ivy.user.dir={scratch}/ivy", "-jar", str(_ivy())]
+    properties = {"ivy.default.ivy.user.dir": f"{scratch}/ivy", "spark.version": version("pyspark")}
+    command = [str(find_java().launcher), *(f"-D{name}={value}" for name, value in properties.items())]
+    command += ["-jar", str(_ivy())]
     command += ["-cache", f"{scratch}/ivy", "-ivy", str(MODULES), "-retrieve", pattern, "-types", "jar", "bundle"]
     _say(f"downloading {len(_locked())} jars (about a minute)")
     with subprocess.Popen(

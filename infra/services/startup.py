@@ -138,6 +138,16 @@ def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     return allowed[host]
 
 
+def wanted_mb(spec: ClusterSpec) -> int:
+    """What all hosts of a cluster take together, if every worker uses what it may [MB]."""
+    return GATEWAY_MEMORY_MB + spec.workers * _each_mb(spec)
+
+
+def workers_that_fit(spec: ClusterSpec, memory_mb: int) -> int:
+    """How many workers of that size fit into so much memory [MB], beside the gateway."""
+    return max((memory_mb - GATEWAY_MEMORY_MB) // _each_mb(spec), 0)
+
+
 def one_at_a_time() -> AbstractContextManager[object]:
     """Only one process of the machine provisions at a time, so that two runs never choose the same subnet.
 
@@ -148,11 +158,14 @@ def one_at_a_time() -> AbstractContextManager[object]:
 
 def _check_memory(spec: ClusterSpec) -> None:
     available_mb = psutil.virtual_memory().available // 2**20
-    each = spec.worker_memory_mb + WORKER_OVERHEAD_MB
-    fit = (available_mb - GATEWAY_MEMORY_MB) // each
+    fit = workers_that_fit(spec, available_mb)
     if spec.workers > fit:
-        allowed = f"at most {max(fit, 0)} of {spec.worker_memory_mb} MB here ({available_mb} MB of memory free)"
+        allowed = f"at most {fit} of {spec.worker_memory_mb} MB here ({available_mb} MB of memory free)"
         raise BadInput("cluster.workers", spec.workers, allowed)
+
+
+def _each_mb(spec: ClusterSpec) -> int:
+    return spec.worker_memory_mb + WORKER_OVERHEAD_MB
 
 
 def _check_disk(root: Path) -> None:

@@ -46,10 +46,11 @@ function stepElement({ name, does, state, took_s: took, usual_s: usual }) {
 }
 
 function show(state) {
-  const { steps, awaited, awaited_s: since, left_s: left } = state.progress;
-  say("whole-left", `about ${whole(left, "s")} left`);
+  const { steps, awaited, awaited_s: since, left, is_late: late } = state.progress;
+  say("whole-left", `${left} left`);
   say("awaited", awaited ? `waiting for ${awaited}` : "");
   say("awaited-for", awaited ? `(${whole(since, "s")})` : "");
+  say("late", late ? "longer than usual" : "");
   document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);

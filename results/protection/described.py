@@ -16,6 +16,7 @@ from experiments.errors import AftershockError
 from experiments.faults import FaultAction
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
+from experiments.workloads import OwnJobSpec
 from results.damage import Damaged
 from results.runs import store
 from results.summary.fallback import as_it_recovered
@@ -89,6 +90,7 @@ def _setting(machine: str, experiment: Experiment) -> Setting:
     }
     parts = [named, cluster.model_dump(mode="json"), load.model_dump(mode="json", include=set(load.used)), machine]
     words = [named["name"], named.get("query"), f"depth {named['depth']}" if "depth" in named else None]
+    words += [workload.program_words] if isinstance(workload, OwnJobSpec) else []
     batches = f", batches of {load.batch_records:,}" if load.batch_records else ""
     hosts = f"{cluster.workers} workers ({cluster.driver})"
     return Setting(" ".join(filter(None, words)), hosts, texts[load.mode] + batches, machine, _digest(parts))

@@ -116,6 +116,11 @@ class Matrix:
         return wins(self.contestants)
 
     @property
+    def can_be_drawn(self) -> bool:
+        """Whether a plot of it shows anything: who wins, or what a failure costs."""
+        return bool(self.wins) or any(each.estimates["cost_s"] is not None for each in self.protections)
+
+    @property
     def why_no_winner(self) -> str | None:
         """Why no protection wins; None if one does."""
         if self.load is LoadMode.RATE:
@@ -166,6 +171,11 @@ class Group:
 def matrices(rows: Iterable[IndexRow], workload: str | None = None) -> list[Matrix]:
     """The matrices of finished runs, given newest first. The matrices with the most protections come first."""
     return [group.matrix() for group in groups(rows, workload)]
+
+
+def workloads(rows: Iterable[IndexRow]) -> list[str]:
+    """The workloads of the settings of finished runs, each once, by all of their words."""
+    return sorted({group.setting.workload for group in groups(rows)})
 
 
 def groups(rows: Iterable[IndexRow], workload: str | None = None) -> list[Group]:

@@ -52,7 +52,8 @@ def parts_from_model(run: Run) -> Cause | None:
         return None
     second, ends_s = float(rows["second"].iat[at]), float(measured[-1] - replayed[-1])
     less = "less" if ends_s < 0 else "more"
-    words = f"from second {second:.0f} on there is {less} useful time than replayed, at the end by {abs(ends_s):.1f} s"
+    by = significant(abs(ends_s))
+    words = f"from second {second:.0f} on there is {less} useful time than replayed, at the end by {by} s"
     return Cause(USEFUL, second, "; ".join(filter(None, [words, _worst_fault(run, ends_s)])))
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from experiments.wording import on_one_line, significant
 from results.protection.contest import Win
 from results.protection.estimates import Estimate
-from results.protection.matrix import Group, LeftOut, Matrix, Protection
+from results.protection.matrix import MOST_RUNS, Group, LeftOut, Matrix, Protection
 
 WIDTH, NAMES, CELL = 92, 30, 19
 HOUR_S = 3600.0
@@ -37,6 +37,15 @@ COLUMNS = (
     Column("struck_p99_s", "p99 latency, failures", "s", 1.0, "mean over the runs with faults"),
     Column("accuracy", "Tentative accuracy", "%", 100.0, "share of exact results between fault and full recovery"),
 )
+
+
+WHY_LEFT_OUT = {
+    LeftOut.FAILED: "",
+    LeftOut.INEXACT: " (results were lost or wrong)",
+    LeftOut.UNREADABLE: " (a table is damaged or missing)",
+    LeftOut.OUTDATED: " (tables of another version, to be recomputed)",
+    LeftOut.OLDER: f" (each protection has its {MOST_RUNS} newest runs)",
+}
 
 
 class Cell(NamedTuple):
@@ -67,8 +76,8 @@ def sentences(matrix: Matrix) -> list[str]:
     """Which protection wins at which rates, or why none does, and which runs do not count."""
     told = [_win(win) for win in matrix.wins]
     told += [f"No winner: {matrix.why_no_winner}."] if matrix.why_no_winner else []
-    left_out = [f"{count} {word}" for word, count in matrix.left_out.items() if count]
-    told += [f"Left out: {', '.join(left_out)} (docs/reference/protection.md)."] if left_out else []
+    left_out = [f"{count} {word}{WHY_LEFT_OUT[word]}" for word, count in matrix.left_out.items() if count]
+    told += [f"Left out: {', '.join(left_out)}."] if left_out else []
     uncompared = sum(each.uncompared for each in matrix.protections)
     told += [f"The output of {uncompared} of the runs was compared with nothing."] if uncompared else []
     return told

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from experiments.wording import significant
 from results.protection.contest import compared_rates, curve
 from results.protection.matrix import Matrix
+from results.views import style
 from results.views.protection import HOUR_S, as_csv, title
 from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, PINK, RED, SKY, WIDTH_IN, write_figure
 
@@ -31,9 +32,14 @@ def write(folder: Path, matrices: Sequence[Matrix]) -> list[Path]:
     return [table] if drawn is None else [table, drawn.with_suffix(".png"), drawn]
 
 
+def as_svg(matrix: Matrix) -> bytes | None:
+    """The plot of one setting; None if nothing of it is known."""
+    return style.as_svg(NAME, partial(plot, [matrix]))
+
+
 def plot(matrices: Sequence[Matrix]) -> Figure | None:
     """A panel for each setting of which something is known; None if there is none."""
-    shown = [each for each in matrices if each.wins or any(one.estimates["cost_s"] for one in each.protections)]
+    shown = [each for each in matrices if each.can_be_drawn]
     if not shown:
         return None
     figure = Figure(figsize=(WIDTH_IN, PANEL_IN * len(shown)), layout="constrained")

@@ -6,7 +6,10 @@ page can restyle them.
 
 from __future__ import annotations
 
+import io
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -19,6 +22,7 @@ INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
 BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
 YELLOW = "#f0e442"
 WIDTH_IN = 9.6
+DRAWING = threading.Lock()
 STYLE: dict[RcKeyType, object] = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -44,8 +48,7 @@ def legend_above(figure: Figure, fontsize: float | None = None) -> None:
 
 def write_figure(folder: Path, name: str, draw: Callable[[], Figure | None]) -> Path | None:
     """Draw in our style and write NAME.png and NAME.svg; returns the SVG, or None where there is nothing to draw."""
-    # a salt of its own keeps the ids of one figure apart from those of the others on the same page
-    with rc_context(STYLE | {"svg.hashsalt": name}):
+    with _our_style(name):
         figure = draw()
         if figure is None:
             return None
@@ -53,3 +56,22 @@ def write_figure(folder: Path, name: str, draw: Callable[[], Figure | None]) -> 
         figure.savefig(folder / f"{name}.png", dpi=144)
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
     return folder / f"{name}.svg"
+
+
+def as_svg(name: str, draw: Callable[[], Figure | None]) -> bytes | None:
+    """Draw in our style, as `write_figure` does; returns the SVG, or None where there is nothing to draw.
+
+    One thread at a time: matplotlib's settings are those of the whole process.
+    """
+    with DRAWING, _our_style(name):
+        figure = draw()
+        if figure is None:
+            return None
+        written = io.BytesIO()
+        figure.savefig(written, format="svg", metadata={"Date": None})
+    return written.getvalue()
+
+
+def _our_style(name: str) -> AbstractContextManager[None]:
+    """A salt of its own keeps the ids of one figure apart from those of the others on the same page."""
+    return rc_context(STYLE | {"svg.hashsalt": name})

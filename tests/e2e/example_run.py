@@ -63,6 +63,7 @@ def addresses(run_id: str, other_id: str) -> dict[str, str]:
         "/matrix": "/aftershock/matrix",
         "/matrix.json": "/aftershock/matrix.json",
         "/matrix.csv": "/aftershock/matrix.csv",
+        "/matrix.svg": "/aftershock/matrix.svg",
         "/history": "/aftershock/history",
         "/history.json": "/aftershock/history.json",
         "/regressions": "/aftershock/regressions",

@@ -33,7 +33,7 @@ MATRIX = {
     "common": {"window_s": 70, "load": {"mode": "rate", "rate": 800}},
     "workloads": {"lost": {"workload": {"corpus": "/no/such/text"}}, "words": {}},
     "engines": {"batches": {}},
-    "protocols": {"query": {}},
+    "protections": {"query": {}},
     "faults": {"kills": {"faults": {"processes": [{"rate": 0.012, "heal_after": 2}]}}},
     "seeds": [9],
 }

@@ -31,7 +31,7 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(home):
         screenshot(page, "trigger-form")
         choice.click()
         for name in (*spec.available(), "rain.yaml, own"):
-            label = re.compile(rf"^{re.escape(name)} \(about \d+ min, \d+ s of them under faults\): ")
+            label = re.compile(rf"^{re.escape(name)} \(about \d+ min, \d+ s of them measured\): ")
             expect(page.get_by_role("option", name=label), name).to_have_count(1, timeout=PATIENCE_S * 1000)
         screenshot(page, "trigger-form-choice")
         page.get_by_role("option", name=re.compile("^rain.yaml, own .*: Giants under rain")).click()

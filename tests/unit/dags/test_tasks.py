@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 import aftershock.run
 from aftershock.airflow import orchestrate, tasks, trigger_form
-from aftershock.run import lease
+from aftershock.run import lease, step_times
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results.runs import store
@@ -56,6 +56,15 @@ def test_a_run_on_the_command_line_has_the_commands_experiment_and_its_dag_run_i
     with lease.lease(store.live_directory("mine")):
         assert tasks.begin(params, "manual") == ("experiment-of-mine", "mine", None)
     assert tasks.begin(params, "manual") == ("wordcount", "mine", "manual")
+
+
+def test_begin_tells_how_long_a_run_of_the_experiment_as_filled_in_takes(steps, home, caplog):
+    steps.begin = lambda document, *rest: "words-7"
+    params = trigger_form.flatten(spec.load()) | {"window_s": 1200}
+    with caplog.at_level("INFO", logger="aftershock.airflow.tasks"):
+        tasks.begin(params, "manual")
+    whole_s = step_times.whole_s(spec.load(overrides=["window_s=1200"]))
+    assert caplog.messages == [f"run words-7 takes about {whole_s / 60:.0f} min, 1200 s of them measured"]
 
 
 def test_a_known_error_fails_the_task_with_its_one_line(steps):

@@ -20,7 +20,7 @@ from models.topology import TopologyDocument, load_topology
 
 TEXTS = {
     DocumentKind.EXPERIMENT: '{"name": "mine", "window_s": 60, "faults": {"processes": [{"rate": 0.1}]}}',
-    DocumentKind.MATRIX: '{"workloads": {}, "engines": {}, "protocols": {}, "faults": {}, "seeds": [1]}',
+    DocumentKind.MATRIX: '{"workloads": {}, "engines": {}, "protections": {}, "faults": {}, "seeds": [1]}',
     DocumentKind.FAULTS: '{"duration": 60, "hosts": {"a": ["rack"]}, "processes": [{"rate": 0.1}]}',
     DocumentKind.DRAWN_PLAN: '{"events": [], "implied": {}, "drawn": {}}',
     DocumentKind.INVENTORY: '{"hosts": [{"name": "a"}]}',

@@ -11,10 +11,10 @@ DOCUMENT = """
 common: {window_s: 40, engine: {partitions: 2}}
 workloads: {words: {workload: {depth: 2}}, bids: {workload: {name: nexmark}, load: {mode: rate, rate: 10}}}
 engines: {batch: {engine: {checkpoint_interval_s: 4}}}
-protocols: {query: {engine: {recovery: query}}, task: {engine: {recovery: task}}}
+protections: {query: {engine: {recovery: query}}, task: {engine: {recovery: task}}}
 faults: {none: {}, kills: {faults: {processes: [{rate: 0.01}]}}}
 seeds: [5, 6]
-skip: [{protocols: task, faults: none}]
+skip: [{protections: task, faults: none}]
 """
 FIRST = "words-batch-query-none"
 
@@ -58,7 +58,8 @@ def test_an_entry_has_its_way_with_what_is_common():
         ("engines: [a]", "engines", "a mapping of fields"),
         ("colour: red", "colour", "no such field"),
         ("skip: [{protocol: task}]", "skip.0.protocol", "no such field"),
-        ("skip: [{protocols: slow}]", "skip.0.protocols", "query, task"),
+        ("skip: [{protections: slow}]", "skip.0.protections", "query, task"),
+        ("skip: [{protocols: task}]", "skip.0.protocols", "the same under protections"),
         ("skip: [{}]", "skip.0", "an entry of workloads"),
         ("skip: [{engines: batch}]", "matrix", "1 to 1024"),
         ("seeds: [" + ", ".join(map(str, range(200))) + "]", "matrix", "1 to 1024"),
@@ -79,6 +80,16 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):
     assert refused.value.field == field
     assert allowed in refused.value.allowed
     assert str(refused.value).startswith(f"{path}: {field}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_of_old_is_told_the_new_name_of_its_axis(tmp_path):
+    path = tmp_path / "matrix.yaml"
+    path.write_text(DOCUMENT.replace("protections", "protocols"))
+    with pytest.raises(BadInput) as refused:
+        matrix.load(str(path))
+    assert str(refused.value).startswith(f"{path}: protocols: ")
+    assert str(refused.value).endswith("; allowed: the same under protections, as this axis is called now")
     assert "\n" not in str(refused.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import spec
+from experiments import engine_misfits, spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from experiments.parsing import parse
@@ -196,7 +196,7 @@ def test_real_time_mode_with_what_goes_with_it(experiment_file):
 @pytest.mark.parametrize(
     ("override", "field", "value", "allowed"),
     [
-        ("workload.depth=1", "workload.depth", 1, "0 in real-time mode: Spark runs no stateful"),
+        ("workload.depth=1", "workload.depth", 1, "0 in real-time mode: Spark .* runs no stateful"),
         (
             "workload={name: nexmark, query: q3}",
             "workload.query",
@@ -214,6 +214,13 @@ def test_what_real_time_mode_cannot_run_is_named_in_one_line(experiment_file, ov
         spec.load(experiment_file, [*REAL_TIME, override])
     assert (mistake.value.field, mistake.value.value) == (field, value)
     assert "\n" not in str(mistake.value)
+
+
+def test_the_refusal_of_state_names_the_version_of_spark(experiment_file, monkeypatch):
+    """A later one may run it."""
+    monkeypatch.setattr(engine_misfits, "version", lambda package: f"9.8 of {package}")
+    with pytest.raises(BadInput, match=r"Spark 9\.8 of pyspark runs no stateful operator in it"):
+        spec.load(experiment_file, [*REAL_TIME, "workload.depth=1"])
 
 
 @pytest.mark.parametrize("override", ["workload.depth=0", "workload.depth=8", "engine.checkpoint_interval_s=0.5"])

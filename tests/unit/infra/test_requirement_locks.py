@@ -20,8 +20,9 @@ def requirements() -> dict[str, str]:
 
 
 def dependencies() -> list[tuple[str, str, str]]:
-    """Configuration, name and version of each dependency in ivy.xml."""
-    found = ElementTree.parse(jars.MODULES).iter("dependency")
+    """Configuration, name and version of each dependency in ivy.xml, with the version of the installed PySpark."""
+    text = jars.MODULES.read_text(encoding="utf-8").replace("${spark.version}", version("pyspark"))
+    found = ElementTree.fromstring(text).iter("dependency")
     return [(item.attrib["conf"].partition("->")[0], item.attrib["name"], item.attrib["rev"]) for item in found]
 
 
@@ -52,6 +53,7 @@ def test_every_dependency_of_ivy_is_locked() -> None:
 def test_connector_fits_spark_and_broker_fits_connector() -> None:
     revisions = {(configuration, name): revision for configuration, name, revision in dependencies()}
     assert revisions["connector", "spark-sql-kafka-0-10_2.13"] == version("pyspark")
+    assert f"\npyspark=={version('pyspark')}\n" in (ROOT / "requirements.in").read_text(encoding="utf-8")
     assert revisions["connector", "kafka-clients"] == revisions["broker", "kafka_2.13"]
 
 

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from tests.e2e.example_run import (
     write_failed_run,
     write_live_run,
+    write_protections,
     write_regression,
     write_reproduction,
     write_run,
@@ -49,6 +50,7 @@ def example_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_run("one")
         write_failed_run("two", "the broker is gone")
         write_regression()
+        write_protections()
         write_reproduction()
         write_live_run()
     return home

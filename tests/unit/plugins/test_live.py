@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from aftershock.run import run_journals
+from aftershock.run import run_journals, step_notes
 from aftershock.watch import live
 from experiments import spec
 from journal.events.injector import Healed
@@ -19,6 +19,7 @@ from journal.events.services import HostSample
 from journal.events.testbed import Committed
 from journal.writer import Journal
 from results.runs import store
+from results.views.cells import MISSING
 from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run, write_live_testbed_run
 from tests.unit.example_events import example, report
 
@@ -49,6 +50,10 @@ def form_token(client: TestClient) -> str:
     return re.search(r'name="token" value="([0-9a-f]+)"', client.get(ABORT).text)[1]
 
 
+def words_of(page: str) -> str:
+    return " ".join(re.sub("<[^>]*>", " ", page).split())
+
+
 @pytest.mark.parametrize(("protocol", "committed"), [("coordinated", 600), ("none", 1400)])
 def test_lag_and_progress_of_a_run_of_the_testbed(browser: TestClient, protocol: str, committed: int):
     run = write_live_run("testbed")
@@ -75,7 +80,7 @@ def test_partitions_of_a_run_of_the_testbed(browser: TestClient):
     assert states["requests.0"] == "absent"
     assert states["merged.0"] == "tentative"
     assert states["requests.1"] == "up"
-    words = " ".join(re.sub("<[^>]*>", " ", browser.get("/aftershock/live/testbed").text).split())
+    words = words_of(browser.get("/aftershock/live/testbed").text)
     assert "absent 3 requests.0, requests.4, slices.0 tentative 2 merged.0, top.0 up 11" in words
     assert "copied 1 merged.1 on slot-5" in words
 
@@ -147,10 +152,54 @@ def test_a_run_that_is_set_up_has_little_to_show(browser: TestClient):
     assert browser.get("/aftershock/live/wordcount-new").status_code == 200
 
 
+def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browser: TestClient):
+    run = write_live_run("wordcount-new")
+    (run.raw / "plan.json").unlink()
+    for step in ("provision", "deploy", "start_load"):
+        step_notes.begin("wordcount-new", step)
+    progress = browser.get("/aftershock/live/wordcount-new/state.json").json()["progress"]
+    assert (progress["current"], progress["number"], progress["is_late"]) == ("start_load", 3, False)
+    words = words_of(browser.get("/aftershock/live").text)
+    assert f"wordcount-new wordcount step 3 of 12: start_load {progress['left']} {MISSING} 1 of 0 3 of 4" in words
+    assert re.search(rf"{LIVE} wordcount step 5 of 12: observe about \d+ (?:min|s) [\d,]+ 1 of 2 3 of 4", words)
+
+
+def test_a_late_step_says_so_and_the_rest_of_the_run_is_told_as_on_the_terminal(browser: TestClient):
+    run = write_live_run("wordcount-new")
+    (run.raw / "plan.json").unlink()
+    step_notes.begin("wordcount-new", "provision")
+    address = "/aftershock/live/wordcount-new"
+    words = words_of(browser.get(address).text)
+    left = browser.get(f"{address}/state.json").json()["progress"]["left"]
+    assert f"Steps {left} left" in words
+    assert left.startswith("about ")
+    assert f"Window left {MISSING} Next" in words
+    assert "longer than usual" not in words
+    notes = step_notes.read("wordcount-new")
+    hour_ago_ns = notes.began_ns["provision"] - 3600 * 10**9
+    store.write_json(store.live_directory("wordcount-new") / "steps.json", {"began_ns": {"provision": hour_ago_ns}})
+    assert browser.get(f"{address}/state.json").json()["progress"]["is_late"]
+    assert "longer than usual" in words_of(browser.get(address).text)
+
+
 def test_the_list_and_the_dag_run_lead_to_the_live_run(browser: TestClient):
     assert f'href="/aftershock/live/{LIVE}"' in browser.get("/aftershock/live").text
     moved = browser.get(f"/aftershock/dag-runs/{LIVE_DAG_RUN}")
     assert (moved.status_code, moved.headers["Location"]) == (303, f"/aftershock/live/{LIVE}")
+
+
+def test_a_dag_run_without_a_run_is_told_why_that_may_be(browser: TestClient):
+    answer = browser.get("/aftershock/dag-runs/manual__just_now")
+    assert answer.status_code == 404
+    words = words_of(answer.text)
+    for told in (
+        "It may not have begun yet",
+        "task begin failed, its log says why",
+        "nightly, regression and reproduce",
+    ):
+        assert told in words
+    assert 'href="/aftershock/live"' in answer.text
+    assert 'href="/aftershock/live"' not in browser.get("/aftershock/no-such-page").text
 
 
 def _tear_status(run: store.Run) -> None:
@@ -176,7 +225,7 @@ def test_a_live_run_that_cannot_be_looked_at_costs_the_others_nothing(
     page = browser.get("/aftershock/live")
     assert page.status_code == 200
     assert re.search(rf'href="/aftershock/live/odd">.*cannot be looked at: .*{told}', page.text)
-    assert re.search(rf'href="/aftershock/live/{LIVE}">.*measuring', page.text)
+    assert re.search(rf'href="/aftershock/live/{LIVE}">.*step 5 of 12: observe', page.text)
     assert browser.get(f"/aftershock/dag-runs/{LIVE_DAG_RUN}").status_code == 303
 
 

@@ -9,6 +9,7 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
+from experiments.matrix import MATRICES
 from tests.unit.plugins.test_pages import get
 from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
@@ -40,6 +41,21 @@ def test_chart_and_csv_say_what_the_table_says(browser: TestClient):
     assert [float(row["cost_s"]) for row in csv.DictReader(io.StringIO(answer.text))] == pytest.approx([10.0, 4.0])
 
 
+def test_the_plot_is_beside_the_table_and_only_where_there_is_something_to_draw(browser: TestClient):
+    write_run("quiet", engine=QUERY, useful_s=9.0, checkpoint_s=1.0)
+    assert [each for each in get(browser, "/aftershock/matrix").all("href") if "matrix.svg" in each] == []
+    answer = browser.get("/aftershock/matrix.svg")
+    assert answer.status_code == 404
+    assert "nothing to draw" in answer.text
+    write_protections()
+    (link,) = [each for each in get(browser, "/aftershock/matrix").all("href") if "matrix.svg" in each]
+    answer = browser.get(link)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/svg+xml")
+    assert re.fullmatch(r'inline; filename="matrix-[0-9a-f]{12}.svg"', answer.headers["Content-Disposition"])
+    assert "style-src 'self' 'unsafe-inline'" in answer.headers["Content-Security-Policy"]
+    assert "<svg " in answer.text
+
+
 def test_a_set_rate_has_no_winner_and_shows_costs(browser: TestClient):
     write_protections(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
     page = get(browser, "/aftershock/matrix")
@@ -68,5 +84,25 @@ def test_each_setting_has_its_address_and_one_that_is_not_there_shows_none(brows
     assert browser.get("/aftershock/matrix.csv?setting=absent").text == ""
 
 
-def test_without_runs_the_page_says_so(browser: TestClient):
-    assert "No finished run tells what it ran" in get(browser, "/aftershock/matrix").words
+def test_without_runs_the_page_says_what_to_do(browser: TestClient):
+    page = get(browser, "/aftershock/matrix")
+    words = " ".join(page.words.split())
+    assert "No finished run to compare yet" in words
+    assert "DAG nightly with matrix: protections, or run one experiment under two settings" in words
+    assert any(link.endswith("/dags/nightly") for link in page.all("href"))
+    assert (MATRICES / "protections.yaml").exists()
+    assert browser.get("/aftershock/matrix.svg").status_code == 404
+
+
+def test_what_is_left_out_is_told_without_a_path_of_the_repository(browser: TestClient):
+    write_protections()
+    write_run("bad", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), wrong=3)
+    words = " ".join(get(browser, "/aftershock/matrix").words.split())
+    assert "Left out: 1 inexact (results were lost or wrong)." in words
+    assert ".md" not in words
+
+
+def test_the_page_is_a_section_of_its_own(browser: TestClient):
+    page = get(browser, "/aftershock/matrix")
+    current = [attrs["href"] for tag, attrs in page.tags if tag == "a" and attrs.get("aria-current") == "page"]
+    assert current == ["/aftershock/matrix"]

@@ -40,6 +40,7 @@ TABLE: dict[str, dict[str, tuple[int, ...]]] = {
     "/matrix": {"GET": READ},
     "/matrix.json": {"GET": READ},
     "/matrix.csv": {"GET": READ},
+    "/matrix.svg": {"GET": READ},
     "/history": {"GET": READ},
     "/history.json": {"GET": READ},
     "/regressions": {"GET": READ},

@@ -137,6 +137,27 @@ def test_a_replay_is_held_to_half_the_tolerance_from_20_faults_on(tmp_path, faul
     assert verdict_of("utilization.predicted", run, tmp_path)["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("beyond", "digits", "verdict"), [(-0.0015, 3, "pass"), (0.00004, 4, "fail")])
+def test_eq_10_has_three_digits_or_as_many_as_tell_it_from_its_limits(tmp_path, beyond, digits, verdict) -> None:
+    limits = {"low": 0.74151, "high": 0.74651}
+
+    def simulated(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.reset_index(drop=True)
+        for name, value in {**limits, "predicted": limits["high"] + beyond}.items():
+            frame.loc[2, name] = value
+        return frame
+
+    row = verdict_of("utilization.long_run", synthetic.make_run(tmp_path, changes={"predictions": simulated}), tmp_path)
+    shown = re.findall(r"0\.\d+", f"{row['observed']} {row['expected']}")
+    assert (row["verdict"], {len(each) - 2 for each in shown}) == (verdict, {digits})
+    assert shown[0] not in shown[1:]
+
+
+def test_the_chance_of_a_plan_has_three_digits(tmp_path) -> None:
+    run = synthetic.make_run(tmp_path, changes={"fault_fit": put("p_value", 1, 0.000043219)})
+    assert verdict_of("faults.follow_their_law", run, tmp_path)["observed"].startswith("p 0.0000432 in the worst")
+
+
 def test_where_too_few_faults_are_expected_utilization_is_not_judged() -> None:
     judged = {"utilization.predicted", "utilization.long_run", "replayed_recoveries.values", "useful_time.values"}
     for rate, found in ((0.0041, set()), (0.0043, judged)):  # of three hosts in 240 s

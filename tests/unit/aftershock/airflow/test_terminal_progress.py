@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from aftershock.airflow import terminal_progress
-from aftershock.airflow.terminal_progress import TerminalProgress, awaited, described, duration
+from aftershock.airflow.terminal_progress import TerminalProgress, awaited, described
 from aftershock.run import step_notes
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import RunProgress, StepProgress, StepState
@@ -42,11 +42,6 @@ def test_the_step_its_clock_and_the_rest_of_the_run_are_in_one_line():
 def test_a_step_that_takes_much_longer_says_so():
     assert awaited(RunProgress(steps(121.0), None, 0.0, 60.0)) == "longer than usual"
     assert awaited(RunProgress(steps(119.0), None, 0.0, 60.0)) is None
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(4, "a few seconds"), (42, "about 40 s"), (100, "about 2 min")])
-def test_an_estimate_is_told_no_finer_than_it_is(seconds, words):
-    assert duration(seconds) == words
 
 
 def test_a_file_gets_a_line_at_each_step_and_each_half_minute(setting_up, clock, capsys):

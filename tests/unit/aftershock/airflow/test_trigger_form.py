@@ -97,7 +97,7 @@ def test_an_own_file_is_on_offer_and_its_path_is_taken_besides():
     choice = trigger_form.fields()["experiment"]
     assert choice["enum"][-2:] == [str(mine), None]
     whole = step_times.whole_s(spec.Experiment(window_s=33)) / 60
-    times = f"about {whole:.0f} min, 33 s of them under faults"
+    times = f"about {whole:.0f} min, 33 s of them measured"
     assert choice["values_display"][str(mine)] == f"mine.yaml, own ({times}): Two workers under rain"
     assert asked(experiment=str(mine)).name == asked(experiment_file=str(mine)).name == "rain"
     with pytest.raises(BadInput, match=r"experiment_file: '.*' is not usable; allowed: left empty, or experiment left"):

@@ -40,15 +40,22 @@ def offered(line, home):
         ("aftershock benchmark sustainable-", ["sustainable-q1", "sustainable-wordcount"]),
         ("aftershock plan rep", ["replication"]),
         ("aftershock completion z", ["zsh"]),
+        ("aftershock reproduce utilization/fig-0", ["utilization/fig-04"]),
+        ("aftershock reproduce al", ["all"]),
+        ("aftershock results publish utilization/fig-0", ["utilization/fig-04"]),
+        ("aftershock results compare --matrix nex", ["nexmark"]),
     ],
 )
 def test_commands_options_and_examples_are_completed(line, words, home):
     assert set(words) <= set(offered(line, home))
 
 
-def test_runs_are_completed_by_their_ids(home):
+@pytest.mark.parametrize(
+    "line", ["recommend", "results export", "results publish", "results compare words-7 --against"]
+)
+def test_runs_are_completed_by_their_ids(line, home):
     write_run("words-7")
-    assert "words-7" in offered("aftershock recommend words", home)
+    assert "words-7" in offered(f"aftershock {line} words", home)
 
 
 def test_every_example_is_offered(home):

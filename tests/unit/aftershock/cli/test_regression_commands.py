@@ -187,6 +187,14 @@ def test_compare_holds_protections_side_by_side(call, as_json, tmp_path):
     assert [each["until"] for each in one["wins"]] == pytest.approx([1 / 44, 0.1])
 
 
+def test_an_unknown_workload_is_refused_with_those_that_there_are(call):
+    assert call("results compare --matrix nexmark")[2].endswith("or its first word: there is none yet\n")
+    protected_runs()
+    code, out, err = call("results compare --matrix nexmark")
+    assert (code, out) == (2, "")
+    assert err.endswith("allowed: a workload of finished runs, or its first word: wordcount depth 1\n")
+
+
 def test_a_matrix_takes_no_runs_and_a_folder_only_a_matrix(call):
     protected_runs()
     for words in ("fast-0 --matrix", "--matrix wordcount --against fast-0", "fast-0 safe-0 --out taken", "--matrix no"):

@@ -4,7 +4,7 @@ import pytest
 
 from aftershock.run import step_notes, step_times
 from aftershock.run.live_run import LiveRun
-from aftershock.run.step_progress import StepState, learn_from, run_progress
+from aftershock.run.step_progress import RunProgress, StepState, learn_from, run_progress
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results.runs import store
@@ -79,6 +79,20 @@ def test_a_step_that_takes_longer_than_usual_leaves_what_is_to_come(setting_up, 
     step_notes.begin(LIVE, "provision")
     progress = run_progress(setting_up, (clock[0] + 10_000) * S)
     assert progress.left_s == pytest.approx(sum(step.usual_s for step in progress.steps[1:]))
+
+
+def test_a_step_is_late_when_it_takes_much_longer_than_usual(setting_up, clock):
+    step_notes.begin(LIVE, "provision")
+    usual_s = step_times.usual_s(setting_up.experiment)["provision"]
+    looks_s = (usual_s, 1.4 * usual_s, 1.6 * usual_s)
+    found = [run_progress(setting_up, round((clock[0] + seconds) * S)).is_late for seconds in looks_s]
+    assert found == [False, False, True]
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(4, "a few seconds"), (42, "about 40 s"), (100, "about 2 min")])
+def test_an_estimate_is_told_no_finer_than_it_is(seconds, words):
+    assert step_times.in_words(seconds) == words
+    assert RunProgress((), None, 0.0, seconds).left == words
 
 
 def test_the_window_is_a_step_of_its_own(live, clock):

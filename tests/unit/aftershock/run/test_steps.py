@@ -11,7 +11,7 @@ from math import inf
 
 import pytest
 
-from aftershock.run import batch_job, derive, live_run, steps
+from aftershock.run import batch_job, derive, live_run, step_notes, steps
 from chaos.fault_plan import FaultPlan
 from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
@@ -80,6 +80,17 @@ def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_mad
         steps.begin({"faults": faults})
     assert (mistake.value.field, mistake.value.value) == ("faults.processes.1.kind", "power-off")
     assert not list(home.rglob("experiment.json"))
+
+
+@pytest.mark.parametrize("lacking", ["find_java", "ensure_jars"])
+def test_without_java_or_jars_no_run_begins(home, monkeypatch, lacking):
+    def missing():
+        raise EnvironmentFailure("none was found", "run `make setup`")
+
+    monkeypatch.setattr(steps, lacking, missing)
+    with pytest.raises(EnvironmentFailure, match="none was found"):
+        steps.begin(DOCUMENT)
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize("publish", [False, True])
@@ -217,6 +228,30 @@ def test_what_comes_next_is_loaded_beside_the_tables_by_a_process_that_goes_on(m
         monkeypatch.setenv(steps.ONE_PROCESS, "yes")
     steps.tabulate("run-1")
     assert loading.is_set() == one_process
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [("collect", "the Spark job that saves input and output"), ("tabulate", "the Spark job that writes the result")],
+)
+def test_what_the_batch_job_is_awaited_for_is_noted_while_it_is(measured, monkeypatch, step, told):
+    noted = []
+    monkeypatch.setattr(batch_job, "carry_out", lambda *_, **__: noted.append(step_notes.read("run-1").awaited.what))
+    getattr(steps, step)("run-1")
+    assert noted[0].startswith(told)
+    assert step_notes.read("run-1").awaited is None
+
+
+def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
+    class Busy:
+        def provision(self, spec, run_id, root):
+            raise EnvironmentFailure(step_notes.read(run_id).awaited.what, "wait")
+
+    run_id = steps.begin(DOCUMENT)
+    monkeypatch.setattr(live_run, "driver_of", lambda name: Busy())
+    with pytest.raises(EnvironmentFailure, match="the machine sets up one run at a time"):
+        steps.provision(run_id)
+    assert step_notes.read(run_id).awaited is None
 
 
 @pytest.mark.extended

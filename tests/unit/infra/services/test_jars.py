@@ -40,6 +40,7 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"""#!/bin/sh
 case "$*" in *-XshowSettings*) printf 'openjdk version "17"\\n java.home = {home}\\n' >&2; exit;; esac
 echo x >>{tmp_path}/calls
+echo "$*" >{tmp_path}/words
 if [ -e {registry}/down ]; then echo '  Server access error at url (java.net.UnknownHostException: maven)'; exit 1; fi
 for word; do case "$word" in */jars/*) mkdir -p "${{word%%/\\[*}}"; cp -r {registry}/* "${{word%%/\\[*}}";; esac; done
 """
@@ -80,6 +81,16 @@ def test_downloads_once(ivy: Path, tmp_path: Path) -> None:
     assert first.connector[0].read_bytes() == b"connector"
     assert (tmp_path / "calls").read_text() == "x\n"
     assert [path.name for path in jars.cache_folder().parent.iterdir()] == [jars.cache_folder().name]
+
+
+def test_the_connector_is_asked_for_in_the_version_of_pyspark(
+    ivy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "version", {"pyspark": "9.8.7"}.__getitem__)
+    jars.ensure_jars()
+    words = (tmp_path / "words").read_text().split()
+    assert "-Dspark.version=9.8.7" in words[: words.index("-jar")]
+    assert 'name="spark-sql-kafka-0-10_2.13" rev="${spark.version}"' in jars.MODULES.read_text()
 
 
 def test_two_at_once_both_get_the_jars(ivy: Path, cache: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
+from experiments.errors import BadInput
+from experiments.spec import ClusterSpec
 from infra.cluster import Handle, Host, Role
 from infra.services import startup
 from tests.unit.strange_files import STRANGE, put
+
+Memory = namedtuple("Memory", "available")
 
 
 @pytest.mark.parametrize("kind", STRANGE)
@@ -24,3 +29,20 @@ def test_a_worker_whose_log_is_no_file_has_not_joined(kind: str, tmp_path: Path)
     log.write_bytes(b"INFO: " + startup.REGISTERED)
     assert startup._registered(handle, "worker-1")
     assert not startup._registered(handle, "worker-1", log.stat().st_size)
+
+
+def test_workers_that_the_free_memory_cannot_hold_are_refused_with_how_many_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    two = ClusterSpec(workers=2, worker_memory_mb=1000)
+    assert startup.wanted_mb(two) == startup.GATEWAY_MEMORY_MB + 2 * (1000 + startup.WORKER_OVERHEAD_MB) == 4948
+    monkeypatch.setattr(startup.psutil, "virtual_memory", lambda: Memory(4948 * 2**20))
+    startup._check_memory(two)
+    monkeypatch.setattr(startup.psutil, "virtual_memory", lambda: Memory(4948 * 2**20 - 1))
+    with pytest.raises(
+        BadInput, match=r"^cluster\.workers: 2 is not usable; allowed: at most 1 of 1000 MB here \(4947 MB"
+    ):
+        startup._check_memory(two)
+    monkeypatch.setattr(startup.psutil, "virtual_memory", lambda: Memory(2**20))
+    with pytest.raises(BadInput, match="at most 0 of 1000 MB"):
+        startup._check_memory(two)

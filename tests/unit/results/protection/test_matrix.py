@@ -253,3 +253,12 @@ def test_one_workload_is_named_by_its_first_word_or_by_all():
     assert [each.setting.workload for each in found("nexmark")] == ["nexmark q12"]
     assert [each.setting.workload for each in found("wordcount depth 1")] == ["wordcount depth 1"]
     assert found("nexma") == []
+
+
+def test_own_jobs_are_told_apart_by_their_programs_and_are_all_named_by_the_word_own_job():
+    for name in ("orders/job.py", "clicks/job.py"):
+        job = {"name": "own-job", "program": f"/jobs/{name}", "inputs": {"a": {"file": "/jobs/a.jsonl"}}}
+        fast(name.partition("/")[0], engine=TASK, fields={"workload": job, "load": {"mode": "rate"}, "faults": KILLS})
+    assert sorted(each.setting.workload for each in found()) == ["own-job clicks/job.py", "own-job orders/job.py"]
+    assert len(found("own-job")) == 2
+    assert [each.setting.workload for each in found("own-job clicks/job.py")] == ["own-job clicks/job.py"]

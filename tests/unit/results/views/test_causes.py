@@ -12,6 +12,7 @@ from results.runs.store import Run
 from results.summary.judged_checks import JudgedCheck
 from results.views.causes import parts_from_baseline, parts_from_model, seconds_of
 from tests.unit.results import synthetic
+from tests.unit.results.figures import too_precise
 
 PARTED_S = 100
 
@@ -47,11 +48,12 @@ def test_a_run_that_agrees_with_its_replay_parts_nowhere(make):
 def test_the_second_at_which_a_run_leaves_its_replay_for_good(make):
     def stalls(rows):
         late = rows["second"] >= PARTED_S
-        return rows.assign(measured_s=rows["measured_s"] - np.where(late, 12.0, 0.0))
+        return rows.assign(measured_s=rows["measured_s"] - np.where(late, 112.34, 0.0))
 
     found = parts_from_model(make("bad", useful_time=stalls))
     assert (found.table, found.second) == ("useful_time", PARTED_S)
-    assert "less useful time than replayed" in found.words
+    assert "less useful time than replayed, at the end by 11" in found.words
+    assert too_precise(found.words) == []
 
 
 def test_a_run_that_comes_back_to_its_replay_has_not_parted(make):

@@ -8,10 +8,10 @@ import io
 import pytest
 
 from results.protection.estimates import mean
-from results.protection.matrix import Matrix, matrices
+from results.protection.matrix import LeftOut, Matrix, matrices
 from results.summary import index
-from results.views.protection import COLUMNS, as_csv, cell, sentences, shown
-from results.views.protection_plot import plot, write
+from results.views.protection import COLUMNS, WHY_LEFT_OUT, as_csv, cell, sentences, shown
+from results.views.protection_plot import as_svg, plot, write
 from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -56,7 +56,7 @@ def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections)
 def test_what_is_left_out_is_told():
     write_run("bad", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), wrong=3)
     (one,) = written()
-    assert "Left out: 1 inexact (docs/reference/protection.md)." in sentences(one)
+    assert "Left out: 1 inexact (results were lost or wrong)." in sentences(one)
 
 
 def test_a_single_protection_is_counted_and_not_compared():
@@ -88,6 +88,20 @@ def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes(two_prot
 def test_the_plot_of_a_set_rate_has_the_costs():
     (axes,) = plot(written(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})).axes
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D"] == pytest.approx([10.0, 4.0])
+
+
+def test_every_reason_to_leave_a_run_out_has_its_words():
+    assert set(WHY_LEFT_OUT) == set(LeftOut)
+
+
+def test_the_plot_of_one_setting_is_the_same_each_time_and_none_of_nothing(two_protections):
+    (one,) = two_protections
+    assert as_svg(one).startswith(b"<?xml")
+    assert as_svg(one) == as_svg(one)
+    write_run("quiet", engine=QUERY, useful_s=9.0, checkpoint_s=1.0)
+    (quiet,) = matrices(index.rows())
+    assert not quiet.can_be_drawn
+    assert as_svg(quiet) is None
 
 
 def test_table_and_plot_are_written_and_nothing_is_drawn_of_nothing(tmp_path, two_protections):
