@@ -64,13 +64,13 @@ def test_an_engine_of_ours_is_told_the_whole_task(name: str, task: Task) -> None
 
 
 def test_the_testbed_reads_and_writes_the_topics_of_the_task(task: Task) -> None:
-    job = testbed_job("testbed", task)
+    job = made_by("testbed", task)
     assert (job.input.topic, job.output.topic, job.parallelism) == ("input-1", "output-1", 2)
     assert (job.workload.query.value, job.workload.window_s, job.checkpoint_interval_s) == ("q12", 2.0, 0.5)
     assert (job.protocol, job.output.delivery, job.spare_lines) == ("coordinated", Delivery.EXACTLY_ONCE, 1)
 
 
-def testbed_job(engine: str, task: Task) -> Job:
+def made_by(engine: str, task: Task) -> Job:
     """The job that the program makes of the command's words."""
     options = parsed(Engine.parse(engine).command_for(task)[3:])
     return job_of(Task.from_words(options.task), options)
@@ -78,12 +78,12 @@ def testbed_job(engine: str, task: Task) -> Job:
 
 def test_the_testbed_has_the_options_of_the_command(task: Task) -> None:
     task = replace(task, broker=Broker("127.0.0.1:9092"))  # whose credentials are an empty word
-    early = testbed_job("early=testbed --spare-lines 0", task)
+    early = made_by("early=testbed --spare-lines 0", task)
     assert (early.protocol, early.output.delivery, early.spare_lines) == ("coordinated", Delivery.EXACTLY_ONCE, 0)
-    plain = testbed_job("plain=testbed --protocol none --delivery plain", task)
+    plain = made_by("plain=testbed --protocol none --delivery plain", task)
     assert (plain.protocol, plain.output.delivery, plain.spare_lines) == ("none", Delivery.PLAIN, 1)
     with pytest.raises(BadInput, match="without checkpoints nothing is ever safe"):
-        testbed_job("never=testbed --protocol none", task)
+        made_by("never=testbed --protocol none", task)
 
 
 def test_an_engine_of_ours_with_options_keeps_what_it_does_differently() -> None:
