@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.tables.dataflow.journal_tables import END_OF_TIME_MS
@@ -39,9 +39,14 @@ SCHEDULE = Schedule(START_NS, RATE, PARTITIONS)
 
 def by_sql(spark: SparkSession, spec: NexmarkSpec) -> Counter[tuple]:
     values = messages.records(spec, SCHEDULE)(0, EVENTS)
-    due = [datetime.fromtimestamp(SCHEDULE.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
+    return Counter(tuple(row) for row in oracle(topic(spark, values), spec).collect())
+
+
+def topic(spark: SparkSession, values: list[bytes]) -> DataFrame:
+    """The values of the first events, as they would be read from the topic."""
+    due = [datetime.fromtimestamp(SCHEDULE.due_ms(p) / 1000, UTC) for p in range(len(values))]
     rows = [(value, p % PARTITIONS, p // PARTITIONS, due[p]) for p, value in enumerate(values)]
-    return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
+    return spark.createDataFrame(rows, SCHEMA)
 
 
 def batches_of(spec: NexmarkSpec, source: PartitionLayout) -> list[pa.RecordBatch]:
@@ -94,7 +99,7 @@ def changes_of(spec: ReachabilitySpec) -> list[tuple]:
 def judged(spark: SparkSession, changes: list[tuple]) -> tuple[int, ...]:
     """Exact, emitted, lost, duplicated and wrong paths."""
     values = graph_records(GRAPH, SCHEDULE)(0, EVENTS)
-    exact = oracle_of(spark.createDataFrame([(value,) for value in values], "value binary"), GRAPH)
+    exact = oracle_of(topic(spark, values), GRAPH)
     rows = [(*change, 0) for change in changes]
     sink = collected(spark.createDataFrame(rows, f"{CHANGES}, arrived_ms long"), GRAPH)
     (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
@@ -125,7 +130,7 @@ def test_a_deletion_whose_creation_was_not_read_leaves_the_same_for_both(spark: 
         b'{"kind":"link","link":1,"start":5,"end":6,"change":-1}',
         b'{"kind":"source","root":1,"node":5,"path":"5","change":1}',
     ]
-    exact = oracle_of(spark.createDataFrame([(value,) for value in read], "value binary"), GRAPH)
+    exact = oracle_of(topic(spark, read), GRAPH)
     sink = collected(spark.createDataFrame([(0, 0, "1 5>6", "-1", 0)], f"{CHANGES}, arrived_ms long"), GRAPH)
     (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
     assert tuple(row[name] for name in ("exact", "emitted", "lost", "duplicated", "wrong")) == (1, 1, 0, 0, 0)
