@@ -170,7 +170,7 @@ def _runs_of(path: Path | None) -> int:
     if path is None:
         return 0
     table = read_arrow(path)
-    found = next((table[name].to_pylist() for name in MEASUREMENTS if name in table.column_names), [])
+    found: list[object] = next((table[name].to_pylist() for name in MEASUREMENTS if name in table.column_names), [])
     return len(set(found) - {None})
 
 
