@@ -7,6 +7,7 @@ was begun in another installation, on a machine of the same class.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from statistics import median
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ class Cell(NamedTuple):
         """When the run started, in UTC and to the second; None where there is no run."""
         if self.run is None:
             return None
-        return pd.Timestamp(self.run.status().started_ns, unit="ns", tz="UTC").isoformat(timespec="seconds")
+        return datetime.fromtimestamp(self.run.status().started_ns // 10**9, UTC).isoformat()
 
     def table(self, name: str) -> pd.DataFrame:
         """A table of the run; empty where there is no run, or the run has no such table."""
