@@ -23,14 +23,11 @@ from benchmarks.engines.paced_feed import LateRecords
 from benchmarks.engines.peer_engine import ENGINES, Engine, ResultDelivery, RunningEngine, Task
 from benchmarks.engines.result_timing import Results, Timing
 from benchmarks.engines.side_by_side import cases_of, check_times, expected_results, rows_of, waits_s
-from benchmarks.engines.testbed_engine import job_of, parsed
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.waiting import poll_until
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
-from testbed.operators import Delivery
 from testbed.runtime.connectors.sources import stream_of
-from testbed.runtime.job import Job
 from workloads.nexmark.feed import LATENESS_S
 from workloads.nexmark.stream import events_of
 from workloads.schedule import Schedule
@@ -61,37 +58,6 @@ def test_an_engine_of_ours_is_told_the_whole_task(name: str, task: Task) -> None
     python, flag, module, *words = Engine.parse(name).command_for(task)
     assert (python, flag, module) == (sys.executable, "-m", f"benchmarks.engines.{name}_engine")
     assert Task.from_words(words) == task
-
-
-def test_the_testbed_reads_and_writes_the_topics_of_the_task(task: Task) -> None:
-    job = made_by("testbed", task)
-    assert (job.input.topic, job.output.topic, job.parallelism) == ("input-1", "output-1", 2)
-    assert (job.workload.query.value, job.workload.window_s, job.checkpoint_interval_s) == ("q12", 2.0, 0.5)
-    assert (job.protocol, job.output.delivery, job.spare_lines) == ("coordinated", Delivery.EXACTLY_ONCE, 1)
-
-
-def made_by(engine: str, task: Task) -> Job:
-    """The job that the program makes of the command's words."""
-    options = parsed(Engine.parse(engine).command_for(task)[3:])
-    return job_of(Task.from_words(options.task), options)
-
-
-def test_the_testbed_has_the_options_of_the_command(task: Task) -> None:
-    task = replace(task, broker=Broker("127.0.0.1:9092"))  # whose credentials are an empty word
-    early = made_by("early=testbed --spare-lines 0", task)
-    assert (early.protocol, early.output.delivery, early.spare_lines) == ("coordinated", Delivery.EXACTLY_ONCE, 0)
-    plain = made_by("plain=testbed --protocol none --delivery plain", task)
-    assert (plain.protocol, plain.output.delivery, plain.spare_lines) == ("none", Delivery.PLAIN, 1)
-    with pytest.raises(BadInput, match="without checkpoints nothing is ever safe"):
-        made_by("never=testbed --protocol none", task)
-
-
-def test_an_engine_of_ours_with_options_keeps_what_it_does_differently() -> None:
-    texts = ("early=testbed --spare-lines 0", "plain=testbed --delivery plain", "plain=testbed --delivery=plain")
-    found = [Engine.parse(text) for text in texts]
-    assert [(each.name, each.waits_s) for each in found] == [("early", 0.0), ("plain", 0.0), ("plain", 0.0)]
-    once, at_once = ResultDelivery.EXACTLY_ONCE, ResultDelivery.AT_LEAST_ONCE
-    assert [each.delivery for each in found] == [once, at_once, at_once]
 
 
 def test_somebody_elses_command_is_filled_in(task: Task) -> None:
