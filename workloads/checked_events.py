@@ -24,11 +24,15 @@ def events(records: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
     kinds   the fields of each kind with their types, such as `item LONG, price LONG`
 
-    The job that reads the events fails with topic, partition and offset of a record that is no JSON object of one of
-    these kinds, lacks one of its fields, or has one that its type cannot hold.
+    The records are of the topic `input`. The job that reads the events fails with topic, partition and offset of a
+    record that is no JSON object of one of these kinds, lacks one of its fields, or has one that its type cannot hold.
+    Raises `ValueError` if two kinds have fields of the same name and of different types.
     """
     fields = {kind: dict(field.split() for field in of_kind.split(", ")) for kind, of_kind in kinds.items()}
-    types = reduce(or_, fields.values(), {"kind": "STRING"})
+    types = {"kind": "STRING"}
+    for name, of in (field for of_kind in fields.values() for field in of_kind.items()):
+        if types.setdefault(name, of) != of:
+            raise ValueError(f"the field {name} is {types[name]} in one kind of event and {of} in another")
     parsed = F.from_json(F.col("value").cast("string"), ", ".join(f"{name} {of}" for name, of in types.items()))
 
     def checked(event: Column) -> Column:

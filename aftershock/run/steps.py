@@ -269,7 +269,8 @@ def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     live = LiveRun(run_id)
     broker = live.handle.kafka
-    with step_notes.waiting(run_id, "the Spark job that saves input and output, and computes the exact output", None):
+    exact = ", and computes the exact output" if live.experiment.workload.has_oracle else ""
+    with step_notes.waiting(run_id, f"the Spark job that saves input and output{exact}", None):
         batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
 
 

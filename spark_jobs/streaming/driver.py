@@ -127,7 +127,9 @@ class QueryDriver:
 def main() -> None:
     """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`.
 
-    A failed calibration ends it with an entry in the journal. It then ends at once if its supervisor starts it again.
+    What a session or a calibration says of its surroundings, such as a broker that takes no input, ends it with an
+    entry in the journal. It then ends at once if its supervisor starts it again. After any other failure it begins
+    anew.
     """
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.read(config_path)
