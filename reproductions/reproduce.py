@@ -77,7 +77,8 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
 
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error. Without a table the
-    verdicts alone are written, and not even those if there is an earlier table, since they are not about it.
+    verdicts alone are written, and not even those if there is an earlier table with its verdicts, since they are not
+    about it. An earlier table without verdicts is removed: a process was killed while it was written.
     Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
@@ -88,7 +89,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
         verdicts = verdicts_of(reproduction, evidence)
         beside = beside_published(reproduction, chosen, Path(scratch))
-        if not names and _file(folder, reproduction, "parquet").is_file():
+        if not names and all(_file(folder, reproduction, kind).is_file() for kind in ("parquet", VERDICTS)):
             return Reproduced(reproduction, chosen, verdicts, {}, beside)
         result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names), beside)
         write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())

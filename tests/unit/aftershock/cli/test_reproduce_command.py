@@ -169,13 +169,22 @@ def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
 
 
 def test_without_runs_an_earlier_table_stays_and_the_command_says_so(call, tmp_path):
-    table = tmp_path / "checkmate-fig-09.parquet"
-    table.write_text("a table")
+    earlier = {"checkmate-fig-09.parquet": "a table", "checkmate-fig-09.verdicts.json": "its verdicts"}
+    for name, text in earlier.items():
+        (tmp_path / name).write_text(text)
     code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")
     assert code == 1
     assert "none of its 12 runs has been done" in out
     assert out.endswith("nothing is written: there is no new table, and the earlier one stays with its verdicts\n")
-    assert [(path, path.read_text()) for path in tmp_path.iterdir() if path.is_file()] == [(table, "a table")]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == earlier
+
+
+def test_without_runs_an_earlier_table_that_lost_its_verdicts_gives_way_to_new_verdicts(call, tmp_path):
+    """A process that is killed while it writes leaves a table without verdicts."""
+    (tmp_path / "checkmate-fig-09.parquet").write_text("a table")
+    code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path} --json")
+    assert (code, list(json.loads(out)["files"])) == (1, ["verdicts"])
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["checkmate-fig-09.verdicts.json"]
 
 
 def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
