@@ -94,7 +94,8 @@ def _same(old: pd.Series, new: pd.Series, relative: float, absolute: float) -> n
 def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> Row:
     """What all checks make of both; a check that is undecided in either says nothing against them."""
     name = reproduction.name
-    found = [_compared(check, Computed(name, old), Computed(name, new)) for check in reproduction.checks]
+    published = Computed(name, old, is_stored=True)
+    found = [_compared(check, published, Computed(name, new)) for check in reproduction.checks]
     against = [told for verdict, told in found if verdict is Verdict.FAIL]
     if against:
         return _row(Verdict.FAIL, "; ".join(against))
