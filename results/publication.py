@@ -252,6 +252,7 @@ def _reproduction(id: str) -> _Result:
     about = {name: document.pop(name) for name in OF_THE_RESULT} | {"versions_of": "result"}
     document.pop("files", None)
     document.pop("published", None)
+    document.pop("published_runs", None)
     files = {found.verdicts_path.name: _json(document)} | _drawn_and_listed(found)
     return _Result(id, place, files, about)
 

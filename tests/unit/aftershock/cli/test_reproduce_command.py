@@ -12,7 +12,8 @@ from experiments.errors import BadInput, EnvironmentFailure
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import SHAPES
-from tests.unit.reproductions.runs import put_run
+from tests.unit.reproductions.runs import put_published_run, put_run
+from tests.unit.results.synthetic import START_NS
 
 
 def test_without_an_id_all_are_listed(as_json, call):
@@ -185,6 +186,16 @@ def test_without_runs_an_earlier_table_that_lost_its_verdicts_gives_way_to_new_v
     code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path} --json")
     assert (code, list(json.loads(out)["files"])) == (1, ["verdicts"])
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["checkmate-fig-09.verdicts.json"]
+
+
+def test_published_runs_that_count_are_told(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    experiment, *_ = reproduce.missing_runs("checkmate/fig-09")
+    put_published_run(experiment, SHAPES["checkmate/fig-09"](experiment))
+    told = "of its runs, 1 published ones are counted"
+    assert told in call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")[1]
+    put_run(experiment, SHAPES["checkmate/fig-09"](experiment), START_NS + 1)  # the newest counts
+    assert told not in call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")[1]
 
 
 def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
