@@ -3,7 +3,8 @@
 Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, both must lie within
 what the limits together allow, at 95 %. A check without limits only has its verdict to compare. Simulated rows of a
 measured figure rest on costs that are measured, and are treated as measured. The size of measured tables may differ:
-limits are the wider, the fewer runs they come from.
+limits are the wider, the fewer runs they come from. Published runs may be a part of the new table. Its rows of runs
+that the published table has, too, are left out, since they cannot differ.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         if path is None:
             raise NotEnough("no table was published")
         old, new = as_written(path), as_written(written / path.name)
-        row = _equal(old, new, reproduction.searched) if computed else _alike(reproduction, old, new)
+        row = (
+            _equal(old, new, reproduction.searched) if computed else _alike(reproduction, old, _of_other_runs(new, old))
+        )
         return row | {"expected": expected}
     except FileNotFoundError:
         lack = "there is no new table"
@@ -91,10 +94,22 @@ def _same(old: pd.Series, new: pd.Series, relative: float, absolute: float) -> n
     return ((old == new) | (old.isna() & new.isna())).to_numpy(bool)
 
 
+def _of_other_runs(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the new table but those of runs that the old one has; raises `NotEnough` if no run is left."""
+    if not all("run_id" in table for table in (new, old)):
+        return new
+    known = new["run_id"].notna()
+    in_both = known & new["run_id"].isin(old["run_id"])
+    if in_both.any() and in_both.equals(known):
+        raise NotEnough("made of the same runs")
+    return new[~in_both]
+
+
 def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> Row:
     """What all checks make of both; a check that is undecided in either says nothing against them."""
     name = reproduction.name
-    found = [_compared(check, Computed(name, old), Computed(name, new)) for check in reproduction.checks]
+    published = Computed(name, old, is_stored=True)
+    found = [_compared(check, published, Computed(name, new)) for check in reproduction.checks]
     against = [told for verdict, told in found if verdict is Verdict.FAIL]
     if against:
         return _row(Verdict.FAIL, "; ".join(against))

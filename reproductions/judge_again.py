@@ -29,6 +29,7 @@ def judge_again(ids: Iterable[str]) -> Published:
 def _judged(id: str) -> dict[str, Any]:
     """What a document of verdicts says that follows from the checks and the catalogue."""
     reproduction = find(id)
-    verdicts = verdicts_of(reproduction, Computed(reproduction.name, as_written(published_table(id))))
+    table = as_written(published_table(id))
+    verdicts = verdicts_of(reproduction, Computed(reproduction.name, table, is_stored=True))
     about = {"what": reproduction.what, "kind": reproduction.kind.value}
     return about | {"verdict": worst(str(row["verdict"]) for row in verdicts).value, "verdicts": verdicts}

@@ -29,8 +29,9 @@ def verdicts_of(reproduction: Reproduction, evidence: Computed) -> list[Row]:
 def judge(check: ReproductionCheck, evidence: Computed) -> Row:
     """The row of the verdicts: check, verdict, observed, expected, detail, and the error that the check must notice.
 
-    Evidence that does not allow a verdict is unknown: `detail` says why. Such is a table that lacks a column, as
-    another version of the code may have made it.
+    Evidence that does not allow a verdict is unknown: `detail` says why. Such is a stored table that lacks a column, as
+    another version of the code may have made it. Any other missing key or attribute is an error of the check, and is
+    raised.
     """
     row: Row = {"check": check.name, "verdict": Verdict.UNKNOWN.value, "notices": check.plant.what}
     try:
@@ -41,13 +42,21 @@ def judge(check: ReproductionCheck, evidence: Computed) -> Row:
     except (NotEnough, TypeError, ValueError) as error:
         return row | {"detail": " ".join(str(error).split())}
     except KeyError as error:
-        return row | {"detail": _lacks(error.args[0] if error.args else "")}
+        if not _is_missing_column(error.args[0] if error.args else None, evidence):
+            raise
+        return row | {"detail": _lacks(error.args[0])}
     except AttributeError as error:
-        if not isinstance(error.obj, OF_A_TABLE):
+        if not isinstance(error.obj, OF_A_TABLE) or not _is_missing_column(error.name, evidence):
             raise
         return row | {"detail": _lacks(error.name)}
     verdict = Verdict.FAIL if broken else Verdict.PASS
     return row | {"verdict": verdict.value, "detail": "; ".join(broken) or None}
+
+
+def _is_missing_column(key: object, evidence: Computed) -> bool:
+    """Whether a key that was not found can be a column that a stored table lacks."""
+    stored = evidence.table if evidence.is_stored else None
+    return stored is not None and isinstance(key, str) and key not in stored.columns
 
 
 def _lacks(column: object) -> str:

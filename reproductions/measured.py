@@ -17,7 +17,7 @@ from experiments.spec import Experiment, LoadMode
 from results.checks.check import is_to_be_busy
 from results.checks.subjects.ledger import SATURATED
 from results.damage import Damaged
-from results.runs import store
+from results.runs import published, store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import ReadOnce, Run
 from results.summary import index
@@ -123,13 +123,14 @@ def _usable() -> list[index.IndexRow]:
     """The runs, newest first, that a measurement on this machine can be taken from."""
     wanted = ("done", machine_class(), SCHEMA_VERSION)
     found = (row for row in index.rows(with_published=True) if (row.state, row.machine, row.schema_version) == wanted)
-    return [row for row in found if not (row.is_published and _is_for_show(row.run_id))]
+    return [row for row in found if not row.is_published or _continues_a_measurement(row.run_id)]
 
 
-def _is_for_show(run_id: str) -> bool:
-    """Whether a published run is that of an example, or cannot be read."""
+def _continues_a_measurement(run_id: str) -> bool:
+    """Whether a published run is of no example, and all its files are as they were published."""
+    run = store.located(run_id)
     try:
-        about = store.located(run_id).publication()
+        about = run.publication()
     except (Damaged, FileNotFoundError):
-        return True
-    return about is not None and about.example is not None
+        return False
+    return about is not None and about.example is None and not published.spoiled(about, published.contents(run.root))

@@ -21,7 +21,7 @@ from reproductions.judging import verdicts_of
 from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
 from results.runs.machine import machine_class
-from results.runs.store import home, write_json
+from results.runs.store import home, located, write_json
 from results.runs.versions import versions
 from results.verdict import Verdict, worst
 from results.views.style import write_figure
@@ -43,6 +43,7 @@ class Reproduced:
               no table but an earlier one, which then stays with its verdicts
     published  this table beside the one that came with the repository: verdict, observed, expected and detail; None
                where none was published. It is about this installation, not about the paper: `verdict` leaves it out
+    published_runs  how many of the runs of the table are published ones, which another installation has made
     """
 
     reproduction: Reproduction
@@ -50,6 +51,7 @@ class Reproduced:
     verdicts: list[dict[str, str | None]]
     files: dict[str, Path]
     published: dict[str, str | None] | None = None
+    published_runs: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -62,7 +64,8 @@ class Reproduced:
         files = {kind: str(path) for kind, path in self.files.items()}
         judged = {"size": self.size, "verdict": self.verdict.value, "verdicts": self.verdicts}
         made = {"command": self.command, "machine": machine_class(), "versions": versions()}
-        return about | judged | made | {"published": self.published, "files": files}
+        beside = {"published": self.published, "published_runs": self.published_runs}
+        return about | judged | made | beside | {"files": files}
 
     @property
     def command(self) -> str:
@@ -77,7 +80,8 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
 
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error. Without a table the
-    verdicts alone are written, and not even those if there is an earlier table, since they are not about it.
+    verdicts alone are written, and not even those if there is an earlier table with its verdicts, since they are not
+    about it. An earlier table without verdicts is removed: a process was killed while it was written.
     Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
@@ -88,9 +92,10 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
         verdicts = verdicts_of(reproduction, evidence)
         beside = beside_published(reproduction, chosen, Path(scratch))
-        if not names and _file(folder, reproduction, "parquet").is_file():
+        if not names and all(_file(folder, reproduction, kind).is_file() for kind in ("parquet", VERDICTS)):
             return Reproduced(reproduction, chosen, verdicts, {}, beside)
-        result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names), beside)
+        files, others = _files(folder, reproduction, names), _published_runs(evidence)
+        result = Reproduced(reproduction, chosen, verdicts, files, beside, others)
         write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())
         _publish(Path(scratch), folder, reproduction)
     return result
@@ -155,6 +160,13 @@ def _compute(reproduction: Reproduction, size: int | None) -> Computed:
         return Computed(reproduction.name, reproduction.compute(size or 1, teller(reproduction.id)))
     except NotEnough as lack:
         return Computed(reproduction.name, None, str(lack))
+
+
+def _published_runs(evidence: Computed) -> int:
+    """How many runs of a table are published ones."""
+    if evidence.table is None or "run_id" not in evidence.table:
+        return 0
+    return sum(located(run_id).is_published for run_id in evidence.table["run_id"].dropna().unique())
 
 
 def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> list[str]:

@@ -45,11 +45,15 @@ class Measuring(Protocol):
 
 @dataclass(frozen=True)
 class Computed:
-    """The table of one reproduction, as the evidence that its checks look at; `lack` says why there is none."""
+    """The table of one reproduction, as the evidence that its checks look at; `lack` says why there is none.
+
+    `is_stored` marks a table that was read from a file: another version of the code may have made it.
+    """
 
     name: str
     table: pd.DataFrame | None
     lack: str = ""
+    is_stored: bool = False
 
     def rows(self) -> pd.DataFrame:
         """The table; raises `NotEnough` when it could not be computed, or has no rows."""

@@ -9,7 +9,6 @@ so that publishing the same one again changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import socket
@@ -68,12 +67,8 @@ class _Result:
     about: dict[str, Any]
 
     def all_files(self) -> dict[str, bytes]:
-        about = {"format": published.FORMAT, **self.about, "files": _digests(self.files)}
+        about = {"format": published.FORMAT, **self.about, "files": published.digests(self.files)}
         return self.files | {published.ABOUT: _json(about)}
-
-
-def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(found).hexdigest() for name, found in sorted(files.items())}
 
 
 def publish_results(ids: Iterable[str]) -> Published:
@@ -121,11 +116,11 @@ def publish_verdicts(judged: Mapping[str, dict[str, Any]]) -> Published:
 def _judged_again(id: str, fields: dict[str, Any]) -> _Result | None:
     """A published result with these fields of its verdicts; None if they are the same already."""
     place = published_table(id).parent
-    about, files = published.read(place, id), _contents(place)
-    del files[published.ABOUT]
-    if spoiled := sorted(dict(_digests(files).items() ^ about.files.items())):
+    about, files = published.read(place, id), published.contents(place)
+    if spoiled := published.spoiled(about, files):
         told = f"{spoiled[0]} is not the file that was published; restore it, or delete the folder {place}"
         raise BadInput("id", id, f"a result whose files are as {published.ABOUT} has them: {told}")
+    del files[published.ABOUT]
     verdicts = place / f"{id.replace('/', '-')}.verdicts.json"
     document = store.read_json(verdicts, id)
     if document | fields == document:
@@ -257,6 +252,7 @@ def _reproduction(id: str) -> _Result:
     about = {name: document.pop(name) for name in OF_THE_RESULT} | {"versions_of": "result"}
     document.pop("files", None)
     document.pop("published", None)
+    document.pop("published_runs", None)
     files = {found.verdicts_path.name: _json(document)} | _drawn_and_listed(found)
     return _Result(id, place, files, about)
 
@@ -312,7 +308,7 @@ def _texts_of(content: bytes) -> str:
 def _write(result: _Result) -> bool:
     """Put a result in its place, unless it is there already; returns whether anything changed."""
     files = result.all_files()
-    if _contents(result.place) == files:
+    if published.contents(result.place) == files:
         return False
     with scratch(published.folder()) as folder:
         for name, content in files.items():
@@ -323,11 +319,6 @@ def _write(result: _Result) -> bool:
             result.place.rename(folder / "old")
         (folder / "new").rename(result.place)
     return True
-
-
-def _contents(place: Path) -> dict[str, bytes]:
-    paths = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
-    return {path.relative_to(place).as_posix(): path.read_bytes() for path in paths}
 
 
 def _remove_earlier_runs(result: _Result) -> None:

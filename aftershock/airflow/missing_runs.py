@@ -12,6 +12,7 @@ from experiments.spec import Experiment
 from reproductions import measured
 from reproductions.reproduce import folder_of, missing_runs
 from results.publication import examples_to_run
+from results.runs.machine import experiment_digest
 from results.runs.state import RunState
 
 
@@ -23,18 +24,22 @@ def run_missing(id: str, size: int | None, out: Path | None) -> None:
     what could not be reproduced, or not written to `out`, before anything is run, and `EnvironmentFailure` at the first
     experiment of which no run comes, since the machine would fail the others too.
     """
-    tried: set[tuple[str, int]] = set()
+    tried: set[tuple[str, int]] = set()  # digests with seeds: experiments of one name may differ
     known = 0  # runs, those that were tried included
-    while lacking := [each for each in missing_runs(id, size) if (each.name, each.seed) not in tried]:
+    while lacking := [each for each in missing_runs(id, size) if _key(each) not in tried]:
         folder_of(id, out)
         if len(tried) + len(lacking) > known:
             minutes = measured.expected_s(lacking) / 60
             _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
         known = len(tried) + len(lacking)
         experiment = lacking[0]
-        tried.add((experiment.name, experiment.seed))
+        tried.add(_key(experiment))
         if _ran(f"run {len(tried)} of {known}", id, experiment, (BadInput,)) and measured.missing([experiment]):
             _say(f"{id}: the run of {experiment.name} does not count: what it asks for did not happen in it")
+
+
+def _key(experiment: Experiment) -> tuple[str, int]:
+    return experiment_digest(experiment), experiment.seed
 
 
 def run_examples() -> None:

@@ -127,5 +127,7 @@ def _text(found: Reproduced) -> str:
         lines.append(f"  {MARKS[str(row['verdict'])]} {row['check']:32} {_compared(row)}")
     if (beside := found.published) is not None:
         lines.append(f"  {MARKS[str(beside['verdict'])]} {'beside the published one':32} {_compared(beside)}")
+    if found.published_runs:
+        lines.append(f"  of its runs, {found.published_runs} published ones are counted, made in another installation")
     files = [f"  {kind:9} {path}" for kind, path in found.files.items()]
     return "\n".join([*lines, "", *(files or [f"  {KEPT}"])])

@@ -6,7 +6,9 @@ has a `published.json`, and is no result without it. Others may have written the
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -67,6 +69,23 @@ def read(root: Path, owner: str) -> Publication:
     if found.format != FORMAT:
         raise _outdated(owner, f"it is of format {found.format}, and this version reads {FORMAT}")
     return read_document(root / ABOUT, Publication, owner)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """The files of a result by their names below its folder; links are left out."""
+    paths = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+def digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    """The SHA-256 of each file."""
+    return {name: hashlib.sha256(found).hexdigest() for name, found in sorted(files.items())}
+
+
+def spoiled(about: Publication, files: Mapping[str, bytes]) -> list[str]:
+    """The files that are not as they were published: changed, added, or missing."""
+    found = digests({name: content for name, content in files.items() if name != ABOUT})
+    return sorted(dict(found.items() ^ about.files.items()))
 
 
 def require_version_of_run(root: Path, run_id: str, schema_version: int | None) -> None:

@@ -169,6 +169,22 @@ def test_ratios_of_which_none_is_in_both_tables_are_not_compared(tmp_path):
     assert found["detail"].endswith("ratio: the two tables have no ratio in common")
 
 
+@pytest.mark.parametrize(
+    ("runs", "share", "verdict", "detail"),
+    [
+        (["a", "b"], [1.0, 1.0], "unknown", "made of the same runs"),
+        (["b", None], [1.0, None], "unknown", "made of the same runs"),
+        (["a", "c"], [9.0, 1.0], "pass", None),  # the run in both would fail
+        (["a", "c"], [1.0, 9.0], "fail", None),
+        (["c", "d"], [1.0, 1.0], "pass", None),
+    ],
+)
+def test_runs_that_are_in_both_tables_are_left_out(runs, share, verdict, detail, tmp_path):
+    old = pd.DataFrame({"run_id": ["a", "b"], "share": [1.0, 1.0]})
+    found = compared(measured(FEW), old, pd.DataFrame({"run_id": runs, "share": share}), tmp_path)
+    assert (found["verdict"], found["detail"]) == (verdict, detail)
+
+
 def test_measured_tables_of_different_sizes_are_compared(tmp_path):
     """The limits know of how many runs they are."""
     assert compared(measured(RATIO), OLD, OLD, tmp_path, sizes=(1, 3))["verdict"] == "pass"

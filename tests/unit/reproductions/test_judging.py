@@ -95,14 +95,33 @@ def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | 
             "the table lacks column share",
         ),
         (lambda rows: rows.share.to_frame(), "the table lacks column share"),
-        (lambda rows: rows.rename(columns={"value": "share"}), "the table lacks column value"),
     ],
-    ids=["one", "several", "of a row", "as an attribute", "of a rule"],
+    ids=["one", "several", "of a row", "as an attribute"],
 )
-def test_a_table_that_lacks_a_column_is_unknown_with_its_name(take: Callable[..., pd.DataFrame], told: str) -> None:
+def test_a_stored_table_that_lacks_a_column_is_unknown_with_its_name(
+    take: Callable[..., pd.DataFrame], told: str
+) -> None:
     plant = InRows("nothing", lambda rows: rows)
-    row = judge(holds("it", take, [between("value", -1, 2)], str, "-1 to 2", plant), Computed("it", TABLE))
+    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", plant)
+    row = judge(check, Computed("it", TABLE, is_stored=True))
     assert (row["verdict"], row["detail"]) == ("unknown", told)
+    with pytest.raises((KeyError, AttributeError)):  # of a table that was just computed, the name is a typing error
+        judge(check, Computed("it", TABLE))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda rows: rows.rename(columns={"value": "share"}),
+        lambda rows: rows.set_index("whole").loc[9],
+        lambda rows: pd.DataFrame({"value": [{}["value"]]}),
+    ],
+    ids=["a column that the check removed", "a row", "a key of a dictionary"],
+)
+def test_a_key_that_is_no_missing_column_is_an_error_of_the_check(take: Callable[..., pd.DataFrame]) -> None:
+    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", InRows("nothing", lambda rows: rows))
+    with pytest.raises(KeyError):
+        judge(check, Computed("it", TABLE, is_stored=True))
 
 
 def test_an_attribute_that_is_no_column_is_an_error_of_the_check() -> None:

@@ -1,5 +1,6 @@
 """Which runs a measurement can be taken from, and which are missing."""
 
+import hashlib
 import json
 
 import pytest
@@ -68,8 +69,24 @@ def test_a_published_run_of_no_example_counts_in_another_installation(publicatio
     ids=["for show", "format", "machine", "experiment", "tables"],
 )
 def test_a_published_run_that_is_for_show_or_cannot_be_compared_is_none(name, fields, publications):
-    path = published.folder() / "runs" / put_published_run(FIRST, {}) / name
-    write_json(path, json.loads(path.read_text()) | fields)
+    root = published.folder() / "runs" / put_published_run(FIRST, {})
+    write_json(root / name, json.loads((root / name).read_text()) | fields)
+    about = json.loads((root / published.ABOUT).read_text())
+    digest = hashlib.sha256((root / "status.json").read_bytes()).hexdigest()
+    write_json(root / published.ABOUT, about | {"files": about["files"] | {"status.json": digest}})
+    assert measured.missing([FIRST]) == [FIRST]
+
+
+@pytest.mark.parametrize("change", ["changed", "added", "missing"])
+def test_a_published_run_whose_files_are_not_those_that_were_published_is_none(change, publications):
+    root = published.folder() / "runs" / put_published_run(FIRST, {})
+    assert measured.missing([FIRST]) == []
+    if change == "changed":
+        (root / "status.json").write_text((root / "status.json").read_text() + "\n")
+    elif change == "added":
+        (root / "tables" / "faults.parquet").write_bytes((root / "tables" / "runs.parquet").read_bytes())
+    else:
+        (root / "tables" / "runs.parquet").unlink()
     assert measured.missing([FIRST]) == [FIRST]
 
 

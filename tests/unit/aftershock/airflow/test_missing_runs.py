@@ -12,6 +12,7 @@ from results import publication
 from results.checks.subjects.ledger import SATURATED
 from results.publication import examples_to_run, publish_results
 from tests.unit.reproductions.runs import put_run
+from tests.unit.results.synthetic import START_NS
 
 KNOWN = ["external", "soak-netns", "dataflow-q12", "wordcount"]
 
@@ -85,3 +86,18 @@ def test_a_run_that_cannot_be_used_for_a_figure_is_told_and_not_tried_again_in_t
     assert len(names) == len(set(names)) == 4
     told = capsys.readouterr().err
     assert all(f"incremental/fig-19: the run of {name} does not count" in told for name in names)
+
+
+def test_experiments_of_one_name_that_differ_are_each_run(monkeypatch):
+    first = spec.load("wordcount")
+    second = first.model_copy(update={"window_s": first.window_s + 1})
+    made = []
+
+    def run(experiment):
+        made.append(experiment)
+        return put_run(experiment, {}, START_NS + len(made))
+
+    monkeypatch.setattr(missing_runs.orchestrate, "run", run)
+    monkeypatch.setattr(missing_runs, "missing_runs", lambda id, size: [first, second])
+    missing_runs.run_missing("incremental/fig-19", None, None)
+    assert made == [first, second]

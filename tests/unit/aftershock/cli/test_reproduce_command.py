@@ -12,7 +12,8 @@ from experiments.errors import BadInput, EnvironmentFailure
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import SHAPES
-from tests.unit.reproductions.runs import put_run
+from tests.unit.reproductions.runs import put_published_run, put_run
+from tests.unit.results.synthetic import START_NS
 
 
 def test_without_an_id_all_are_listed(as_json, call):
@@ -169,13 +170,32 @@ def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
 
 
 def test_without_runs_an_earlier_table_stays_and_the_command_says_so(call, tmp_path):
-    table = tmp_path / "checkmate-fig-09.parquet"
-    table.write_text("a table")
+    earlier = {"checkmate-fig-09.parquet": "a table", "checkmate-fig-09.verdicts.json": "its verdicts"}
+    for name, text in earlier.items():
+        (tmp_path / name).write_text(text)
     code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")
     assert code == 1
     assert "none of its 12 runs has been done" in out
     assert out.endswith("nothing is written: there is no new table, and the earlier one stays with its verdicts\n")
-    assert [(path, path.read_text()) for path in tmp_path.iterdir() if path.is_file()] == [(table, "a table")]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == earlier
+
+
+def test_without_runs_an_earlier_table_that_lost_its_verdicts_gives_way_to_new_verdicts(call, tmp_path):
+    """A process that is killed while it writes leaves a table without verdicts."""
+    (tmp_path / "checkmate-fig-09.parquet").write_text("a table")
+    code, out, _ = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path} --json")
+    assert (code, list(json.loads(out)["files"])) == (1, ["verdicts"])
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["checkmate-fig-09.verdicts.json"]
+
+
+def test_published_runs_that_count_are_told(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    experiment, *_ = reproduce.missing_runs("checkmate/fig-09")
+    put_published_run(experiment, SHAPES["checkmate/fig-09"](experiment))
+    told = "of its runs, 1 published ones are counted"
+    assert told in call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")[1]
+    put_run(experiment, SHAPES["checkmate/fig-09"](experiment), START_NS + 1)  # the newest counts
+    assert told not in call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")[1]
 
 
 def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
