@@ -3,8 +3,9 @@
 Runs of examples are for show, and have their plots. Other runs are parts of a measured table that is continued in
 another installation (`reproductions.measured`), which needs their tables only.
 
-A result is written beside its place, and takes it by a rename when it is whole. Its bytes follow from the result alone,
-so that publishing the same one again changes nothing.
+A result is written beside its place, and takes it by a rename when it is whole. An earlier version is removed after
+that. If the two cannot change places in one step, the earlier one is moved aside, and it is put back if the publication
+fails or is killed. The bytes follow from the result alone, so that publishing the same one again changes nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from experiments.errors import BadInput
 from experiments.plain_files import read_whole
 from results.damage import Damaged
 from results.runs import published, store
+from results.runs.exchange import exchange
 from results.runs.machine import experiment_digest
-from results.runs.scratch import scratch
+from results.runs.scratch import scratch, sweep
 from results.runs.state import RunState
 from results.runs.store import Run
 from results.runs.versions import versions
@@ -82,6 +84,7 @@ def publish_results(ids: Iterable[str]) -> Published:
     What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
     what cannot be published, before anything is changed. Such is a table of fewer runs than the published one.
     """
+    sweep(published.folder())
     named = list(dict.fromkeys(ids))
     left_out = [] if named else [each.id for each in _own_tables() if _has_fewer_runs(each)]
     results = [_reproduction(id) if "/" in id else _run(id) for id in named or ids_here()]
@@ -95,6 +98,7 @@ def publish_results(ids: Iterable[str]) -> Published:
 
 def published_table(id: str) -> Path:
     """The Parquet file of a published table or figure; raises `BadInput` where there is none that can be used."""
+    sweep(published.folder())  # a killed publication may have moved it aside
     found = gallery.published_reproduction(id)
     path = found.file("parquet") if found else None
     if found is None or found.lack or path is None:
@@ -315,13 +319,15 @@ def _write(result: _Result) -> bool:
     if _contents(result.place) == files:
         return False
     with scratch(published.folder()) as folder:
+        new = folder / result.place.relative_to(published.folder())
         for name, content in files.items():
-            (folder / "new" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "new" / name).write_bytes(content)
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).write_bytes(content)
         result.place.parent.mkdir(parents=True, exist_ok=True)
         if result.place.exists():
-            result.place.rename(folder / "old")
-        (folder / "new").rename(result.place)
+            exchange(new, result.place)
+        else:
+            new.rename(result.place)
     return True
 
 
