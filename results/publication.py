@@ -86,8 +86,10 @@ def publish_results(ids: Iterable[str]) -> Published:
     """
     sweep(published.folder())
     named = list(dict.fromkeys(ids))
-    left_out = [] if named else [each.id for each in _own_tables() if _has_fewer_runs(each)]
-    results = [_reproduction(id) if "/" in id else _run(id) for id in named or ids_here()]
+    chosen, left_out = (named, []) if named else _chosen_here()
+    results = [_reproduction(id) if "/" in id else _run(id) for id in chosen]
+    for id in named:
+        _refuse_fewer_runs(id)
     for result in results:
         _refuse_traces(result)
     changed = [result.id for result in results if _write(result)]
@@ -144,19 +146,29 @@ def ids_here() -> list[str]:
 
     Tables of fewer runs than the published ones are left out.
     """
-    return [*_newest_runs().values(), *(each.id for each in _own_tables() if not _has_fewer_runs(each))]
+    return _chosen_here()[0]
 
 
-def _own_tables() -> list[StoredReproduction]:
-    """The tables and figures that were made here."""
-    own = (each for each in gallery.all_reproduced() if not each.is_published)
-    return [each for each in own if not each.lack and each.file("parquet")]
+def _chosen_here() -> tuple[list[str], list[str]]:
+    """What this installation can publish, and the tables that are left out since they are of fewer runs."""
+    chosen, left_out = [*_newest_runs().values()], []
+    for own in gallery.all_reproduced():
+        if not own.is_published and not own.lack and own.file("parquet"):
+            here, there = _runs_of_both(own)
+            (left_out if here < there else chosen).append(own.id)
+    return chosen, left_out
 
 
-def _has_fewer_runs(own: StoredReproduction) -> bool:
-    """Whether a table is of fewer runs than the published one."""
-    here, there = _runs_of_both(own)
-    return here < there
+def _refuse_fewer_runs(id: str) -> None:
+    """Raise `BadInput` for a table of fewer runs than the published one."""
+    if "/" not in id:
+        return
+    here, there = _runs_of_both(gallery.reproduced(*id.split("/", 1)))
+    if here < there:
+        place = published.folder() / "reproductions" / id
+        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
+        more = f"repeat `aftershock reproduce {id}` until it is of as many"
+        raise BadInput("id", id, f"{told}; {more}, or delete that folder if the published table is to be withdrawn")
 
 
 def _runs_of_both(own: StoredReproduction) -> tuple[int, int]:
@@ -251,10 +263,6 @@ def _reproduction(id: str) -> _Result:
     if found.is_published or found.lack or found.file("parquet") is None:
         raise BadInput("id", id, f"a table or figure that was computed in this installation; {again}")
     place = published.folder() / "reproductions" / paper / figure
-    here, there = _runs_of_both(found)
-    if here < there:
-        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
-        raise BadInput("id", id, f"{told}; delete that folder to withdraw it")
     document = store.read_json(found.verdicts_path, id)
     if not all(document.get(name) for name in OF_THE_RESULT):
         raise BadInput("id", id, f"a table or figure that says how it was computed; {again}")

@@ -228,12 +228,23 @@ def test_a_table_of_fewer_runs_does_not_take_the_place_of_the_published_one(colu
     done = publish_results([])
     assert (done.changed, done.unchanged, done.left_out) == ([], [], [FIGURE])
     place = published.folder() / "reproductions" / FIGURE
-    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; delete that folder") as refused:
+    advice = f"repeat `aftershock reproduce {FIGURE}` until it is of as many, or delete that folder"
+    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; {advice}") as refused:
         publish_results([FIGURE])
     assert "\n" not in str(refused.value)
     assert contents() == before
     shutil.rmtree(place)
     assert publish_results([FIGURE]).changed == [FIGURE]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "all"])
+def test_the_runs_of_a_table_are_counted_once(monkeypatch, named):
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    counted, count = [], publication._runs_of
+    monkeypatch.setattr(publication, "_runs_of", lambda path: (counted.append(path), count(path))[1])
+    publish_results([FIGURE] if named else [])
+    assert sorted(path.is_relative_to(published.folder()) for path in counted) == [False, True]
 
 
 @pytest.mark.parametrize("runs", [["c", "d"], ["a", "b", "c"]], ids=["as many", "more"])
