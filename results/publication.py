@@ -151,7 +151,8 @@ def ids_here() -> list[str]:
 
 def _chosen_here() -> tuple[list[str], list[str]]:
     """What this installation can publish, and the tables that are left out since they are of fewer runs."""
-    chosen, left_out = [*_newest_runs().values()], []
+    chosen: list[str] = [*_newest_runs().values()]
+    left_out: list[str] = []
     for own in gallery.all_reproduced():
         if not own.is_published and not own.lack and own.file("parquet"):
             here, there = _runs_of_both(own)
