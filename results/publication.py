@@ -168,8 +168,8 @@ def _refuse_fewer_runs(id: str) -> None:
     if here < there:
         place = published.folder() / "reproductions" / id
         told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
-        more = f"repeat `aftershock reproduce {id}` until it is of as many"
-        raise BadInput("id", id, f"{told}; {more}, or delete that folder if the published table is to be withdrawn")
+        more = f"`aftershock reproduce {id}` makes missing runs, and more of them with a larger --size"
+        raise BadInput("id", id, f"{told}; {more}; delete that folder only to withdraw the published table")
 
 
 def _runs_of_both(own: StoredReproduction) -> tuple[int, int]:

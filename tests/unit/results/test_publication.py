@@ -228,7 +228,7 @@ def test_a_table_of_fewer_runs_does_not_take_the_place_of_the_published_one(colu
     done = publish_results([])
     assert (done.changed, done.unchanged, done.left_out) == ([], [], [FIGURE])
     place = published.folder() / "reproductions" / FIGURE
-    advice = f"repeat `aftershock reproduce {FIGURE}` until it is of as many, or delete that folder"
+    advice = f"`aftershock reproduce {FIGURE}` makes missing runs, .* --size; delete that folder only to withdraw"
     with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; {advice}") as refused:
         publish_results([FIGURE])
     assert "\n" not in str(refused.value)
