@@ -3,8 +3,9 @@
 Runs of examples are for show, and have their plots. Other runs are parts of a measured table that is continued in
 another installation (`reproductions.measured`), which needs their tables only.
 
-A result is written beside its place, and takes it by a rename when it is whole. Its bytes follow from the result alone,
-so that publishing the same one again changes nothing.
+A result is written beside its place, and takes it by a rename when it is whole. An earlier version is removed after
+that. If the two cannot change places in one step, the earlier one is moved aside, and it is put back if the publication
+fails or is killed. The bytes follow from the result alone, so that publishing the same one again changes nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from experiments.errors import BadInput
 from experiments.plain_files import read_whole
 from results.damage import Damaged
 from results.runs import published, store
+from results.runs.exchange import exchange
 from results.runs.machine import experiment_digest
-from results.runs.scratch import scratch
+from results.runs.scratch import scratch, sweep
 from results.runs.state import RunState
 from results.runs.store import Run
 from results.runs.versions import versions
@@ -77,9 +79,12 @@ def publish_results(ids: Iterable[str]) -> Published:
     What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
     what cannot be published, before anything is changed. Such is a table of fewer runs than the published one.
     """
+    sweep(published.folder())
     named = list(dict.fromkeys(ids))
-    left_out = [] if named else [each.id for each in _own_tables() if _has_fewer_runs(each)]
-    results = [_reproduction(id) if "/" in id else _run(id) for id in named or ids_here()]
+    chosen, left_out = (named, []) if named else _chosen_here()
+    results = [_reproduction(id) if "/" in id else _run(id) for id in chosen]
+    for id in named:
+        _refuse_fewer_runs(id)
     for result in results:
         _refuse_traces(result)
     changed = [result.id for result in results if _write(result)]
@@ -90,6 +95,7 @@ def publish_results(ids: Iterable[str]) -> Published:
 
 def published_table(id: str) -> Path:
     """The Parquet file of a published table or figure; raises `BadInput` where there is none that can be used."""
+    sweep(published.folder())  # a killed publication may have moved it aside
     found = gallery.published_reproduction(id)
     path = found.file("parquet") if found else None
     if found is None or found.lack or path is None:
@@ -135,19 +141,30 @@ def ids_here() -> list[str]:
 
     Tables of fewer runs than the published ones are left out.
     """
-    return [*_newest_runs().values(), *(each.id for each in _own_tables() if not _has_fewer_runs(each))]
+    return _chosen_here()[0]
 
 
-def _own_tables() -> list[StoredReproduction]:
-    """The tables and figures that were made here."""
-    own = (each for each in gallery.all_reproduced() if not each.is_published)
-    return [each for each in own if not each.lack and each.file("parquet")]
+def _chosen_here() -> tuple[list[str], list[str]]:
+    """What this installation can publish, and the tables that are left out since they are of fewer runs."""
+    chosen: list[str] = [*_newest_runs().values()]
+    left_out: list[str] = []
+    for own in gallery.all_reproduced():
+        if not own.is_published and not own.lack and own.file("parquet"):
+            here, there = _runs_of_both(own)
+            (left_out if here < there else chosen).append(own.id)
+    return chosen, left_out
 
 
-def _has_fewer_runs(own: StoredReproduction) -> bool:
-    """Whether a table is of fewer runs than the published one."""
-    here, there = _runs_of_both(own)
-    return here < there
+def _refuse_fewer_runs(id: str) -> None:
+    """Raise `BadInput` for a table of fewer runs than the published one."""
+    if "/" not in id:
+        return
+    here, there = _runs_of_both(gallery.reproduced(*id.split("/", 1)))
+    if here < there:
+        place = published.folder() / "reproductions" / id
+        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
+        more = f"`aftershock reproduce {id}` makes missing runs, and more of them with a larger --size"
+        raise BadInput("id", id, f"{told}; {more}; delete that folder only to withdraw the published table")
 
 
 def _runs_of_both(own: StoredReproduction) -> tuple[int, int]:
@@ -242,10 +259,6 @@ def _reproduction(id: str) -> _Result:
     if found.is_published or found.lack or found.file("parquet") is None:
         raise BadInput("id", id, f"a table or figure that was computed in this installation; {again}")
     place = published.folder() / "reproductions" / paper / figure
-    here, there = _runs_of_both(found)
-    if here < there:
-        told = f"a table of no fewer runs than the published one: it is of {here}, that one in {place} of {there}"
-        raise BadInput("id", id, f"{told}; delete that folder to withdraw it")
     document = store.read_json(found.verdicts_path, id)
     if not all(document.get(name) for name in OF_THE_RESULT):
         raise BadInput("id", id, f"a table or figure that says how it was computed; {again}")
@@ -311,13 +324,15 @@ def _write(result: _Result) -> bool:
     if published.contents(result.place) == files:
         return False
     with scratch(published.folder()) as folder:
+        new = folder / result.place.relative_to(published.folder())
         for name, content in files.items():
-            (folder / "new" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "new" / name).write_bytes(content)
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).write_bytes(content)
         result.place.parent.mkdir(parents=True, exist_ok=True)
         if result.place.exists():
-            result.place.rename(folder / "old")
-        (folder / "new").rename(result.place)
+            exchange(new, result.place)
+        else:
+            new.rename(result.place)
     return True
 
 

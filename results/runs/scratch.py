@@ -2,6 +2,10 @@
 
 A folder belongs to the process that holds the lock of the same name. The lock is made before the folder and removed
 after it, and the kernel frees it when its process dies. So a folder whose lock is free, or missing, has no owner.
+
+A result that a newer version replaces may be moved aside meanwhile, beside the newer version: the run ID to
+*/.ID.aside, and the table or figure of a paper to reproductions/PAPER/.FIGURE.aside. Whoever removes the folder gives
+it its place again, if that is free.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from experiments.locks import locked, locked_if_free
 from experiments.plain_files import RefusedFile
 
 PREFIX, LOCK = ".scratch-", ".lock"
-ASIDE = ".aside"  # ends the name of a run that was moved aside for a newer version of it
+ASIDE = ".aside"  # ends the name of a result that was moved aside for a newer version of it
 
 
 @contextmanager
@@ -30,13 +34,13 @@ def scratch(home: Path) -> Iterator[Path]:
             folder.mkdir()
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder, home)
 
 
 def sweep(home: Path) -> list[Path]:
     """Remove what killed processes left, and return the folders that were.
 
-    A run that one had moved aside gets its place again, if that is free.
+    A result that one had moved aside gets its place again, if that is free.
     """
     left = [each for each in home.glob(f"{PREFIX}*") if each.suffix != LOCK and not each.with_suffix(LOCK).exists()]
     for folder in left:
@@ -51,9 +55,20 @@ def sweep(home: Path) -> list[Path]:
 
 
 def _remove(folder: Path, home: Path) -> None:
-    for aside in folder.glob(f"*/.*{ASIDE}"):
-        place = home / "runs" / aside.name.removeprefix(".").removesuffix(ASIDE)
+    for aside, place in _moved_aside(folder, home):
         with suppress(FileNotFoundError):  # another sweeps as well
             if not place.exists():
                 aside.rename(place)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _moved_aside(folder: Path, home: Path) -> Iterator[tuple[Path, Path]]:
+    """Each result that was moved aside, and its place."""
+    for aside in folder.glob(f"*/.*{ASIDE}"):
+        yield aside, home / "runs" / _name(aside)
+    for aside in folder.glob(f"reproductions/*/.*{ASIDE}"):
+        yield aside, home / aside.parent.relative_to(folder) / _name(aside)
+
+
+def _name(aside: Path) -> str:
+    return aside.name.removeprefix(".").removesuffix(ASIDE)

@@ -1,14 +1,29 @@
-"""What the tests with real processes share."""
+"""What all unit tests share, a machine that seems to have Java and the jars, and what those with processes share."""
 
 import os
 import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from infra.processes import members
+from infra.services import jars, jvm
+
+
+@pytest.fixture(autouse=True)
+def machine_with_java_and_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit tests begin runs also on a machine without a JVM, and download nothing.
+
+    What is replaced lies below `find_java` and `ensure_jars`, which many modules import by name, some of them late. The
+    tests of the search itself have a fixture of this name that replaces nothing.
+    """
+    monkeypatch.setattr(jvm, "_candidates", lambda: [Path("/nowhere/jdk/bin/java")])
+    monkeypatch.setattr(jvm, "_probe", lambda launcher: jvm.Java(launcher.parents[1], jvm.MINIMUM))
+    monkeypatch.setattr(jars, "_download", lambda folder: None)
+    monkeypatch.setattr(jars, "_verify", lambda folder, remedy: None)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from aftershock.run import batch_job
 from experiments import spec
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import wait_for
 from infra import launch, tokens
 from infra.cluster import Handle
 from infra.services.kafka import create_topics
@@ -36,9 +37,11 @@ RUBBISH = b'{"kind":"person",rubbish'
 LINE = f"the topic input, partition 1, offset {EACH}: {NO_EVENT}"
 
 
-@pytest.fixture(scope="module")
-def sent(broker: Handle) -> Handle:
-    """The events, and behind those of partition 1 a message that is none."""
+@pytest.fixture
+def sent(broker: Handle) -> Iterator[Handle]:
+    """The events, and behind those of partition 1 a message that is none; in topics of this test's own."""
+    admin = AdminClient(broker.kafka.for_librdkafka())
+    assert topics_of(admin) == set(), "a test left its topics"
     create_topics(broker.kafka, {INPUT: PARTITIONS, OUTPUT: PARTITIONS})
     feed = InputSender(broker.kafka, INPUT, records(EXPERIMENT.workload, SCHEDULE), SCHEDULE)
     feed.send_until(PARTITIONS * EACH)
@@ -46,7 +49,16 @@ def sent(broker: Handle) -> Handle:
     producer = Producer(broker.kafka.for_librdkafka())
     producer.produce(INPUT, RUBBISH, partition=1)
     assert producer.flush(30) == 0
-    return broker
+    yield broker
+    for done in admin.delete_topics([INPUT, OUTPUT]).values():
+        done.result()
+    shown = "the broker shows topics 30 s after their deletion"
+    wait_for(lambda: not topics_of(admin), shown, "see the broker's log", interval_s=0.05, limit_s=30)
+
+
+def topics_of(admin: AdminClient) -> set[str]:
+    """Which topics of a run the broker shows."""
+    return {INPUT, OUTPUT} & set(admin.list_topics(timeout=30).topics)
 
 
 def journal(raw: Path, ends: dict[int, int]) -> None:
@@ -106,7 +118,6 @@ def test_an_offset_without_a_message_is_named(spark: SparkSession, sent: Handle,
 
 
 def test_messages_that_are_gone_are_named(spark: SparkSession, sent: Handle, tmp_path: Path) -> None:
-    """The last test of this file: the topic does not get them back."""
     admin = AdminClient(sent.kafka.for_librdkafka())
     for done in admin.delete_records([TopicPartition(INPUT, 0, 5)]).values():
         done.result()

@@ -5,19 +5,11 @@ import json
 import pytest
 
 from aftershock.cli.program import main
-from aftershock.run import steps
 
 
 @pytest.fixture(autouse=True)
 def home_of_every_test(home):
     """Every command of the program reads its home: no test may see the home of the user who runs the tests."""
-
-
-@pytest.fixture(autouse=True)
-def machine_with_java_and_jars(monkeypatch):
-    """Unit tests begin runs also on a machine without a JVM, and download nothing."""
-    monkeypatch.setattr(steps, "find_java", lambda: None)
-    monkeypatch.setattr(steps, "ensure_jars", lambda: None)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from experiments.errors import BadInput
 from results import publication
 from results.damage import Damaged, Outdated
 from results.publication import publish_results, trace_of_machine
-from results.runs import published, store
+from results.runs import exchange, published, store
 from results.runs.machine import experiment_digest, machine_class
 from results.summary import index
 from results.tables.schema import SCHEMA_VERSION
@@ -227,12 +228,23 @@ def test_a_table_of_fewer_runs_does_not_take_the_place_of_the_published_one(colu
     done = publish_results([])
     assert (done.changed, done.unchanged, done.left_out) == ([], [], [FIGURE])
     place = published.folder() / "reproductions" / FIGURE
-    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; delete that folder") as refused:
+    advice = f"`aftershock reproduce {FIGURE}` makes missing runs, .* --size; delete that folder only to withdraw"
+    with pytest.raises(BadInput, match=f"it is of 1, that one in {place} of 2; {advice}") as refused:
         publish_results([FIGURE])
     assert "\n" not in str(refused.value)
     assert contents() == before
     shutil.rmtree(place)
     assert publish_results([FIGURE]).changed == [FIGURE]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "all"])
+def test_the_runs_of_a_table_are_counted_once(monkeypatch, named):
+    write_figure(run_id=["a", "b"])
+    publish_results([])
+    counted, count = [], publication._runs_of
+    monkeypatch.setattr(publication, "_runs_of", lambda path: (counted.append(path), count(path))[1])
+    publish_results([FIGURE] if named else [])
+    assert sorted(path.is_relative_to(published.folder()) for path in counted) == [False, True]
 
 
 @pytest.mark.parametrize("runs", [["c", "d"], ["a", "b", "c"]], ids=["as many", "more"])
@@ -423,3 +435,65 @@ def test_a_publication_that_is_killed_anywhere_leaves_nothing_that_looks_finishe
         shutil.rmtree(published.folder())
         shutil.copytree(kept, published.folder())
     assert strikes > 5
+
+
+@pytest.fixture
+def only_copy():
+    """A published table whose runs, and whose own copy, are gone; returns its place."""
+    write_figure()
+    publish_results([FIGURE])
+    shutil.rmtree(store.home() / "reproductions")
+    return published.folder() / "reproductions" / FIGURE
+
+
+def judge():
+    publication.publish_verdicts({FIGURE: {"verdict": "fail"}})
+
+
+def scratch_folders():
+    return [path.name for path in published.folder().iterdir() if path.name.startswith(".scratch-")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interruption", [Interruption.KILL, Interruption.FULL, Interruption.NO_ROOM])
+@pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "three-steps"])
+def test_the_only_copy_of_a_table_outlives_new_verdicts(only_copy, tmp_path, monkeypatch, at_once, interruption):
+    if not at_once:
+        monkeypatch.setattr(publication, "exchange", exchange.in_three_steps)
+    old = whole()
+    kept = tmp_path / "kept"
+    shutil.copytree(published.folder(), kept)
+    seen = []
+    for _ in at_every_change(judge, published.folder(), interruption):
+        assert publication.published_table(FIGURE).parent == only_copy
+        seen.append(whole())
+        assert set(seen[-1]) == {FIGURE}
+        judge()
+        assert whole() != old
+        assert scratch_folders() == []
+        shutil.rmtree(published.folder())
+        shutil.copytree(kept, published.folder())
+    assert old in seen
+    assert seen[-1] != old
+
+
+@pytest.mark.parametrize("times", [1, 2, 3], ids=["the new one", "and back", "and at the end"])
+def test_a_table_whose_place_cannot_be_taken_is_put_back(only_copy, monkeypatch, times):
+    """The first rename to its place fails; with it the second, which puts it back; and the third, of the cleaning."""
+    before, rename, failed = contents(), Path.rename, []
+
+    def failing(path, target):
+        if target == only_copy and len(failed) < times:
+            failed.append(path.name)
+            raise PermissionError(13, "refused")
+        return rename(path, target)
+
+    monkeypatch.setattr(publication, "exchange", exchange.in_three_steps)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", failing)
+        with pytest.raises(PermissionError):
+            judge()
+    assert failed == ["fig-04", ".fig-04.aside", ".fig-04.aside"][:times]
+    assert publication.published_table(FIGURE).parent == only_copy
+    assert contents() == before
+    assert scratch_folders() == []

@@ -66,7 +66,7 @@ def test_a_table_of_fewer_runs_than_the_published_one_is_left_out_and_said(call,
     assert out.startswith("left out utilization/fig-04: the published table is of more runs\n")
     code, out, err = call("results publish utilization/fig-04")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"{published}/reproductions/utilization/fig-04 of 2; delete that folder to withdraw it" in err
+    assert f"{published}/reproductions/utilization/fig-04 of 2; `aftershock reproduce utilization/fig-04`" in err
 
 
 def test_published_tables_are_judged_again_only_with_their_ids(call, as_json, ran):

@@ -15,6 +15,11 @@ CONTENT = {"connector/a-1.jar": b"connector", "broker/b-2.jar": b"broker", "brok
 
 
 @pytest.fixture(autouse=True)
+def machine_with_java_and_jars() -> None:
+    """Nothing is replaced: these tests are about the search."""
+
+
+@pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lock = tmp_path / "jars.lock"
     lock.write_text("".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in CONTENT.items()))

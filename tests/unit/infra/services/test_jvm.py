@@ -20,6 +20,11 @@ def install(home: Path, version: str, *, tells_home: bool = True) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def machine_with_java_and_jars() -> None:
+    """Nothing is replaced: these tests are about the search."""
+
+
+@pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
