@@ -57,10 +57,10 @@ class Mean(NamedTuple):
 
 
 def samples(values: pd.Series) -> dict[str, float]:
-    """What `mean_of_runs` needs to know of the samples of one run: `samples`, `mean` and `std`."""
+    """What `mean_of_runs` needs to know of the samples of one run: `samples`, `mean` and `std`, all NaN of none."""
     found = values.to_numpy(dtype=float)
     if not len(found):
-        return {}
+        return dict.fromkeys(("samples", "mean", "std"), np.nan)
     return {"samples": len(found), "mean": found.mean(), "std": found.std(ddof=1) if len(found) > 1 else np.nan}
 
 
@@ -70,9 +70,10 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
     The standard error is that of the samples within runs, or that of the runs' means among each other if it is
     larger. Of one run it is that within the run alone: it takes samples for independent, which those of neighbouring
     seconds are not, and knows nothing of how runs differ, so that nothing is decided by it.
-    Raises `NotEnough` where neither can be told: a single run with a single sample.
+    Raises `NotEnough` where neither can be told: no sample, or a single run with a single one.
     """
-    count = rows["samples"].sum()
+    if not (count := rows["samples"].sum()):
+        raise NotEnough("no run has a sample")
     mean = float((rows["mean"] * rows["samples"]).sum() / count)
     known = rows[rows["samples"] > 1]
     errors = []

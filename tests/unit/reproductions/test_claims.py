@@ -93,6 +93,10 @@ def test_the_mean_of_runs_is_as_uncertain_as_the_worse_of_samples_and_runs():
     assert mean_of_runs(apart) == pytest.approx((5.0, 4.0, 2))
     with pytest.raises(NotEnough, match="one run with one sample"):
         mean_of_runs(pd.DataFrame([samples(pd.Series([1.0]))]))
+    with pytest.raises(NotEnough, match="no run has a sample"):
+        mean_of_runs(pd.DataFrame([samples(pd.Series([], dtype=float))] * 2))
+    some = pd.DataFrame([samples(pd.Series(values, dtype=float)) for values in ([], [1.0, 3.0], [2.0, 4.0])])
+    assert mean_of_runs(some).mean == 2.5
 
 
 def test_limits_by_how_ratios_differ():
