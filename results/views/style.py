@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -22,7 +22,7 @@ INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
 BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
 YELLOW = "#f0e442"
 WIDTH_IN = 9.6
-DRAWING = threading.Lock()
+_DRAWING = threading.Lock()
 STYLE: dict[RcKeyType, object] = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -59,11 +59,8 @@ def write_figure(folder: Path, name: str, draw: Callable[[], Figure | None]) -> 
 
 
 def as_svg(name: str, draw: Callable[[], Figure | None]) -> bytes | None:
-    """Draw in our style, as `write_figure` does; returns the SVG, or None where there is nothing to draw.
-
-    One thread at a time: matplotlib's settings are those of the whole process.
-    """
-    with DRAWING, _our_style(name):
+    """Draw in our style, as `write_figure` does; returns the SVG, or None where there is nothing to draw."""
+    with _our_style(name):
         figure = draw()
         if figure is None:
             return None
@@ -72,6 +69,11 @@ def as_svg(name: str, draw: Callable[[], Figure | None]) -> bytes | None:
     return written.getvalue()
 
 
-def _our_style(name: str) -> AbstractContextManager[None]:
-    """A salt of its own keeps the ids of one figure apart from those of the others on the same page."""
-    return rc_context(STYLE | {"svg.hashsalt": name})
+@contextmanager
+def _our_style(name: str) -> Iterator[None]:
+    """One thread at a time draws in it: matplotlib's settings are those of the whole process.
+
+    A salt of its own keeps the ids of one figure apart from those of the others on the same page.
+    """
+    with _DRAWING, rc_context(STYLE | {"svg.hashsalt": name}):
+        yield
