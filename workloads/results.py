@@ -2,7 +2,10 @@
 
     start_ms, end_ms   the window that the result belongs to; of single records, when the last of them was due
     key                names the result within its window; of single records, it begins with where they are in the input
-    value              the result itself, as text
+    value              the result itself, as JSON text
+
+A message has them as one JSON object, in this order and with `value` as it is: quoted as a string, it would be made
+and read twice.
 
 Where a record is in the input is `partition:offset`, of records that meet in a join one after the other with a comma.
 """
@@ -14,8 +17,9 @@ import json
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-SCHEMA = "start_ms LONG, end_ms LONG, key STRING, value STRING"
 COLUMNS = ("start_ms", "end_ms", "key", "value")
+SCHEMA = "start_ms LONG, end_ms LONG, key STRING"  # of a message, without its value
+VALUE = ',"value":'  # no key has it: there its quotes are escaped
 WITHIN, BETWEEN = ":", ","  # no key has them in its own words
 
 
@@ -44,3 +48,21 @@ def committed(key: str, offsets: dict[str, int]) -> Column:
 def packed(results: DataFrame) -> DataFrame:
     """All columns but the first three (start_ms, end_ms, key) as one JSON object in `value`."""
     return results.select("start_ms", "end_ms", "key", F.to_json(F.struct(*results.columns[3:])).alias("value"))
+
+
+def messages(results: DataFrame) -> DataFrame:
+    """`key` and `value` of the Kafka message of each result."""
+    key = F.concat_ws("|", "start_ms", "key").alias("key")
+    head = F.rtrim(F.to_json(F.struct(*COLUMNS[:3])), F.lit("}"))
+    return results.select(key, F.concat(head, F.lit(VALUE), "value", F.lit("}")).alias("value"))
+
+
+def read(message: str, schema: str = SCHEMA) -> list[Column]:
+    """The fields of `schema` and the `value` of a message, from the column with its bytes.
+
+    The value is cut out, not parsed: Spark would write its numbers anew, 12.30 as 12.3.
+    """
+    text = F.col(message).cast("string")
+    parsed = F.from_json(text, schema)
+    names = [field.split()[0] for field in schema.split(", ")]
+    return [*(parsed[name].alias(name) for name in names), F.regexp_extract(text, VALUE + r"(.*)\}$", 1).alias("value")]

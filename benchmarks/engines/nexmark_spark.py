@@ -51,6 +51,7 @@ from spark_jobs.streaming.progress import MicroBatch
 from tests.integration.lone_broker import lone_broker
 from workloads.inputs import records
 from workloads.nexmark.feed import NexmarkEvents
+from workloads.nexmark.record_queries import BID
 from workloads.queries import query
 from workloads.schedule import Schedule
 from workloads.sending.input_sender import InputSender
@@ -180,7 +181,7 @@ class Session:
 def _until(cut: Cut, read: DataFrame, spec: NexmarkSpec) -> DataFrame:
     if cut is Cut.READ:
         return read
-    return NexmarkEvents(read, spec).bids if cut is Cut.PARSED else query(read, spec)
+    return NexmarkEvents(read, spec).bids(*BID) if cut is Cut.PARSED else query(read, spec)
 
 
 def watched(running: StreamingQuery, cpu: Callable[[], float]) -> tuple[list[MicroBatch], int, float, float]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import TriggerMode
 from infra.broker import Broker
+from spark_jobs.kafka_clients import CONSUMER, GATHERING_PRODUCER
 from spark_jobs.streaming.config import JobConfig
 from workloads.queries import query
-from workloads.results import COLUMNS
+from workloads.results import messages
 
 # An executor lives for tens of seconds here: the second compiler would cost it more than it could win back.
 EXECUTOR_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -66,9 +66,9 @@ def start(
     emit each record as it comes and take no bound on their records.
     """
     results = query(records_of(spark, config.broker, input_topic, batch_records), config.workload)
-    writer = to_topic(results, config.broker, output_topic).option("checkpointLocation", checkpoint)
-    interval = f"{round(interval_s * 1000)} milliseconds"
-    if config.engine.trigger is TriggerMode.REAL_TIME:
+    interval, real_time = f"{round(interval_s * 1000)} milliseconds", config.engine.trigger is TriggerMode.REAL_TIME
+    writer = to_topic(results, config.broker, output_topic, at_once=real_time).option("checkpointLocation", checkpoint)
+    if real_time:
         # PySpark's overloads lack this trigger, which the method itself has.
         triggered = writer.outputMode("update").trigger(realTime=interval)  # type: ignore[call-overload]
     else:
@@ -79,15 +79,15 @@ def start(
 
 def records_of(spark: SparkSession, broker: Broker, topic: str, batch_records: int | None = None) -> DataFrame:
     """The records of a topic from its beginning on, at most `batch_records` in a micro-batch."""
-    reader = spark.readStream.format("kafka").options(**broker.for_spark())
+    reader = spark.readStream.format("kafka").options(**broker.for_spark(), **CONSUMER)
     reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
     if batch_records:
         reader = reader.option("maxOffsetsPerTrigger", batch_records)
     return reader.load()
 
 
-def to_topic(results: DataFrame, broker: Broker, topic: str) -> DataStreamWriter:
-    """Writes results (`workloads.results`) as messages."""
-    key = F.concat_ws("|", "start_ms", "key")
-    messages = results.select(key.alias("key"), F.to_json(F.struct(*COLUMNS)).alias("value"))
-    return messages.writeStream.format("kafka").options(**broker.for_spark()).option("topic", topic)
+def to_topic(results: DataFrame, broker: Broker, topic: str, *, at_once: bool = False) -> DataStreamWriter:
+    """Writes results (`workloads.results`) as messages; `at_once`: none waits for others, where no batch ends soon."""
+    settings = {} if at_once else GATHERING_PRODUCER
+    writer = messages(results).writeStream.format("kafka").options(**broker.for_spark(), **settings)
+    return writer.option("topic", topic)

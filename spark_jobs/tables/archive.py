@@ -30,16 +30,15 @@ from infra.broker import Broker
 from journal.events.query import QUERY
 from journal.events.testbed import TESTBED, Finished
 from journal.reader import events
+from spark_jobs.kafka_clients import CONSUMER
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables.batched_messages import Ends, in_messages, input_records, result_records
 from spark_jobs.tables.complete_input import require_all
 from testbed.source_positions import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
-from workloads.results import SCHEMA
+from workloads.results import SCHEMA, read
 from workloads.topics import TENTATIVE_OUTPUT
-
-RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, and log that, thousands of times
 
 
 def committed_offsets(raw: Path, engine: EngineName) -> Ends:
@@ -101,9 +100,7 @@ def _results(messages: DataFrame, workload: WorkloadSpec, engine: EngineSpec, lo
 
 
 def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:
-    message = F.from_json(F.col("value").cast("string"), schema)
-    arrived = F.unix_millis("timestamp").alias("arrived_ms")
-    return written.select(message.alias("message"), arrived).select("message.*", "arrived_ms")
+    return written.select(*read("value", schema), F.unix_millis("timestamp").alias("arrived_ms"))
 
 
 def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
@@ -112,7 +109,6 @@ def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
 
 
 def _topics(spark: SparkSession, broker: Broker, topics: list[str], until: str) -> DataFrame:
-    reader = spark.read.format("kafka").options(**broker.for_spark()).option("subscribe", ",".join(topics))
+    reader = spark.read.format("kafka").options(**broker.for_spark(), **CONSUMER).option("subscribe", ",".join(topics))
     reader = reader.option("kafka.isolation.level", "read_committed")  # the testbed writes in transactions
-    reader = reader.option("kafka.max.poll.records", RECORDS_PER_POLL)
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()

@@ -20,7 +20,7 @@ PRINTABLE = ord(" "), ord("~")
 class ResultColumns(NamedTuple):
     """Results in the form of `workloads.results`, (results,) each: two of int64, and two of texts.
 
-    value   what the message has as a text: mostly a JSON object
+    value   JSON, mostly an object
     """
 
     start_ms: pa.Array
@@ -40,10 +40,11 @@ def messages(results: ResultColumns, batches: pa.Array | None = None) -> tuple[l
     """Key and value of each result as a message; `batches`: of tentative results the batch of each."""
     start = as_text(results.start_ms)
     pieces: list[str | pa.Array] = ['{"start_ms":', start, ',"end_ms":', as_text(results.end_ms)]
-    pieces += [',"key":"', escaped(results.key), '","value":"', escaped(results.value), '"']
+    pieces += [',"key":"', escaped(results.key), '"']
     if batches is not None:
         pieces += [f',"{BATCH}":', as_text(batches)]
-    return joined(start, "|", results.key).to_pylist(), joined(*pieces, "}").to_pylist()
+    pieces += [',"value":', results.value, "}"]
+    return joined(start, "|", results.key).to_pylist(), joined(*pieces).to_pylist()
 
 
 def joined(*pieces: str | pa.Array) -> pa.Array:

@@ -38,9 +38,9 @@ def _winning(feed: NexmarkEvents, *of_auction: str) -> DataFrame:
 
     `closes` is the column of the watermark.
     """
-    opened = feed.auctions.withColumn("closes", F.timestamp_millis("expires"))
+    opened = feed.auctions("id", "expires", *of_auction).withColumn("closes", F.timestamp_millis("expires"))
     auctions = timely(opened, "closes").alias("a")
-    bids = timely(feed.bids).alias("b")
+    bids = timely(feed.bids("auction", "bidder", "price")).alias("b")
     longest = F.expr(f"INTERVAL {feed.spec.window_ms} MILLISECONDS")
     while_open = (
         (F.col("b.auction") == F.col("a.id"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -24,45 +26,44 @@ class NexmarkEvents:
     def __init__(self, records: DataFrame, spec: NexmarkSpec) -> None:
         self.records, self.spec = records, spec
 
-    @property
-    def persons(self) -> DataFrame:
-        """People who register: the columns of `FIELDS["person"]` and those common to all events (`_of_kind`)."""
-        return self._of_kind("person")
+    def persons(self, *fields: str) -> DataFrame:
+        """People who register: these fields of theirs, and the columns common to all events (`_of_kind`)."""
+        return self._of_kind("person", fields)
 
-    @property
-    def auctions(self) -> DataFrame:
-        """Auctions that open: the columns of `FIELDS["auction"]` and those common to all events (`_of_kind`)."""
-        return self._of_kind("auction")
+    def auctions(self, *fields: str) -> DataFrame:
+        """Auctions that open: these fields of theirs, and the columns common to all events (`_of_kind`)."""
+        return self._of_kind("auction", fields)
 
-    @property
-    def bids(self) -> DataFrame:
-        """Bids: the columns of `FIELDS["bid"]` and those common to all events (`_of_kind`)."""
-        return self._of_kind("bid")
+    def bids(self, *fields: str) -> DataFrame:
+        """Bids: these fields of theirs, and the columns common to all events (`_of_kind`)."""
+        return self._of_kind("bid", fields)
 
-    @property
-    def windowed_bids(self) -> DataFrame:
+    def windowed_bids(self, *fields: str) -> DataFrame:
         """Bids with the tumbling `window` of each."""
-        return timely(self.bids).withColumn("window", self.tumbling)
+        return timely(self.bids(*fields)).withColumn("window", self.tumbling)
 
     @property
     def tumbling(self) -> Column:
         """The tumbling window of `window_s` in which an event was due, by `date_time`."""
         return F.window("date_time", f"{self.spec.window_ms} milliseconds")
 
-    def _of_kind(self, kind: str) -> DataFrame:
-        """`place`, `partition` and `offset` of the record, `date_time` and `due_ms` (when it was due), its own.
+    def _of_kind(self, kind: str, fields: Sequence[str]) -> DataFrame:
+        """`place`, `partition` and `offset` of the record, `date_time` and `due_ms` (when it was due), and these of
+        `FIELDS[kind]`. Spark parses no others: it would parse all that a schema names, whether used or not.
 
         Each column is a new one, even if it has the same name: with a column in common, a join of two kinds would make
         Spark read the topic as two sources, whose offsets need not agree.
         """
         text = F.col("value").cast("string")
+        types = dict(field.split() for field in FIELDS[kind].split(", "))
+        schema = ", ".join(f"{name} {types[name]}" for name in fields)
         common = [F.col(name).alias(name) for name in ("partition", "offset")]
         read = self.records.where(text.startswith(opening(kind))).select(
             results.place().alias("place"),
             *common,
             F.col("timestamp").alias("date_time"),
             F.unix_millis("timestamp").alias("due_ms"),
-            F.from_json(text, FIELDS[kind]).alias("event"),
+            F.from_json(text, schema).alias("event"),
         )
         return read.select("place", "partition", "offset", "date_time", "due_ms", "event.*")
 

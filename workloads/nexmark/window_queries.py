@@ -17,7 +17,7 @@ TOP = 10
 def q5(feed: NexmarkEvents) -> DataFrame:
     """Hot items: the auctions with the most bids in each sliding window, with that count; all that share it."""
     hopping = F.window("date_time", f"{feed.spec.window_ms} milliseconds", f"{feed.spec.slide_ms} milliseconds")
-    counts = timely(feed.bids).groupBy(hopping, "auction").agg(F.count("*").alias("bids"))
+    counts = timely(feed.bids("auction")).groupBy(hopping, "auction").agg(F.count("*").alias("bids"))
     each = counts.groupBy("window").agg(
         F.max("bids").alias("bids"), F.collect_list(F.struct("auction", "bids")).alias("c")
     )
@@ -29,7 +29,11 @@ def q5(feed: NexmarkEvents) -> DataFrame:
 def q7(feed: NexmarkEvents) -> DataFrame:
     """All bids at the highest price of each window."""
     bid = F.struct("place", "auction", "bidder", "price")
-    by_price = feed.windowed_bids.groupBy("window", "price").agg(F.collect_list(bid).alias("bids"))
+    by_price = (
+        feed.windowed_bids("auction", "bidder", "price")
+        .groupBy("window", "price")
+        .agg(F.collect_list(bid).alias("bids"))
+    )
     highest = by_price.groupBy("window").agg(F.max_by("bids", "price").alias("bids"))
     return by_window(
         highest.select("window", F.explode("bids").alias("bid")),
@@ -43,13 +47,13 @@ def q7(feed: NexmarkEvents) -> DataFrame:
 def q11(feed: NexmarkEvents) -> DataFrame:
     """Bids of each bidder in each session, which ends after `window_s` without a bid."""
     session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")
-    bids = timely(feed.bids).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
+    bids = timely(feed.bids("bidder")).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
 def q12(feed: NexmarkEvents) -> DataFrame:
     """Bids of each bidder in each tumbling window, of the time at which they were due."""
-    bids = feed.windowed_bids.groupBy("window", "bidder").agg(F.count("*").alias("bids"))
+    bids = feed.windowed_bids("bidder").groupBy("window", "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
@@ -60,11 +64,12 @@ def q15(feed: NexmarkEvents) -> DataFrame:
 
 def q16(feed: NexmarkEvents) -> DataFrame:
     """The counts of `q15` for each channel."""
-    return _statistics(feed, F.col("channel"))
+    return _statistics(feed, F.col("channel"), "channel")
 
 
-def _statistics(feed: NexmarkEvents, group: Column) -> DataFrame:
-    """Bids, and distinct bidders and auctions, in all and by rank of price; by two counts in a row.
+def _statistics(feed: NexmarkEvents, group: Column, *fields: str) -> DataFrame:
+    """Bids, and distinct bidders and auctions, in all and by rank of price; by two counts in a row. `fields` are those
+    of `group`.
 
     Structured Streaming has no exact distinct aggregate: the first count finds the bidders and auctions of a window,
     the second counts them.
@@ -72,7 +77,9 @@ def _statistics(feed: NexmarkEvents, group: Column) -> DataFrame:
     who = F.explode(
         F.array(*(F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("id")) for kind in ("bidder", "auction")))
     )
-    bids = feed.windowed_bids.select("window", group.alias("group"), "price", who.alias("who"))
+    bids = feed.windowed_bids("auction", "bidder", "price", *fields).select(
+        "window", group.alias("group"), "price", who.alias("who")
+    )
     counts = [F.count("*").alias("all"), *(F.count_if(rank).alias(name) for name, rank in ranks().items())]
     each = bids.groupBy("window", "group", "who").agg(*counts)
     bidder, names = F.col("who.kind") == "bidder", ("all", *ranks())
@@ -98,7 +105,7 @@ def q17(feed: NexmarkEvents) -> DataFrame:
         *(F.count_if(rank).alias(f"{name}_bids") for name, rank in ranks().items()),
     ]
     prices = [aggregate("price").alias(name) for name, aggregate in _price_figures().items()]
-    bids = feed.windowed_bids.groupBy("window", "auction").agg(*counts, *prices)
+    bids = feed.windowed_bids("auction", "price").groupBy("window", "auction").agg(*counts, *prices)
     return by_window(bids, F.col("auction"), *(name for name in bids.columns if name not in ("window", "auction")))
 
 
@@ -110,14 +117,16 @@ def q18(feed: NexmarkEvents) -> DataFrame:
     """Each bidder's last bid on each auction in a window."""
     bid = F.struct("price", "channel", "url")
     newest = F.struct("due_ms", "offset", "partition")
-    last = feed.windowed_bids.groupBy("window", "bidder", "auction").agg(F.max_by(bid, newest).alias("bid"))
+    bids = feed.windowed_bids("auction", "bidder", "price", "channel", "url")
+    last = bids.groupBy("window", "bidder", "auction").agg(F.max_by(bid, newest).alias("bid"))
     return by_window(last, F.concat_ws(results.WITHIN, "bidder", "auction"), "bid.*")
 
 
 def q19(feed: NexmarkEvents) -> DataFrame:
     """The ten highest bids on each auction in a window, the earlier of equal ones first."""
     bid = F.struct("price", earliest().alias("earliest"), "bidder")
-    bids = feed.windowed_bids.groupBy("window", "auction").agg(F.collect_list(bid).alias("bids"))
+    bids = feed.windowed_bids("auction", "bidder", "price").groupBy("window", "auction")
+    bids = bids.agg(F.collect_list(bid).alias("bids"))
     best = F.posexplode(F.slice(F.sort_array("bids", asc=False), 1, TOP))
     top = bids.select("window", "auction", best.alias("rank", "bid"))
     return by_window(top, F.concat_ws(results.WITHIN, "auction", F.col("rank") + 1), "bid.bidder", "bid.price")

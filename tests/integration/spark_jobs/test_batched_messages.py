@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from journal.events.testbed import Finished
 from journal.writer import Journal
 from spark_jobs.tables.archive import archive
 from testbed.queries import as_messages
+from tests.result_messages import fields
 from workloads.inputs import records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
@@ -117,10 +117,8 @@ def test_results_in_batches_are_those_of_messages_of_json(spark: SparkSession, s
     put(sent, [value for _, value in as_messages(workload, counts, PARTITIONS, RECORDS)])
     archived(spark, sent, "q12", ENDS, tmp_path)
     found = spark.read.parquet(str(tmp_path / "sink.parquet")).collect()
-    wanted = [json.loads(value) for _, value in as_messages(workload, counts, PARTITIONS)]
-    assert sorted((row.start_ms, row.end_ms, row.key, row.value) for row in found) == sorted(
-        tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in wanted
-    )
+    wanted = [fields(value) for _, value in as_messages(workload, counts, PARTITIONS)]
+    assert sorted((row.start_ms, row.end_ms, row.key, row.value) for row in found) == sorted(wanted)
     assert len(wanted) > RECORDS
     assert {row.arrived_ms for row in found} == {ARRIVED_MS}
 

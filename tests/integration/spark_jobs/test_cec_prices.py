@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -19,6 +18,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.result_messages import fields
 from workloads.cec_prices.input import prices, records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
@@ -29,7 +29,6 @@ EVENTS, RATE, READ, SOURCES = 240, 40.0, 10, 2
 START_NS = 1_795_173_799_675_000_000
 SCHEDULE = Schedule(START_NS, RATE, SOURCES)
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
-COLUMNS = ("start_ms", "end_ms", "key", "value")
 
 
 def by_sql(spark: SparkSession, spec: CecPricesSpec) -> Counter[tuple]:
@@ -49,8 +48,7 @@ def by_dataflow(spec: CecPricesSpec) -> Counter[tuple]:
     run = Simulation(lay_out(flow), PROTOCOLS["batch-aligned"], inputs, 1, recovery=by_name("passive")(), **options)
     arrays = [pa.array(column) for column in zip(*run.run(200_000).published.elements(), strict=True)]
     results = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    found = (json.loads(value) for _, value in as_messages(spec, results, SOURCES))
-    return Counter(tuple(each[name] for name in COLUMNS) for each in found)
+    return Counter(fields(value) for _, value in as_messages(spec, results, SOURCES))
 
 
 @pytest.mark.parametrize(

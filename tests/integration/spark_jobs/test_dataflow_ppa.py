@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -17,6 +16,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.result_messages import fields
 from tests.unit.testbed.queries import ppa_queries, window_trees
 from tests.unit.testbed.queries.ppa_queries import ROADS, SITE, SPREAD
 from workloads.inputs import records
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.extended
 EVENTS, RATE, READ = 4000, 200.0, 25
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
-COLUMNS = ("start_ms", "end_ms", "key", "value")
 FLOWS: dict[str, LayeredSpec] = {
     "the paper's tree": WindowTreeSpec(window_s=4.0, stream_seed=3),
     "an uneven tree": WindowTreeSpec(window_s=3.0, slide_s=0.5, parallelism=(5, 3, 3, 2), selectivity=0.7),
@@ -55,8 +54,7 @@ def by_dataflow(spec: LayeredSpec) -> Counter[tuple]:
     published = run.run().published
     arrays = [pa.array(column) for column in zip(*published.elements(), strict=True)]
     results = pa.RecordBatch.from_arrays(arrays, names=layout.channels[-1].schema.names)
-    found = (json.loads(value) for _, value in as_messages(spec, results, spec.sources))
-    return Counter(tuple(each[name] for name in COLUMNS) for each in found)
+    return Counter(fields(value) for _, value in as_messages(spec, results, spec.sources))
 
 
 @pytest.mark.parametrize("flow", FLOWS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -19,6 +18,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, as_messages, dataflow
 from testbed.runtime.connectors.sources import columns, stream_of
 from testbed.simulation import Simulation
+from tests.result_messages import fields
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle
 from workloads.nexmark.stream import events_of
@@ -68,8 +68,7 @@ def by_dataflow(spec: NexmarkSpec) -> Counter[tuple]:
     arrays = [pa.array(column) for column in zip(*written, strict=True)]
     results = pa.RecordBatch.from_arrays(arrays, names=layout.channels[-1].schema.names)
     assert results.num_rows >= FEWEST
-    found = (json.loads(value) for _, value in as_messages(spec, results, PARTITIONS))
-    return Counter(tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in found)
+    return Counter(fields(value) for _, value in as_messages(spec, results, PARTITIONS))
 
 
 @pytest.mark.parametrize("query", list(QUERIES))
@@ -92,8 +91,7 @@ def changes_of(spec: ReachabilitySpec) -> list[tuple]:
     written = Simulation(layout, PROTOCOLS["none"], inputs, seed=1).run().written
     columns = [pa.array(column) for column in zip(*written.elements(), strict=True)]
     results = pa.RecordBatch.from_arrays(columns, names=layout.channels[-1].schema.names)
-    found = (json.loads(value) for _, value in as_messages(spec, results, PARTITIONS))
-    return [tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in found]
+    return [fields(value) for _, value in as_messages(spec, results, PARTITIONS)]
 
 
 def judged(spark: SparkSession, changes: list[tuple]) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -19,6 +18,7 @@ from testbed.queries import as_messages, dataflow
 from testbed.queries.hashtags import COUNTS
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.result_messages import fields
 from workloads.hashtags.input import records, tweets
 from workloads.queries import oracle
 from workloads.schedule import Schedule
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.extended
 EVENTS, RATE, READ, SOURCES = 120, 20.0, 10, 2
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
-COLUMNS = ("start_ms", "end_ms", "key", "value")
 
 
 def by_sql(spark: SparkSession, spec: HashtagsSpec) -> Counter[tuple]:
@@ -48,8 +47,7 @@ def by_dataflow(spec: HashtagsSpec) -> Counter[tuple]:
     run = Simulation(layout, PROTOCOLS["batch-aligned"], inputs, 1, recovery=by_name("passive")(), **options)
     arrays = [pa.array(column) for column in zip(*run.run(200_000).published.elements(), strict=True)]
     results = pa.RecordBatch.from_arrays(arrays, schema=COUNTS)
-    found = (json.loads(value) for _, value in as_messages(spec, results, SOURCES))
-    return Counter(tuple(each[name] for name in COLUMNS) for each in found)
+    return Counter(fields(value) for _, value in as_messages(spec, results, SOURCES))
 
 
 @pytest.mark.parametrize("topology", list(HashtagTopology))

@@ -121,7 +121,7 @@ def test_restored_totals_go_on_where_they_were():
 def test_a_message_says_query_hashtag_and_window():
     results = rows(COUNTS, ("h7", 6 * S - 1, 9, 1), ("h7", 6 * S - 1, 2, 4))
     window, total = (json.loads(value) for _, value in as_messages(FIFTEEN, results, partitions=1))
-    assert window == {"start_ms": 3000, "end_ms": 6000, "key": "q1 h7", "value": '{"count":9}'}
+    assert window == {"start_ms": 3000, "end_ms": 6000, "key": "q1 h7", "value": {"count": 9}}
     assert (total["start_ms"], total["key"]) == (5000, "q4 h7")
 
 
