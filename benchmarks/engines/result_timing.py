@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -36,8 +37,18 @@ class Timing:
     read_late: float = 0.0
 
 
+class _Taken(NamedTuple):
+    value: bytes | None
+    out_ms: float
+    place: str
+    late: bool
+
+
 class Results:
-    """Takes results as a consumer brings them, and knows when each was due and out."""
+    """Takes results as a consumer brings them, and knows when each was due and out.
+
+    They are parsed only when they are asked about: the same thread sends the load, which must not wait for that.
+    """
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
@@ -45,8 +56,9 @@ class Results:
         self._out_ms: list[float] = []
         self._read_late: list[bool] = []
         self._caught_up_ms = time.time_ns() / 1e6
+        self._taken: list[_Taken] = []
         self._known: set[tuple[int, str]] = set()
-        self.doubled = 0
+        self._doubled = 0
 
     @classmethod
     def of_topic(cls, broker: Broker, topic: str, partitions: int) -> Results:
@@ -56,10 +68,17 @@ class Results:
         return cls(consumer)
 
     def __len__(self) -> int:
-        return len(self._due_ms)
+        self._parse()
+        return len(self._known)
+
+    @property
+    def doubled(self) -> int:
+        """Results that came once more; raises as `between` does."""
+        self._parse()
+        return self._doubled
 
     def read(self, seconds: float) -> None:
-        """Take results for `seconds`, at most `MOST`; raises `EnvironmentFailure` for a message that is no result."""
+        """Take results for `seconds`, at most `MOST`."""
         found = self._consumer.consume(MOST, seconds)
         now_ms = time.time_ns() / 1e6
         late = now_ms - self._caught_up_ms > LATE_S * 1e3
@@ -76,21 +95,31 @@ class Results:
 
         late   it may have been there for longer than `LATE_S`
         """
-        try:
-            body = json.loads(value or b"")
-            start_ms, due_ms, key = int(body["start_ms"]), int(body["end_ms"]), str(body["key"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise EnvironmentFailure(f"{place} is no result: {value!r:.200}", "look at the engine's output") from error
-        if (start_ms, key) in self._known:
-            self.doubled += 1
-            return
-        self._known.add((start_ms, key))
-        self._due_ms.append(due_ms)
-        self._out_ms.append(out_ms)
-        self._read_late.append(late)
+        self._taken.append(_Taken(value, out_ms, place, late))
+
+    def _parse(self) -> None:
+        for value, out_ms, place, late in self._taken:
+            try:
+                body = json.loads(value or b"")
+                start_ms, due_ms, key = int(body["start_ms"]), int(body["end_ms"]), str(body["key"])
+            except (ValueError, TypeError, KeyError) as error:
+                cause = f"{place} is no result: {value!r:.200}"
+                raise EnvironmentFailure(cause, "look at the engine's output") from error
+            if (start_ms, key) in self._known:
+                self._doubled += 1
+                continue
+            self._known.add((start_ms, key))
+            self._due_ms.append(due_ms)
+            self._out_ms.append(out_ms)
+            self._read_late.append(late)
+        self._taken.clear()
 
     def between(self, begin_ms: float, end_ms: float, expected: int | None = None) -> Timing:
-        """What is known of the results that were due in a window; `expected`: how many these are, if that is known."""
+        """What is known of the results that were due in a window; `expected`: how many these are, if that is known.
+
+        Raises `EnvironmentFailure` for a message that is no result.
+        """
+        self._parse()
         due_ms, out_ms = np.array(self._due_ms, float), np.array(self._out_ms, float)
         inside = (due_ms >= begin_ms) & (due_ms < end_ms)
         due_ms, latency_s = due_ms[inside], (out_ms - due_ms)[inside] / 1e3

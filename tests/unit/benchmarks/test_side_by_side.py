@@ -143,8 +143,9 @@ def test_a_result_that_comes_again_is_counted_by_itself(results: Results) -> Non
 
 @pytest.mark.parametrize("value", [None, b"", b"[]", b"{}", b'{"start_ms": 1, "end_ms": null, "key": "k"}', b"\xff"])
 def test_a_message_that_is_no_result_is_told_with_its_place(results: Results, value: bytes | None) -> None:
+    results.take(value, 0.0, "topic t, partition 1, offset 7")
     with pytest.raises(EnvironmentFailure, match="topic t, partition 1, offset 7 is no result"):
-        results.take(value, 0.0, "topic t, partition 1, offset 7")
+        results.between(BEGIN_MS, BEGIN_MS + 1)
 
 
 def row(timing: Timing, **given: Any) -> Row:
