@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
+from workloads.topics import message_place
 
 MOST, LATE_S = 10_000, 0.1
 READING = {"group.id": "side-by-side", "enable.auto.commit": False, "isolation.level": "read_committed"}
+
+
+Taken: TypeAlias = tuple[bytes | None, float, tuple[str, int, int], bool]
+"""A message: its value, when it could be read [ms], topic, partition and offset, and whether it may have been there for
+longer than `LATE_S`."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,6 @@ class Timing:
     read_late: float = 0.0
 
 
-class _Taken(NamedTuple):
-    value: bytes | None
-    out_ms: float
-    place: str
-    late: bool
-
-
 class Results:
     """Takes results as a consumer brings them, and knows when each was due and out.
 
@@ -56,7 +55,7 @@ class Results:
         self._out_ms: list[float] = []
         self._read_late: list[bool] = []
         self._caught_up_ms = time.time_ns() / 1e6
-        self._taken: list[_Taken] = []
+        self._taken: list[Taken] = []
         self._known: set[tuple[int, str]] = set()
         self._doubled = 0
 
@@ -87,15 +86,12 @@ class Results:
         for message in found:
             if message.error() is not None:
                 raise KafkaException(message.error())
-            place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-            self.take(message.value(), now_ms, place, late=late)
+            place = message.topic(), message.partition(), message.offset()
+            self.take((message.value(), now_ms, place, late))
 
-    def take(self, value: bytes | None, out_ms: float, place: str, *, late: bool = False) -> None:
-        """Note a result that could be read at `out_ms`; one that is there already is only counted as `doubled`.
-
-        late   it may have been there for longer than `LATE_S`
-        """
-        self._taken.append(_Taken(value, out_ms, place, late))
+    def take(self, message: Taken) -> None:
+        """Keep a message, to look into it later."""
+        self._taken.append(message)
 
     def _parse(self) -> None:
         for value, out_ms, place, late in self._taken:
@@ -103,7 +99,7 @@ class Results:
                 body = json.loads(value or b"")
                 start_ms, due_ms, key = int(body["start_ms"]), int(body["end_ms"]), str(body["key"])
             except (ValueError, TypeError, KeyError) as error:
-                cause = f"{place} is no result: {value!r:.200}"
+                cause = f"{message_place(*place)} is no result: {value!r:.200}"
                 raise EnvironmentFailure(cause, "look at the engine's output") from error
             if (start_ms, key) in self._known:
                 self._doubled += 1

@@ -34,6 +34,7 @@ from workloads.schedule import Schedule
 
 BEGIN_MS, THIRD_MS, START_MS = 1_000_000, 10_000, 1_700_000_000_000
 LONG_S = 60.0
+PLACE = ("t", 1, 7)
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def fill(results: Results, latency_ms) -> None:
     """A result every 100 ms, out so long after it was due."""
     for number, due_ms in enumerate(range(BEGIN_MS, BEGIN_MS + 3 * THIRD_MS, 100)):
         body = {"start_ms": due_ms, "end_ms": due_ms, "key": f"0:{number}", "value": "{}"}
-        results.take(json.dumps(body).encode(), due_ms + latency_ms(due_ms - BEGIN_MS), "here")
+        results.take((json.dumps(body).encode(), due_ms + latency_ms(due_ms - BEGIN_MS), PLACE, False))
 
 
 @pytest.mark.parametrize("name", list(ENGINES))
@@ -143,7 +144,7 @@ def test_a_result_that_comes_again_is_counted_by_itself(results: Results) -> Non
 
 @pytest.mark.parametrize("value", [None, b"", b"[]", b"{}", b'{"start_ms": 1, "end_ms": null, "key": "k"}', b"\xff"])
 def test_a_message_that_is_no_result_is_told_with_its_place(results: Results, value: bytes | None) -> None:
-    results.take(value, 0.0, "topic t, partition 1, offset 7")
+    results.take((value, 0.0, PLACE, False))
     with pytest.raises(EnvironmentFailure, match="topic t, partition 1, offset 7 is no result"):
         results.between(BEGIN_MS, BEGIN_MS + 1)
 
