@@ -135,7 +135,7 @@ def test_a_result_belongs_to_the_window_that_ends_with_its_slide():
     results = pa.RecordBatch.from_arrays([pa.array([each]) for each in (5 * 10**9 - 1, 17, 42)], schema=COUNTS)
     ((key, value),) = as_messages(SITE, results, partitions=4)
     assert key == "2000|17"
-    assert json.loads(value) == {"start_ms": 2000, "end_ms": 5000, "key": "17", "value": '{"requests":42}'}
+    assert json.loads(value) == {"start_ms": 2000, "end_ms": 5000, "key": "17", "value": {"requests": 42}}
 
 
 @pytest.mark.parametrize("spec", [SITE, ROADS])

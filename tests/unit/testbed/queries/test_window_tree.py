@@ -147,7 +147,7 @@ def test_a_result_belongs_to_the_window_that_ends_with_its_slide():
     results = rows((5 - 1e-9, 1, 42))
     ((key, value),) = as_messages(SMALL, results.set_column(0, "position", pa.array([11])), partitions=4)
     assert key == "2000|3:2"
-    assert json.loads(value) == {"start_ms": 2000, "end_ms": 5000, "key": "3:2", "value": '{"value":42}'}
+    assert json.loads(value) == {"start_ms": 2000, "end_ms": 5000, "key": "3:2", "value": {"value": 42}}
 
 
 def test_a_job_survives_its_way_to_the_slots_and_its_sources_make_every_tuple_once():
