@@ -7,8 +7,8 @@
 
 Pure: events go in, effects come out. No module here touches a clock, a thread, a file, a socket or a random number.
 
-`frames` travel on channels, cut and joined by `ranges`. `control` messages go between partitions and coordinator, and
-`shapes` reads them. `effects` are what both request from their caller. `protocol` is the interface of protocols,
-`recovery` that of recovery strategies. `checkpoints` finds recovery lines among the stored checkpoints. `seal` proves
-that stored bytes are unchanged.
+`frames` travel on channels, cut and joined by `ranges`, and wait in `segments` if they are too many for memory.
+`control` messages go between partitions and coordinator, and `shapes` reads them. `effects` are what both request from
+their caller. `protocol` is the interface of protocols, `recovery` that of recovery strategies. `checkpoints` finds
+recovery lines among the stored checkpoints. `seal` proves that stored bytes are unchanged.
 """

@@ -69,7 +69,7 @@ class PublishTentative:
 
 @dataclass(frozen=True)
 class Spill:
-    """Write an object with output that is kept for others, after what was asked before; then `on_spilled` or
+    """Write an object with output that is too much for memory, after what was asked before; then `on_spilled` or
     `on_spill_refused`. `content` makes its bytes as in `Store`."""
 
     key: str

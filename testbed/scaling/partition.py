@@ -169,10 +169,10 @@ class SimulatedPartition(Runtime):
     def post(self, channel: int) -> None:
         """Let what waits for credit go, as far as there is some."""
         waiting = self.outbox[channel]
-        on_cycle = self.setup.layout.channels[channel].on_cycle
+        returning = self.setup.layout.channels[channel].returning
         while waiting and self.credit[channel] > 0:
             self.credit[channel] -= 1
-            self.unsent -= not on_cycle
+            self.unsent -= not returning
             self.environment.post(self, waiting.popleft())
 
     def _take(self, message: MessageGroup) -> None:
@@ -231,7 +231,7 @@ class SimulatedPartition(Runtime):
         if self.setup.is_remote(channel.id):
             self.spent_s += self.setup.costs.send_s.of(message.messages, self._sizes(channel.id, message))
         self.outbox[channel.id].append(message)
-        self.unsent += not channel.on_cycle
+        self.unsent += not channel.returning
 
     def _sizes(self, channel: int, message: MessageGroup) -> float:
         """The bytes of a message, by the costs of who sends it."""

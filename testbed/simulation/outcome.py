@@ -35,7 +35,7 @@ class SimulationResult:
 
     recoveries   all of them; `resumed` those that did not roll back to the beginning
     fallbacks    how often a partition could not read what it was to roll back to, or what it had kept for others
-    spilled      objects with retained output that were stored; `fetched` those that were read back
+    spilled      objects with output that was too much for memory; `fetched` those that were read back
     restored     how many partitions were restored after their first start, and how many copies `promoted`
     """
 

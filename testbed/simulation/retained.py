@@ -8,8 +8,9 @@ from collections.abc import Collection
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.retained import HELD_UP_AT
-from testbed.core.by_batch.segments import RetainedSegment, held_bytes
+from testbed.core.by_batch.segments import RetainedSegment
 from testbed.core.partition.partition import PartitionLimits
+from testbed.core.segments import held_bytes
 
 NOTHING = (0, 0)
 

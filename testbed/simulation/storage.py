@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Restore
 from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
 from testbed.core.partition.partition import Partition
@@ -33,11 +32,11 @@ class Storage:
                 self._put(asked)
                 return Partition.on_stored, (of.epoch, of.number)
             case Spill(key) if refused:
-                return BatchedPartition.on_spill_refused, (key,)
+                return Partition.on_spill_refused, (key,)
             case Spill(key, content):
                 self._outcome.spilled += 1
                 self.objects.put(key, content())
-                return BatchedPartition.on_spilled, (key,)
+                return Partition.on_spilled, (key,)
             case Fetch(key):
                 return self._fetch(key)
             case Discard(keys):
@@ -78,6 +77,6 @@ class Storage:
         try:
             data = self.objects.get(key)
         except UnreadableObject:
-            return BatchedPartition.on_unreadable, (key,)
+            return Partition.on_unreadable, (key,)
         self._outcome.fetched += 1
-        return BatchedPartition.on_fetched, (key, data)
+        return Partition.on_fetched, (key, data)

@@ -18,7 +18,7 @@ class SimulatedWorker:
     ready        by number what the partition can do by itself
     orders       from the coordinator, by number of the partition, encoded
     messages     to the coordinator, encoded
-    storing      what is asked of the store, checkpoints and retained output, by number of the partition
+    storing      what is asked of the store, checkpoints and spilled output, by number of the partition
     publishing   output on its way out, by number of the partition
     """
 

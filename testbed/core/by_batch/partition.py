@@ -32,12 +32,11 @@ from testbed.core.control import (
     ToPartition,
     Trim,
     TurnedTentative,
-    Unreadable,
     Waiting,
 )
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import PartitionEffect, Publish, Tell
-from testbed.core.frames import BORDERS, FrameKind, decode_log
+from testbed.core.frames import BORDERS, FrameKind
 from testbed.core.partition.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.partition.snapshots import Core
 from testbed.core.protocol import Protocol
@@ -177,27 +176,6 @@ class BatchedPartition(Partition):
         super().on_published(number)
         self._publications.on_published(number)
         self.intake.held = self._publications.holds_tentative
-
-    def on_progress(self) -> None:
-        super().on_progress()
-        self.sending.retained.retry()
-
-    def on_spilled(self, key: str) -> None:
-        """The store has retained output."""
-        self.sending.retained.on_spilled(key)
-
-    def on_spill_refused(self, key: str) -> None:
-        """The store refused retained output."""
-        self.sending.retained.on_refused(key)
-
-    def on_fetched(self, key: str, data: bytes) -> None:
-        """Retained output has been read back."""
-        self.sending.on_fetched(key, decode_log(data, self._schemas))
-
-    def on_unreadable(self, key: str) -> None:
-        """Retained output is lost: a receiver that needs it can only get it if this partition rolls back, too."""
-        if key in self.sending.retained.keys:
-            self._effects.append(Tell(Unreadable(self.number, self.epoch, key)))
 
     def step(self, channel: int) -> None:
         self.intake.begin()

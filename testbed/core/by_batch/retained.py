@@ -11,12 +11,13 @@ from itertools import chain
 from testbed.core.by_batch.segments import RetainedSegment
 from testbed.core.effects import Discard, Fetch, PartitionEffect, Spill
 from testbed.core.frames import Frame, FrameKind, log_parts
+from testbed.core.segments import SpilledOutput
 
 HELD_UP_AT = 2  # a partition takes no input while it keeps more than this multiple of its memory limit
 SEGMENTS = 4  # segments per channel: this many of every channel fill the memory
 
 
-class Retained:
+class Retained(SpilledOutput):
     """Every frame that was sent since a checkpoint which no recovery rolls back beyond, by channel.
 
     With batches, checkpoints of one number lie at the same border in all partitions, so nothing is in flight at them:
@@ -65,7 +66,6 @@ class Retained:
 
     @property
     def overfull(self) -> bool:
-        """Whether the store does not keep up: nothing more should come until it does."""
         return self.unstored_bytes > HELD_UP_AT * self._most_bytes
 
     @property
@@ -75,7 +75,6 @@ class Retained:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The objects that are in the store or on their way there."""
         return frozenset(self._in_store)
 
     def add(self, frame: Frame) -> None:
@@ -83,7 +82,7 @@ class Retained:
         channel = frame.channel
         of, end = self._segments[channel], self._ends[channel]
         if not of or of[-1].closed or of[-1].size > self._segment_bytes:
-            of.append(RetainedSegment(channel, end))
+            of.append(RetainedSegment(channel, first=end))
         size = of[-1].add(frame)
         self._ends[channel] = end + 1
         self._unstored[channel] += size
@@ -172,10 +171,9 @@ class Retained:
         if segment is not None and segment.stored and not self._is_read(segment):
             segment.frames = None
 
-    # What the store answers. What it says of an earlier life is of no use.
+    # What the store answers.
 
     def on_spilled(self, key: str) -> None:
-        """The store has an object."""
         if key != self._under_way:
             return
         self._under_way = None
@@ -187,7 +185,6 @@ class Retained:
         self._spill()
 
     def on_refused(self, key: str) -> None:
-        """The store refused an object: it is tried again with `retry`."""
         if key == self._under_way:
             self._under_way, self._refused = None, True
             segment = self._in_store.pop(key, None)
@@ -195,12 +192,10 @@ class Retained:
                 segment.key = None
 
     def retry(self) -> None:
-        """Time to try again what the store refused."""
         self._refused = False
         self._spill()
 
     def on_fetched(self, key: str, frames: Sequence[Frame]) -> int | None:
-        """What was read back; returns the channel that can be read on, if one can."""
         segment = self._in_store.get(key)
         if segment is None or not self._is_read(segment):
             return None

@@ -37,8 +37,7 @@ class BatchSending(Sending):
         """`parts`: as of `Sending`; the last is `retained_bytes` of `PartitionLimits`."""
         *common, self._retained_bytes = parts
         super().__init__(layout, *common)
-        self._name = layout.name
-        self.retained = Retained(self._links, 0)
+        self.spilled = self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
         self._backlogs: dict[int, Backlog] = {}
         self.unawaited: frozenset[int] = frozenset()
@@ -51,7 +50,7 @@ class BatchSending(Sending):
         self.muted = muted
         self.copies.clear()
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
-        self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
+        self.spilled = self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
         self.unawaited = frozenset()
 

@@ -36,6 +36,8 @@ class Edge:
     """A stream from one operator to a port of another, partitioned by the column `key`.
 
     Without a key it is as the partitions lie: one to one, merged into fewer, or split over more.
+
+    fed   whether `Stream.feed` made it: without such edges there is no cycle
     """
 
     sender: str
@@ -43,6 +45,7 @@ class Edge:
     port: int
     key: str | None
     schema: pa.Schema
+    fed: bool = False
 
 
 @dataclass
@@ -95,8 +98,8 @@ class Dataflow:
             raise BadInput(f"parallelism of {name}", parallelism, "1 or more")
         self.nodes[name] = Node(name, element, parallelism)
 
-    def _connect(self, stream: Stream, receiver: str, port: int, key: str | None) -> None:
-        self.edges.append(Edge(stream.name, receiver, port, key, stream.schema))
+    def _connect(self, stream: Stream, receiver: str, port: int, key: str | None, fed: bool = False) -> None:
+        self.edges.append(Edge(stream.name, receiver, port, key, stream.schema, fed))
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class Stream:
             raise BadInput("feed", f"{operator.name}, port {port}", "a port of an operator of the same dataflow")
         if self.schema != feeding[0].schema:
             raise BadInput(f"feed of {operator.name}", str(self.schema), f"the port's schema, {feeding[0].schema}")
-        self.flow._connect(self, operator.name, port, feeding[0].key)
+        self.flow._connect(self, operator.name, port, feeding[0].key, fed=True)
 
 
 def check(flow: Dataflow) -> None:

@@ -13,7 +13,11 @@ from testbed.core.dataflow.graph import Dataflow, Edge, Element, check
 
 @dataclass(frozen=True)
 class Channel:
-    """An ordered way from one partition to another. `on_cycle`: what is sent on it can come back."""
+    """An ordered way from one partition to another.
+
+    on_cycle    whether what is sent on it can come back
+    returning   whether it closes a cycle: without these channels there would be none
+    """
 
     id: int
     sender: int
@@ -21,6 +25,7 @@ class Channel:
     port: int
     schema: pa.Schema
     on_cycle: bool
+    returning: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,11 +91,12 @@ def lay_out(flow: Dataflow) -> Layout:
     channels: list[Channel] = []
     routes: dict[int, list[Route]] = {}
     for edge in flow.edges:
-        returning = edge.sender in cycle and edge.receiver in cycle
+        on_cycle = edge.sender in cycle and edge.receiver in cycle
+        marks = edge.port, edge.schema, on_cycle, on_cycle and edge.fed
         for index in range(flow.nodes[edge.sender].parallelism):
             ends = [first[edge.receiver] + i for i in _receivers(flow, edge, index)]
             sender, at = first[edge.sender] + index, len(channels)
-            new = [Channel(at + i, sender, end, edge.port, edge.schema, returning) for i, end in enumerate(ends)]
+            new = [Channel(at + i, sender, end, *marks) for i, end in enumerate(ends)]
             channels += new
             routes.setdefault(sender, []).append(Route(edge.key, tuple(new)))
     return Layout(flow.name, _partitions(flow, first, channels, routes), tuple(channels), bool(cycle))

@@ -42,7 +42,8 @@ class OutputLink:
     epoch          of every frame that is sent; -1 before the first restore
     sent           the number of the last data that was sent or waits
     credit         how many more frames the receiver can take
-    waiting        the frames that wait for credit, or for the partition to go
+    waiting        the frames that wait for credit, or for the partition to go; if the channel closes a cycle, the next
+                   of them (`Overflow`)
     replayed_to    data up to this number was sent before the last restore, too
     announced_ns   the event time of the last data: the receiver knows that no earlier record follows
     """
@@ -63,5 +64,5 @@ class OutputLink:
 
     @property
     def replays(self) -> bool:
-        """Whether the next frame is one that was sent before the last restore, too."""
+        """Whether the next frame, if it is in memory, is one that was sent before the last restore, too."""
         return bool(self.waiting) and self.waiting[0].sequence <= self.replayed_to

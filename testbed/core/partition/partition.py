@@ -22,9 +22,10 @@ from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.intake import Intake
 from testbed.core.partition.processing import Processing, states_of
-from testbed.core.partition.sending import Sending
+from testbed.core.partition.sending import RETURNING_BYTES, Sending
 from testbed.core.partition.snapshots import Core, Snapshots
 from testbed.core.partition.source_input import SourceInput
+from testbed.core.partition.stored_output import HasStoredOutput
 from testbed.core.protocol import Protocol, Runtime
 from testbed.operators import Operator
 
@@ -41,6 +42,8 @@ class PartitionLimits:
                           are processed together. Each has a number and takes credit. The credit of a channel is then
                           this number times `frames_in_flight`
     changes_per_full      the most earlier objects that a checkpoint builds on; 0: each has the whole state
+    returning_bytes       first come: how much of what waits on the channels that close a cycle is kept in memory; more
+                          goes to the store
     retained_bytes        with batches: how much output is kept in memory for others that may roll back; more goes to
                           the store. None: none is kept, since no partition rolls back alone
     """
@@ -49,10 +52,11 @@ class PartitionLimits:
     records_per_message: int = 1024
     messages_in_range: int = 1024
     changes_per_full: int = 10
+    returning_bytes: int = RETURNING_BYTES
     retained_bytes: int | None = 64 << 20
 
     def __post_init__(self) -> None:
-        for name in ("frames_in_flight", "records_per_message", "messages_in_range"):
+        for name in ("frames_in_flight", "records_per_message", "messages_in_range", "returning_bytes"):
             if getattr(self, name) < 1:
                 raise BadInput(name, getattr(self, name), "1 or more")
         if self.retained_bytes is not None and self.retained_bytes < 1:
@@ -64,7 +68,7 @@ class PartitionLimits:
         return self.messages_in_range if self.records_per_message == 1 else 1
 
 
-class Partition:
+class Partition(HasStoredOutput):
     """One operator partition under one protocol. It does nothing until it is told to restore and to go.
 
     Frames come through `Intake`, are processed by `Processing`, and what that emits leaves through `Sending`. A source
@@ -184,9 +188,10 @@ class Partition:
         self.source_input.on_input(batch, position, ended, times_ns)
 
     def on_progress(self) -> None:
-        """Time to tell how far event time is on channels that had no data for long."""
+        """Time to tell how far event time is on channels that had no data for long, and to ask the store again."""
         if self.running:
             self.source_input.announce()
+        self.sending.spilled.retry()
 
     def on_timer(self) -> None:
         """This partition's checkpoint interval is over."""
@@ -259,6 +264,7 @@ class Partition:
             limits.frames_in_flight,
             limits.records_per_message,
             limits.in_range,
+            limits.returning_bytes,
         )
         self.processing = Processing(
             self.layout, self.sending, self._snapshots, self.watermarks, self.tally, self._effects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,12 +13,15 @@ from testbed.core.effects import Grant, PartitionEffect, Send
 from testbed.core.frames import Frame, FrameKind, data_bytes
 from testbed.core.partition.counts_and_watermarks import Tally, Watermarks
 from testbed.core.partition.links import OutputLink
+from testbed.core.partition.overflow import Overflow
 from testbed.core.partition.readings import Piece
 from testbed.core.partition.snapshots import Snapshots
 from testbed.core.protocol import Protocol
 from testbed.core.ranges import cut, message
+from testbed.core.segments import SpilledOutput
 
 SIZED_EVERY = 32
+RETURNING_BYTES = 16 << 20
 
 
 class Sending:
@@ -28,7 +31,11 @@ class Sending:
     records_per_message   more rows than that are sent as several frames
     in_range              with one record a message: the most messages that travel in one frame. Each takes credit. The
                           credit of a channel is then this number times `frames_in_flight`
+    returning_bytes       how much of what waits on the channels that close a cycle is kept in memory
+    spilled               what is in the store for a while, since it is too much for memory
     """
+
+    spilled: SpilledOutput
 
     def __init__(
         self,
@@ -41,6 +48,7 @@ class Sending:
         frames_in_flight: int,
         records_per_message: int,
         in_range: int = 1,
+        returning_bytes: int = RETURNING_BYTES,
     ) -> None:
         self._routes, self._protocol, self._snapshots = layout.routes, protocol, snapshots
         self._watermarks, self._tally, self._effects = watermarks, tally, effects
@@ -48,7 +56,10 @@ class Sending:
         self.sends_ranges = in_range > 1
         self._links = {channel.id: OutputLink(channel) for channel in layout.outputs}
         self._leading_on = [link for link in self._links.values() if not link.channel.on_cycle]
-        self._held_up = [link.waiting for link in self._leading_on]
+        self._held_up = [link.waiting for link in self._links.values() if not link.channel.returning]
+        returning = [channel.id for channel in layout.outputs if channel.returning]
+        self._overflow = self.spilled = Overflow(returning, returning_bytes, effects)
+        self._name = layout.name
         self._started = False
 
     def restore(self, epoch: int, sent: Mapping[int, int], replayed: Iterable[Frame]) -> None:
@@ -56,9 +67,10 @@ class Sending:
         self._started = False
         for channel, link in self._links.items():
             link.restore(epoch, sent[channel], self._full_credit)
+        self._overflow.restore(f"{self._name}/waiting-{{}}-{epoch}")
         for frame in replayed:
             link = self._links[frame.channel]
-            link.waiting.append(replace(frame, epoch=link.epoch))
+            self._wait(link, replace(frame, epoch=link.epoch))
 
     def start(self) -> None:
         """Send what waits, as far as there is credit, and from now on everything."""
@@ -111,15 +123,24 @@ class Sending:
             link.credit += grant.messages
             self._flush(link)
 
+    def on_fetched(self, key: str, frames: Sequence[Frame]) -> None:
+        """What was in the store is in memory again."""
+        channel = self.spilled.on_fetched(key, frames)
+        if channel is not None and self._started:
+            self._flush(self._links[channel])
+
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit. What returns to a cycle doesn't count: it would wait for itself."""
-        return any(self._held_up)
+        """Whether something waits for credit, or for the store because it is too much for memory.
+
+        What closes a cycle does not wait for credit: it could wait for itself.
+        """
+        return any(self._held_up) or self._overflow.overfull
 
     @property
     def empty(self) -> bool:
         """Whether no frame waits."""
-        return not any(link.waiting for link in self._links.values())
+        return not any(link.waiting for link in self._links.values()) and self._overflow.empty
 
     @property
     def replaying(self) -> bool:
@@ -149,18 +170,28 @@ class Sending:
 
     def _post(self, link: OutputLink, frame: Frame) -> None:
         self._tally.protocol_bytes += frame.protocol_bytes()
-        link.waiting.append(frame)
+        self._wait(link, frame)
         if self._started:
             self._flush(link)
 
+    def _wait(self, link: OutputLink, frame: Frame) -> None:
+        if link.channel.returning:
+            self._overflow.add(link.waiting, frame)
+        else:
+            link.waiting.append(frame)
+
     def _flush(self, link: OutputLink) -> None:
-        while link.waiting and link.credit > 0:
+        while link.credit > 0 and (link.waiting or self._comes_back(link)):
             frame = link.waiting.popleft()
             if frame.messages > link.credit:
                 frame, rest = cut(frame, link.credit)
                 link.waiting.appendleft(rest)
             link.credit -= frame.messages
             self._effects.append(Send(frame))
+
+    def _comes_back(self, link: OutputLink) -> bool:
+        """Whether frames wait behind those that were next; if they are in the store, they will be sent later."""
+        return link.channel.returning and self._overflow.bring(link.channel.id, link.waiting)
 
     @staticmethod
     def _sized(frame: Frame) -> int:

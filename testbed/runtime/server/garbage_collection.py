@@ -12,7 +12,7 @@ from journal.writer import Journal
 from testbed.core.effects import Sweep
 from testbed.stores.store import ObjectStore
 
-OBJECT = re.compile(r"(?:state|log|sent)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
+OBJECT = re.compile(r"(?:state|log|sent|waiting)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
 
 
 class GarbageCollector:

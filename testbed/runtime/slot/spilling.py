@@ -1,4 +1,4 @@
-"""Moves retained output of a slot's partitions to the store and back, in the thread that stores."""
+"""Moves output that is too much for memory to the store and back, in the thread that stores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import partial
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.effects import Discard, Fetch, Spill
+from testbed.core.partition.partition import Partition
 from testbed.runtime.background import Background
 from testbed.runtime.slot.hosted import At
 from testbed.runtime.slot.storing import Storing
@@ -43,7 +43,7 @@ class Spilling:
         return None
 
     def _on_written(self, number: int, key: str, refusal: EnvironmentFailure | None) -> None:
-        answer = BatchedPartition.on_spilled if refusal is None else BatchedPartition.on_spill_refused
+        answer = Partition.on_spilled if refusal is None else Partition.on_spill_refused
         self._at(number, answer, key)
 
     def _read(self, key: str) -> bytes | AftershockError:
@@ -54,11 +54,11 @@ class Spilling:
 
     def _on_read(self, number: int, key: str, found: bytes | AftershockError) -> None:
         if isinstance(found, UnreadableObject):
-            self._at(number, BatchedPartition.on_unreadable, key)
+            self._at(number, Partition.on_unreadable, key)
         elif isinstance(found, AftershockError):
             raise found
         else:
-            self._at(number, BatchedPartition.on_fetched, key, found)
+            self._at(number, Partition.on_fetched, key, found)
 
     def _delete(self, keys: tuple[str, ...]) -> None:
         with suppress(EnvironmentFailure):  # the end of the run deletes what is left

@@ -8,11 +8,11 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.retained import HELD_UP_AT, Retained
-from testbed.core.by_batch.segments import held_bytes
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.effects import Discard, Fetch, Spill
 from testbed.core.frames import Frame, FrameKind, decode_log
 from testbed.core.partition.partition import PartitionLimits
+from testbed.core.segments import held_bytes
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.planting import assert_noticed, notice_of

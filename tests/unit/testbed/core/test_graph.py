@@ -101,7 +101,10 @@ def test_a_cycle_takes_the_schema_of_the_port_and_is_found():
         stream.feed(stream, 3)
     stream.feed(stream, 0)
     assert flow.on_cycle() == {"round"}
-    assert laid_out("cyclic")[0].cyclic
+    layout, _ = laid_out("cyclic")
+    assert layout.cyclic
+    names = [each.operator for each in layout.partitions]
+    assert {(names[c.sender], names[c.receiver]) for c in layout.channels if c.returning} == {("again", "visit")}
     assert not laid_out("joined")[0].cyclic
 
 

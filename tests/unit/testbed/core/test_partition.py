@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Ready, Restore, Round
-from testbed.core.effects import Grant, Send, Store, Tell
+from testbed.core.effects import Fetch, Grant, Send, Spill, Store, Tell
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.intake import ChannelGap
 from testbed.core.partition.partition import Partition, PartitionLimits
@@ -33,6 +34,12 @@ def started(name, flow="joined", protocol="uncoordinated", **limits):
 
 def data(channel, sequence, epoch=1):
     return Frame(FrameKind.DATA, epoch, channel.id, sequence, 0, b"", events(1, batches=1)[0])
+
+
+def round_trip(channel, sequence):
+    """A record that goes on round the cycle, always to the same partition."""
+    batch = pa.record_batch({name: [2] for name in channel.schema.names}, schema=channel.schema)
+    return Frame(FrameKind.DATA, 1, channel.id, sequence, 0, b"", batch)
 
 
 def marker(channel, sequence):
@@ -170,6 +177,43 @@ def test_channels_take_turns_and_those_of_a_cycle_go_first():
     for channel in visiting.inputs:
         visiting.on_frame(Frame(FrameKind.DATA, 1, channel.id, 1, 0))
     assert visiting.ready_channels() == [channel.id for channel in visiting.inputs if channel.on_cycle]
+
+
+def test_only_the_channel_that_closes_a_cycle_does_not_hold_up_its_operator():
+    bounds = {"frames_in_flight": 1, "records_per_message": 1, "messages_in_range": 1, "returning_bytes": 1}
+    visiting, again = (started(name, flow="cyclic", **bounds) for name in ("visit.0", "again.0"))
+    for partition in (visiting, again):
+        for sequence in range(1, 4):
+            partition.on_frame(round_trip(partition.inputs[0], sequence))
+        for _ in range(2):
+            partition.step(partition.inputs[0].id)
+    assert visiting.ready_channels() == []
+    assert again.ready_channels() == [again.inputs[0].id]
+
+
+def test_a_partition_is_not_idle_while_what_it_sends_is_in_the_store():
+    limits = {"frames_in_flight": 1, "records_per_message": 1, "messages_in_range": 1, "returning_bytes": 1}
+    again = started("again.0", flow="cyclic", **limits)
+    for sequence in range(1, 4):
+        again.on_frame(round_trip(again.inputs[0], sequence))
+        again.step(again.inputs[0].id)
+    effects = again.take_effects()
+    sent = [effect.frame for effect in effects if isinstance(effect, Send)]
+    objects = {e.key: b"".join(map(bytes, e.content())) for e in effects if isinstance(e, Spill)}
+    assert objects
+    assert again.ready_channels() == []  # until the store has them
+    for key in objects:
+        again.on_spilled(key)
+    for _ in range(2):
+        assert not again.idle
+        again.on_credit(Grant(sent[0].channel, 1, 1))
+        effects = again.take_effects()
+        for key in [effect.key for effect in effects if isinstance(effect, Fetch)]:
+            assert not again.idle
+            again.on_fetched(key, objects[key])
+        sent += [effect.frame for effect in (*effects, *again.take_effects()) if isinstance(effect, Send)]
+    assert again.idle
+    assert [frame.sequence for frame in sent] == [1, 2, 3]
 
 
 def test_a_full_copy_comes_after_so_many_changes():

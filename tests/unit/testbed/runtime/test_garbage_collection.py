@@ -15,7 +15,7 @@ def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path, 
     store = DirectoryStore(tmp_path / "store")
     for key in foreign:
         store.put(key, [b"not of this runtime"])
-    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2", "out.0/sent-1-1"):
+    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2", "out.0/sent-1-1", "out.0/waiting-1-1"):
         store.put(key, [b"content"])
     for name in (".7.state-3-1", ".8.state-3-2"):
         (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
