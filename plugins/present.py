@@ -17,11 +17,10 @@ from results.summary.judged_checks import JudgedCheck, judged_checks
 from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
-from results.views.causes import UNUSABLE, Cause, parts_from_model, seconds_of
+from results.views.causes import Cause, parts_from_prediction, seconds_of
 from results.views.cells import MISSING, ShownCell, ShownHead, cell, column_of, head, time_text
 
 ROWS_SHOWN, ROWS_AROUND = 50, 15
-PREDICTION = "utilization.predicted"  # the check of the model's prediction
 OF_THE_STATUS = {"machine": "Machine", "digest": "Experiment's digest"}  # details that are in no table
 LOAD = "load_rate"  # what the experiment asks for, but of a saturating load what the run measured
 SETTINGS = (
@@ -125,12 +124,9 @@ def rows_around(run: Run, name: str, second: float) -> ShownTable | None:
 
 def causes(run: Run, judged: list[JudgedCheck]) -> dict[str, Cause]:
     """For each failed check of a prediction, where the run parts from its model; nothing where that is not known."""
-    failed = [each.check for each in judged if each.verdict is Verdict.FAIL and each.check == PREDICTION]
-    try:
-        found = parts_from_model(run) if failed else None
-    except UNUSABLE:
-        found = None
-    return dict.fromkeys(failed, found) if found else {}
+    failed = [each.check for each in judged if each.verdict is Verdict.FAIL]
+    found = {check: parts_from_prediction(run, check) for check in failed}
+    return {check: cause for check, cause in found.items() if cause}
 
 
 def verdicts(run: Run) -> list[JudgedCheck]:

@@ -1,6 +1,6 @@
 """Thousands of faults of every kind under a served Airflow, in pieces, and what each piece leaves on the machine.
 
-    .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker] [--faults
+    .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker ssh] [--faults
     10000] [--hours 24]
 
 serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until `--faults` faults were
@@ -11,6 +11,10 @@ resources that the served Airflow holds.
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
 what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: it would count as left over.
+
+The machines of driver ssh are network namespaces with an sshd, made before the first piece and removed after the last;
+this needs root. Driver external is left out: its cluster, and the commands that strike it, are those of its owner, and
+the commands that come as an example know only one kind of fault.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -37,13 +42,16 @@ from benchmarks.orchestration.serve_idle import PORT, served
 from benchmarks.sigterm import end_by_sigterm
 from experiments import spec
 from experiments.errors import AftershockError
+from infra import leftovers
 from infra.drivers import driver_of
 from results.runs import store
 from results.tables.schema import FaultOutcome
 from results.verdict import Verdict
 from tests.e2e.airflow_server import ENDED, Server
+from tests.integration.infra import machines
 
-EXPERIMENTS = {"local": "soak", "netns": "soak-netns", "docker": "soak-netns"}
+EXPERIMENTS = {"local": "soak", "netns": "soak-netns", "docker": "soak-netns", "ssh": "soak-netns"}
+INVENTORY = "inventory.json"  # in the home, of the machines of driver ssh
 WINDOW_S, SETTLING_S, POLL_S = 300.0, 20.0, 5.0
 MUST_PASS = (
     *("faults.proved", "faults.healed", "faults.as_planned"),
@@ -124,11 +132,14 @@ class Ledger:
         return markdown.table(head, rows)
 
 
-def experiment(driver: str, seed: int, window_s: float) -> dict[str, Any]:
-    """The soak experiment of a driver, without the faults that it cannot inject."""
+def experiment(driver: str, seed: int, window_s: float, inventory: Path) -> dict[str, Any]:
+    """The soak experiment of a driver, without the faults that it cannot inject; only driver ssh reads the inventory.
+
+    Raises as the driver's check if that asks its machines.
+    """
     found = spec.load(EXPERIMENTS[driver]).model_dump(mode="json")
     found |= {"name": f"soak-{driver}", "seed": seed, "window_s": window_s}
-    found["cluster"]["driver"] = driver
+    found["cluster"] |= {"driver": driver} | ({"inventory": str(inventory)} if driver == "ssh" else {})
     processes = found["faults"]["processes"]
     found["faults"]["processes"] = [each for each in processes if _can_be_injected(found, each)]
     return found
@@ -174,17 +185,30 @@ def main() -> None:
         home = Path(folder)
         os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
         (home / belongings.TEMPORARY).mkdir()
-        with served(folder) as (process, _):
+        with _machines(home, given.drivers), served(folder) as (process, _):
             server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
             server.switch_on("benchmark")
             while ledger.faults < given.faults and time.monotonic() < end_s:
                 driver, seed = ledger.next(given.drivers)
-                document = experiment(driver, seed, given.window)
+                document = experiment(driver, seed, given.window, home / INVENTORY)
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
                 print(f"{driver}, seed {seed}: {ledger.pieces[-1].faults} faults {ledger.pieces[-1].wrong}", flush=True)
     print(ledger.table())
     print(*ledger.growth(), sep="\n")
     sys.exit(any(piece.wrong for piece in ledger.pieces) or bool(ledger.growth()))
+
+
+@contextmanager
+def _machines(home: Path, drivers: Sequence[str]) -> Iterator[None]:
+    """Within, there are machines for driver ssh if it takes part."""
+    if "ssh" not in drivers:
+        yield
+        return
+    made = machines.make(home, spec.load(EXPERIMENTS["ssh"]).cluster.workers)
+    try:
+        yield
+    finally:
+        leftovers.remove(made.label)
 
 
 @dataclass(frozen=True)

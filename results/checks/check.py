@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
+import pandas as pd
+
 from experiments.engines import EngineName, ProtocolName
 from experiments.recovery_modes import TELL_QUERIES, RecoveryMode
 from experiments.spec import Experiment, LoadMode
@@ -15,16 +17,32 @@ from results.predictions.replays import FEWEST_FAULTS
 
 
 @dataclass(frozen=True)
+class Parting:
+    """How to find where a run parts from the model of a check: at the worst row of its subject.
+
+    The rows need the column with the moment of the check's table (`results.views.causes.MOMENTS`).
+
+    by     the column that says how far a row is from the model; the row with the highest value is the worst
+    words  what happened in that row, for people
+    """
+
+    by: str
+    words: Callable[[pd.Series], str]
+
+
+@dataclass(frozen=True)
 class Check(TableCheck[Evidence]):
     """One check of a run, and the experiments for which it has a meaning.
 
     asks, asked_of  what it decides, and of which experiments, in words: docs/reference/checks.md is made of them
+    parting         of a check that holds rows with a moment against a model
     """
 
     _: KW_ONLY
     asks: str
     asked_of: str = "every experiment"
     applies: Callable[[Experiment], bool] = lambda experiment: True
+    parting: Parting | None = None
 
 
 def has_faults(experiment: Experiment) -> bool:

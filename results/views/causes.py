@@ -1,7 +1,8 @@
 """From a verdict to its cause: the table, and the second at which a run leaves its model or its baseline.
 
 A sum over the window parts at the last second at which it still was where the model, or the baseline's runs, had it. Of
-single figures (a recovery, a second's latency) it is the first one that no run of the baseline had.
+single figures (a recovery, a second's latency) it is the one that is furthest from the model, or the first one that no
+run of the baseline had.
 """
 
 from __future__ import annotations
@@ -12,19 +13,32 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from experiments import spec
+from experiments.errors import BadInput
 from experiments.wording import signed, significant
+from results.checks.catalogue import CHECKS
+from results.checks.check import Check, Parting
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough
 from results.damage import Damaged
 from results.runs.store import Run
+from results.summary.fallback import as_it_recovered
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
 
 TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
+PREDICTION = "utilization.predicted"  # the check of the one prediction that is a sum over the window
 LATENCY, THROUGHPUT, USEFUL = "latency", "throughput", "useful_time"
 MOMENTS = {
     "faults": "planned_ns",
     "recoveries": "death_ns",
     "checkpoints": "completed_ns",
+    "partition_recoveries": "death_ns",
+    "query_recoveries": "death_ns",
+    "output_logs": "at_ns",
+    "tentative": "window_start_ns",
 }  # tables whose rows are moments, not seconds
-UNUSABLE = (Damaged, FileNotFoundError, LookupError, TypeError, ValueError)  # what tables that are no good here raise
+# what runs whose tables or experiment are no good here raise
+UNUSABLE = (BadInput, Damaged, FileNotFoundError, LookupError, NotEnough, TypeError, ValueError)
 STRUCK = {"replayed_recoveries": "struck_s"}
 
 
@@ -35,6 +49,31 @@ class Cause:
     table: str
     second: float
     words: str
+
+
+def parts_from_prediction(run: Run, check: str) -> Cause | None:
+    """Where a run leaves the model that a check holds it against; None if that is not known.
+
+    For utilization this is a second from which on the two differ for good. Other checks hold single rows against a
+    model (`results.checks.check.Parting`): then it is the row that is furthest from it.
+    """
+    parting = PARTINGS.get(check)
+    try:
+        if check == PREDICTION:
+            return parts_from_model(run)
+        return None if parting is None else _worst_row(run, *parting)
+    except UNUSABLE:
+        return None
+
+
+def _worst_row(run: Run, check: Check, parting: Parting) -> Cause | None:
+    experiment = as_it_recovered(spec.validate(run.experiment()), the_run(run))
+    rows = check.subject(Evidence(run, experiment)).reset_index(drop=True)
+    worst, moments = rows[parting.by].astype("float64").idxmax(), seconds_of(run, check.table, rows)
+    if moments is None:
+        return None
+    second = float(moments.loc[worst])
+    return Cause(check.table, second, f"second {second:.0f}: {parting.words(rows.loc[worst])}")
 
 
 def parts_from_model(run: Run) -> Cause | None:
@@ -154,6 +193,7 @@ def _last_within(within: np.ndarray) -> int | None:
     return int(np.flatnonzero(within)[-1]) + 1 if within.any() else 0
 
 
+PARTINGS = {check.name: (check, check.parting) for check in CHECKS if check.parting}
 LOOKS: dict[str, Callable[[Run, Sequence[Run]], Cause | None]] = {
     "utilization": _curve(USEFUL, "measured_s", summed=False),
     "service_rate": _curve(THROUGHPUT, "committed_records", summed=True),

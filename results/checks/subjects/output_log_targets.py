@@ -19,7 +19,7 @@ import pandas as pd
 from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
 from experiments.wording import significant
-from results.checks.check import Check, keeps_output_log
+from results.checks.check import Check, Parting, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
 from results.checks.subjects.output_logs import described
@@ -72,7 +72,7 @@ def reports(evidence: Evidence) -> pd.DataFrame:
 
 
 def extents(evidence: Evidence) -> pd.DataFrame:
-    """Return `extent`, `allowed` and `share`, the first by the second, where there was time enough for Q."""
+    """Return `extent`, `allowed` and `share`, the first by the second, of the reports with time enough for Q."""
     target = evidence.experiment.engine.log_extent
     if target is None:
         raise NotEnough("there is no target for the extent")
@@ -87,7 +87,7 @@ def extents(evidence: Evidence) -> pd.DataFrame:
 
 
 def replays(evidence: Evidence) -> pd.DataFrame:
-    """Return `replay`, `allowed` and `share`, the first by the second, where there was time enough for U."""
+    """Return `replay`, `allowed` and `share`, the first by the second, of the reports with time enough for U."""
     target = evidence.experiment.engine.log_replay
     if target is None:
         raise NotEnough("there is no target for the replay")
@@ -97,18 +97,20 @@ def replays(evidence: Evidence) -> pd.DataFrame:
 
 def _beside(found: pd.DataFrame, column: str, allowed: pd.Series) -> pd.DataFrame:
     share = found[column] / allowed
-    return pd.DataFrame({column: found[column], "allowed": allowed, "share": share}).reset_index(drop=True)
+    return found[["at_ns", "partition", column]].assign(allowed=allowed, share=share).reset_index(drop=True)
 
 
 def modelled_extents(evidence: Evidence) -> pd.DataFrame:
     """Return one row for each partition, of its last report: `extent`, and it by the least and the most of the model.
+
+    `apart` is the larger of how far it is below the least and above the most, as a ratio.
 
     Raises `NotEnough` if the oldest window may have opened before the log had settled.
     """
     from models.log_extent import extent  # imported here: a command that only lists checks need not import SciPy
 
     last, least, most = _settled(evidence)
-    return _within(last["extent"], _likely(extent(*least))[0], _likely(extent(*most))[1])
+    return _within(last, "extent", _likely(extent(*least))[0], _likely(extent(*most))[1])
 
 
 def modelled_replays(evidence: Evidence) -> pd.DataFrame:
@@ -124,7 +126,7 @@ def modelled_replays(evidence: Evidence) -> pd.DataFrame:
     from models.log_extent import oldest_window  # imported here: a command that only lists checks need not import SciPy
 
     last, least, most = _settled(evidence)
-    return _within(last["replay"], max(1.0, oldest_window(*least)), oldest_window(*most))
+    return _within(last, "replay", max(1.0, oldest_window(*least)), oldest_window(*most))
 
 
 def _settled(evidence: Evidence) -> tuple[pd.DataFrame, tuple[float, int, float], tuple[float, int, float]]:
@@ -150,8 +152,10 @@ def _settled(evidence: Evidence) -> tuple[pd.DataFrame, tuple[float, int, float]
     return last, least, most
 
 
-def _within(found: pd.Series, low: float, high: float) -> pd.DataFrame:
-    return pd.DataFrame({found.name: found, "of_low": found / low, "of_high": found / high})
+def _within(last: pd.DataFrame, column: str, low: float, high: float) -> pd.DataFrame:
+    of_low, of_high = last[column] / low, last[column] / high
+    found = last[["at_ns", column]].assign(of_low=of_low, of_high=of_high, low=low, high=high)
+    return found.assign(apart=np.maximum(of_high, 1 / of_low)).reset_index()
 
 
 def _likely(count: float) -> tuple[float, float]:
@@ -161,6 +165,11 @@ def _likely(count: float) -> tuple[float, float]:
 
 def _as_modelled(column: str, subject: Callable[[Evidence], pd.DataFrame], *, model: str, would: str) -> Check:
     """The check of a quantity that has no target: `would` says what a recovery would do."""
+
+    def worst(report: pd.Series) -> str:
+        low, high = f"{report['low']:,.0f}", f"{report['high']:,.0f}"
+        return f"{column} of {report['partition']} is {report[column]:,.0f} instead of {low} to {high}"
+
     return Check(
         name=f"output_logs.modelled_{column}",
         table="output_logs",
@@ -173,6 +182,7 @@ def _as_modelled(column: str, subject: Callable[[Evidence], pd.DataFrame], *, mo
         asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent`,"
         " `engine.log_replay` and `engine.log_failure_rate`",
         applies=follows_model,
+        parting=Parting("apart", worst),
     )
 
 
@@ -187,6 +197,11 @@ def _within_target(
     besides: str = "",
 ) -> Check:
     """The check of a target: `most` is its symbol, and `would` says what a recovery would do within the target."""
+
+    def worst(report: pd.Series) -> str:
+        found, allowed = f"{report[column]:,.0f}", f"{report['allowed']:,.0f}"
+        return f"{column} of {report['partition']} is {found}, and at most {allowed} is allowed"
+
     return Check(
         name=f"output_logs.{column}",
         table="output_logs",
@@ -200,6 +215,7 @@ def _within_target(
         f" spare count (at most {SPENT:.0%} of CI in every CP spent{besides})",
         asked_of=f"`engine.log_{column}`",
         applies=applies,
+        parting=Parting("share", worst),
     )
 
 

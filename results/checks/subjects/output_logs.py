@@ -8,7 +8,7 @@ from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
 from experiments.wording import percent
 from models.open_windows import open_windows
-from results.checks.check import Check, keeps_output_log
+from results.checks.check import Check, Parting, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
 
@@ -25,8 +25,8 @@ def described(experiment: Experiment) -> bool:
 
 
 def windows(evidence: Evidence) -> pd.DataFrame:
-    """Return one row, the last report with all partitions: `open_windows`, `predicted`, `off` and `allowed`, both
-    relative to `predicted`, and `share`, the first of these by the second.
+    """Return one row, the last report with all partitions: `at_ns`, `open_windows`, `predicted`, `off` and `allowed`,
+    both relative to `predicted`, and `share`, the first of these by the second.
 
     The window of each of K items is open with probability p = predicted / K, so the standard deviation of their number
     is sqrt(K p (1 - p)). For windows of 2 records that is sqrt(K) / 2: 1 % of 10,000 / 2, which one run in three
@@ -48,7 +48,11 @@ def windows(evidence: Evidence) -> pd.DataFrame:
     deviation = (predicted * (1 - predicted / workload.items)) ** 0.5
     off, allowed = abs(found / predicted - 1), max(TOLERANCE, DEVIATIONS * deviation / predicted)
     numbers = {"open_windows": found, "predicted": predicted, "off": off, "allowed": allowed, "share": off / allowed}
-    return pd.DataFrame([numbers])
+    return pd.DataFrame([numbers]).assign(at_ns=last["at_ns"].iat[0])
+
+
+def _last_report(report: pd.Series) -> str:
+    return f"in the last report {report['open_windows']:,.0f} windows were open instead of {report['predicted']:,.0f}"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -65,5 +69,6 @@ CHECKS: tuple[Check, ...] = (
         asks=f"in the last report, the number of open windows follows from items, window and records, {WITHIN}",
         asked_of=f"protocol `output-log`, workload `cec-prices` with {FEWEST_ITEMS:,} items or more",
         applies=described,
+        parting=Parting("share", _last_report),
     ),
 )

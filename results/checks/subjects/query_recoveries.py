@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.wording import significant
-from results.checks.check import ASKED_OF, Check, recovers_by_query, tells_relative_latency
+from results.checks.check import ASKED_OF, Check, Parting, recovers_by_query, tells_relative_latency
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between
 from results.checks.subjects.tables import row_count, value_rules
@@ -98,6 +98,21 @@ def _slowest(table: pd.DataFrame) -> str:
     return f"{len(table)} queries, the worst is {worst['query']} after {off} of the time that it was away"
 
 
+def _planned_when(query: pd.Series) -> str:
+    planned_s, model_s = (_since_death(query, step) for step in ("planned", "predicted"))
+    return f"{query['query']} was lost, planned {planned_s}, and by the model {model_s}"
+
+
+def _usual_when(query: pd.Series) -> str:
+    back_s, usual_s = (_since_death(query, step) for step in ("available", "normal"))
+    return f"{query['query']} was lost, available {back_s}, and its latency usual {usual_s}"
+
+
+def _since_death(query: pd.Series, step: str) -> str:
+    moment_ns = query[f"{step}_ns"]
+    return "never" if pd.isna(moment_ns) else f"{significant((moment_ns - query['death_ns']) / 1e9)} s later"
+
+
 CHECKS: tuple[Check, ...] = (
     Check(
         name="query_recoveries.values",
@@ -121,6 +136,7 @@ CHECKS: tuple[Check, ...] = (
         " the time since its death",
         asked_of=ASKED_OF[recovers_by_query],
         applies=recovers_by_query,
+        parting=Parting("off", _planned_when),
     ),
     Check(
         name="query_recoveries.on_time",
@@ -135,5 +151,6 @@ CHECKS: tuple[Check, ...] = (
         " time that it was away, or from its first result on: a query that can process twice what comes catches up",
         asked_of=ASKED_OF[tells_relative_latency],
         applies=tells_relative_latency,
+        parting=Parting("off", _usual_when),
     ),
 )

@@ -12,7 +12,7 @@ from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from experiments.wording import significant
 from models.passive_restore import FEWEST, MeasuredRestore, predicted_s
-from results.checks.check import Check, has_faults, is_dataflow, keeps_output_log
+from results.checks.check import Check, Parting, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
 from results.checks.subjects.tables import row_count, value_rules
@@ -24,18 +24,23 @@ LEAST_INTERVAL_S = 20.0  # between checkpoints; with fewer seconds hardly a rest
 
 
 def restores(evidence: Evidence) -> pd.DataFrame:
-    """Return one row per restore that the model describes: `measured_s`, `predicted_s`, and `off`, by which share of
-    the predicted time they differ on average over all rows.
+    """Return one row per restore that the model describes: `death_ns`, `measured_s`, `predicted_s`, `apart`, by which
+    share of the predicted time they differ, and `off`, the mean of that over all rows.
 
     It describes those that were seen to their end, that struck a dataflow that kept up with its load, and that should
     take long enough.
     """
     rows = evidence.rows("partition_recoveries", "no partition was lost")
-    found = [_restore(of_one) for of_one in _steady(rows[rows["how"] == RecoveredHow.RESTORED])]
-    seen = [each for each in found if each is not None]
-    long = [each for each, seconds in zip(seen, _predicted(seen), strict=True) if seconds >= SHORTEST_S]
-    table = pd.DataFrame({"measured_s": [each.measured_s for each in long], "predicted_s": _predicted(long)})
-    return table.assign(off=((table["measured_s"] - table["predicted_s"]).abs() / table["predicted_s"]).mean())
+    steady = list(_steady(rows[rows["how"] == RecoveredHow.RESTORED]))
+    deaths_ns = [int(of_one["death_ns"].min()) for of_one in steady]
+    found = zip(deaths_ns, map(_restore, steady), strict=True)
+    seen = [(death_ns, each) for death_ns, each in found if each is not None]
+    expected_s = _predicted([each for _, each in seen])
+    long = [each for each, seconds in zip(seen, expected_s, strict=True) if seconds >= SHORTEST_S]
+    table = pd.DataFrame([(death_ns, each.measured_s) for death_ns, each in long], columns=["death_ns", "measured_s"])
+    table["predicted_s"] = _predicted([each for _, each in long])
+    apart = (table["measured_s"] - table["predicted_s"]).abs() / table["predicted_s"]
+    return table.assign(apart=apart, off=apart.mean())
 
 
 def _predicted(described: Sequence[MeasuredRestore]) -> list[float]:
@@ -109,6 +114,11 @@ def _observed(table: pd.DataFrame) -> str:
     return f"{table['off'].iat[0]:.0%} off: {seconds} s"
 
 
+def _worst(restore: pd.Series) -> str:
+    measured_s, predicted_s = significant(restore["measured_s"]), significant(restore["predicted_s"])
+    return f"the restore took {measured_s} s instead of {predicted_s} s"
+
+
 def is_described(experiment: Experiment) -> bool:
     """Whether lost partitions are restored alone, often enough, and from checkpoints that may be old enough.
 
@@ -153,5 +163,6 @@ CHECKS: tuple[Check, ...] = (
         "; the rates are those of the other restores",
         asked_of="`engine.recovery` `passive`, checkpoints 20 s apart or more, and at least 3 expected faults",
         applies=is_described,
+        parting=Parting("apart", _worst),
     ),
 )

@@ -7,7 +7,7 @@ import pandas as pd
 from experiments.spec import Experiment
 from experiments.wording import significant
 from models.accuracy import predicted_by_fidelity
-from results.checks.check import Check, has_oracle, is_tentative
+from results.checks.check import Check, Parting, has_oracle, is_tentative
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
 
@@ -71,10 +71,20 @@ def _told_apart(frame: pd.DataFrame) -> float:
 
 
 def _together(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row for windows that lacked the same."""
+    """One row for windows that lacked the same. It begins when that window begins which differs most from output
+    fidelity, in the direction in which all of them together do."""
     sums = frame[["exact", "both"]].sum()
+    more = (frame["both"] - frame["output_fidelity"] * frame["exact"]).astype(float)
+    worst = (more if more.sum() > 0 else -more).argmax()
     one = frame.iloc[:1].assign(exact=sums["exact"], both=sums["both"], windows=len(frame))
-    return one.assign(accuracy=sums["both"] / sums["exact"])
+    begins_ns = frame["window_start_ns"].iat[worst]
+    return one.assign(accuracy=sums["both"] / sums["exact"], window_start_ns=begins_ns)
+
+
+def _worst(windows: pd.Series) -> str:
+    accuracy, fidelity = significant(windows["accuracy"]), significant(windows["output_fidelity"])
+    told = f"windows that lacked {windows['absent']} have accuracy {accuracy} instead of {fidelity}"
+    return f"{told}; the one that begins here differs most"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -118,5 +128,6 @@ CHECKS: tuple[Check, ...] = (
         f"fidelity; windows that together have fewer than {TELLING} results are left out",
         asked_of="`engine.tentative`, with a query whose results come from one path through the dataflow each",
         applies=fidelity_describes,
+        parting=Parting("apart", _worst),
     ),
 )

@@ -11,8 +11,12 @@ import pytest
 from benchmarks.orchestration import belongings, soak
 from benchmarks.orchestration.belongings import Usage
 from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
+from infra.ssh.driver import SshDriver
 from infra.strikes import partition
+from tests.integration.infra import machines
+from tests.unit.experiments.test_inventory import host
 from tests.unit.results import synthetic
+from tests.unit.ssh_keys import new_key
 
 HELD = Usage(4, 20, 100, 800.0)
 KINDS = {"kill": 3, "pause": 2}
@@ -139,9 +143,11 @@ def test_what_a_server_holds_more_and_more_of_is_told(tmp_path, name, each_piece
         ("docker", "nft: No such file or directory", 1),  # the daemon takes a container off its network as a whole
     ],
 )
-def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(driver, refusal, partitions, monkeypatch):
+def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(
+    driver, refusal, partitions, tmp_path, monkeypatch
+):
     monkeypatch.setattr(partition, "refusal", lambda: refusal)
-    found = experiment(driver, 3, 60.0)
+    found = experiment(driver, 3, 60.0, tmp_path / "no-inventory.json")
     kinds = Counter(process["kind"] for process in found["faults"]["processes"])
     assert kinds.keys() >= {"kill", "terminate", "pause", "broker-kill", "master-kill", "driver-kill"}
     assert kinds["partition"] == partitions
@@ -165,3 +171,19 @@ def test_the_table_has_faults_by_driver_and_kind(tmp_path):
     head, _, local, netns = ledger.table().splitlines()
     assert head == "| driver | pieces | faults | kill | pause | wrong |"
     assert (local, netns) == ("| local | 1 | 5 | 3 | 2 | 0 |", "| netns | 1 | 5 | 3 | 2 | 1 |")
+
+
+@pytest.mark.parametrize("obstacle", [None, "no partition on worker-1"])
+def test_machines_have_an_experiment_without_what_they_lack(obstacle, tmp_path, monkeypatch):
+    """No switch for their power, and no disk to fill; and what the machines themselves say that they cannot do."""
+    monkeypatch.setattr(SshDriver, "obstacle", lambda _, spec, kind, options: obstacle if kind == "partition" else None)
+    new_key(tmp_path / "key")
+    roles = {"gateway": "gateway", "m-1": "worker", "m-2": "worker", "m-3": "worker"}
+    hosts = {name: host(name, role=role) for name, role in roles.items()}
+    path = machines.write_inventory(tmp_path, hosts)
+    found = experiment("ssh", 3, 60.0, path)
+    kinds = {process["kind"] for process in found["faults"]["processes"]}
+    assert kinds >= {"kill", "terminate", "pause", "slow", "broker-kill", "master-kill", "driver-kill"}
+    assert not kinds & {"power-off", "disk-full"}
+    assert ("partition" in kinds) == (obstacle is None)
+    assert found["cluster"]["inventory"] == str(path)

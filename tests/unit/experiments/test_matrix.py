@@ -120,6 +120,19 @@ def test_protections_are_held_side_by_side_with_and_without_faults_under_three_s
     assert len(protections) * 2 * 3 == len(cells) == len(found)
 
 
+def test_engines_are_held_side_by_side_beside_the_protections_of_the_testbed():
+    found, testbed = matrix.load("engines"), matrix.load("protections")
+    recoveries = {(cell.engine.name.value, cell.engine.recovery_run.value) for cell in found}
+    spark, dataflow = "structured-streaming", "dataflow"
+    assert recoveries == {(spark, "query"), (spark, "task"), (dataflow, "global"), (dataflow, "passive")}
+    assert len(found) == 7 * 3, "in four protections, three of them also without faults, under three seeds each"
+    alike = {(cell.workload, cell.cluster, cell.load, cell.window_s, cell.faults.processes) for cell in found}
+    assert alike == {(cell.workload, cell.cluster, cell.load, cell.window_s, cell.faults.processes) for cell in testbed}
+    assert len({cell.engine.checkpoint_interval_s for cell in found + testbed}) == 1
+    protections = {cell.engine for cell in found if cell.engine.name.value == dataflow}
+    assert protections < {cell.engine for cell in testbed}, "so that runs of both are in the same rows"
+
+
 def test_the_output_log_is_held_beside_other_protocols_on_one_workload():
     found = matrix.load("output-log")
     assert len({cell.workload for cell in found}) == len({cell.cluster for cell in found}) == 1

@@ -10,6 +10,8 @@ from fastapi.testclient import TestClient
 
 from results.runs import store
 from tests.unit.results import synthetic
+from tests.unit.results.test_restores import PASSIVE
+from tests.unit.results.test_restores import table as restores
 
 PARTED_S = 120
 
@@ -41,6 +43,20 @@ def test_a_failed_prediction_leads_to_the_second_and_other_checks_to_their_table
     around = shown.partition('id="around"')[2].partition("</section>")[0]
     assert f">{PARTED_S}</td>" in around
     assert f">{PARTED_S + 60}</td>" not in around
+
+
+def test_a_failed_prediction_of_single_rows_leads_to_the_worst_of_them(browser: TestClient):
+    run = synthetic.make_run(store.home() / "runs", run_id="slow")
+    synthetic.write_table(run, "partition_recoveries", restores(factors=(1.0, 3.0, 1.0)))
+    store.write_json(run.experiment_path, PASSIVE.model_dump(mode="json"))
+    row = {"check": "restores.as_modelled", "table": "partition_recoveries", "verdict": "fail"}
+    names = ("check", "table", "verdict", "observed", "expected", "detail")
+    synthetic.write_table(run, "verdicts", synthetic.pd.DataFrame([dict.fromkeys(names) | row]))
+    page = browser.get("/aftershock/runs/slow").text
+    (link,) = re.findall(r'href="([^"]*table=partition_recoveries[^"]*)"', page)
+    assert "second 60: the restore took 9.1 s instead of 3.1 s" in page
+    shown = browser.get(link.replace("&amp;", "&").partition("#")[0]).text
+    assert '<h2 id="around">partition_recoveries around second 60 of the window</h2>' in shown
 
 
 def test_a_run_that_agrees_has_no_such_link(browser: TestClient):

@@ -11,7 +11,8 @@ from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
 from results.checks.rules import Seen, TableCheck
-from results.runs.store import Run
+from results.runs.store import Run, write_json
+from results.views.causes import Cause, parts_from_prediction
 from tests.unit.results import synthetic
 
 
@@ -26,6 +27,12 @@ def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | Non
     """Judge a run by one check."""
     check = next(check for check in CHECKS if check.name == name)
     return judged(check, Evidence(run, experiment or synthetic.experiment()), tmp_path)
+
+
+def parts_at(name: str, run: Run, experiment: Experiment) -> Cause | None:
+    """Where a run of this experiment parts from the model of a check."""
+    write_json(run.experiment_path, experiment.model_dump(mode="json"))
+    return parts_from_prediction(run, name)
 
 
 def put(column: str, row: int, value: object) -> synthetic.Change:

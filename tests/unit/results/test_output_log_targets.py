@@ -9,7 +9,7 @@ from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
 from results.tables.schema import TABLES
 from tests.unit.results import synthetic
-from tests.unit.results.judging import judged
+from tests.unit.results.judging import judged, parts_at
 
 NONE = ["engine.log_extent=null", "engine.log_replay=null"]
 ALONE = spec.load("cec-prices", NONE)
@@ -46,9 +46,14 @@ def reports(**last):
     return rows
 
 
-def verdict_on(root, name, rows, experiment=TARGETS):
+def run_with(root, rows):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
+    return run
+
+
+def verdict_on(root, name, rows, experiment=TARGETS):
+    run = run_with(root, rows)
     named = next(each for each in CHECKS if each.name == f"output_logs.{name}")
     return judged(named, Evidence(run, experiment), root)["verdict"]
 
@@ -57,6 +62,29 @@ def verdict_on(root, name, rows, experiment=TARGETS):
 def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
     assert verdict_on(tmp_path / "a", name, reports(**{name: target + grown})) == "pass"
     assert verdict_on(tmp_path / "b", name, reports(**{name: target + grown + 1})) == "fail"
+
+
+@pytest.mark.parametrize(("name", "found", "allowed"), [("extent", Q, GROWN), ("replay", U, 2_500)])
+def test_the_report_that_is_furthest_from_its_target_is_found(tmp_path, name, found, allowed):
+    rows = [each | {"at_ns": each["at_ns"] + synthetic.START_NS} for each in reports()]
+    rows[-2] |= {name: 3 * found}
+    rows[-1] |= {name: 2 * found}
+    parts = parts_at(f"output_logs.{name}", run_with(tmp_path, rows), TARGETS)
+    assert (parts.table, parts.second) == ("output_logs", 4.0)
+    told = f"{name} of average.0 is {3 * found:,}, and at most {found + allowed:,} is allowed"
+    assert parts.words == f"second 4: {told}"
+
+
+@pytest.mark.parametrize("factor", [3, 1 / 3])
+@pytest.mark.parametrize("name", ["extent", "replay"])
+def test_the_partition_that_is_furthest_from_the_model_is_found(tmp_path, name, factor):
+    model = {"extent": extent, "replay": oldest_window}[name]
+    usual = int(model(ALONE.workload.items / 2, ALONE.workload.window_records, 0.5))
+    rows = of_two_partitions(1_000_000, **{name: usual})
+    rows[-1] |= {name: round(usual * factor), "at_ns": synthetic.ns(77.0)}
+    parts = parts_at(f"output_logs.modelled_{name}", run_with(tmp_path, rows), ALONE)
+    assert (parts.table, parts.second) == ("output_logs", 77.0)
+    assert f"{name} of average.1 is {round(usual * factor):,} instead of" in parts.words
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from results.checks.catalogue import checks_for
 from results.tables.schema import TABLES
 from spark_jobs.tables.dataflow.output_logs import output_logs
 from tests.unit.results import synthetic
-from tests.unit.results.judging import verdict_of
+from tests.unit.results.judging import parts_at, verdict_of
 
 EXPERIMENT = spec.load("cec-prices", [])
 NAME, S = "output_logs.open_windows", 10**9
@@ -75,6 +75,15 @@ def test_what_the_model_says_passes_and_more_than_the_tolerance_off_fails(tmp_pa
 
 def test_without_a_report_nothing_is_known(tmp_path):
     assert verdict(tmp_path, []) == "unknown"
+
+
+def test_a_run_parts_from_the_model_in_its_last_whole_report(tmp_path):
+    run = synthetic.make_run(tmp_path, changes={})
+    rows = [each | {"at_ns": each["at_ns"] + synthetic.START_NS} for each in rows_of(4000, 4100)]
+    synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
+    found = parts_at(NAME, run, spec.load("cec-prices", ["workload.items=10000", "workload.window_records=10"]))
+    assert (found.table, found.second) == ("output_logs", 11.0)
+    assert "8,100 windows were open instead of" in found.words
 
 
 @pytest.mark.parametrize(("items", "size"), [(1000, 2), (1000, 3), (1000, 100), (10_000, 2)])

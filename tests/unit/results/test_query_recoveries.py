@@ -10,7 +10,7 @@ from results.checks.catalogue import checks_for
 from results.tables.schema import TABLES
 from results.views.document import document
 from tests.unit.results import synthetic
-from tests.unit.results.judging import verdict_of
+from tests.unit.results.judging import parts_at, verdict_of
 
 EXPERIMENT = spec.load("incremental-topology-1", [])
 PLANNED, VALUES = "query_recoveries.as_planned", "query_recoveries.values"
@@ -57,6 +57,20 @@ def verdict(root, frame, check):
 )
 def test_queries_are_held_against_the_plan_of_the_model(tmp_path, frame, expected):
     assert verdict(tmp_path, frame, PLANNED)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "told"), [(59, "34 s later"), (41, "16 s later"), (None, "never")], ids=["late", "early", "never"]
+)
+def test_the_query_that_is_furthest_from_the_plan_is_found(tmp_path, planned_s, told):
+    """Of two that are lost at seconds 20 and 25, the second, whose moment by the model is second 50."""
+    run, frame = synthetic.make_run(tmp_path, changes={}), table(0.5).astype({"planned_ns": "Int64"})
+    frame.loc[1, "death_ns"] = synthetic.ns(25)
+    frame.loc[1, "planned_ns"] = pd.NA if planned_s is None else synthetic.ns(planned_s)
+    synthetic.write_table(run, "query_recoveries", frame)
+    found = parts_at(PLANNED, run, EXPERIMENT)
+    assert (found.table, found.second) == ("query_recoveries", 25.0)
+    assert found.words == f"second 25: q0.0 was lost, planned {told}, and by the model 25 s later"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +131,15 @@ def test_a_query_is_on_time_again_after_as_long_as_it_was_away(tmp_path, normal_
     """The queries are lost at second 20, and available at 31 and 51: away for 11 and 31."""
     moments = [None if at is None else synthetic.ns(at) for at in normal_s]
     assert judged_on_time(tmp_path, table().assign(normal_ns=moments), until_s)[0] == expected
+
+
+def test_the_query_that_needs_longest_to_catch_up_is_found(tmp_path):
+    run, moments = synthetic.make_run(tmp_path, changes={}), [synthetic.ns(43.5), synthetic.ns(53)]
+    synthetic.write_table(run, "query_recoveries", table().assign(normal_ns=moments))
+    synthetic.write_table(run, "query_latencies", slides(90)[TABLES["query_latencies"].names])
+    found = parts_at(ON_TIME, run, EXPERIMENT)
+    assert (found.table, found.second) == ("query_recoveries", DEATH_S)
+    assert found.words.endswith("q1.0 was lost, available 11 s later, and its latency usual 23.5 s later")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from results.summary.findings import engine_and_mode
 from results.tables.schema import TABLES
 from results.views.terminal import summary
 from tests.unit.results import synthetic
-from tests.unit.results.judging import verdict_of
+from tests.unit.results.judging import parts_at, verdict_of
 
 READ_RATE, SERVICE_RATE, RATE = 2e7, 2000.0, 1000.0
 AGES_S = (3.0, 6.0, 7.5)
@@ -91,6 +91,14 @@ def test_how_far_sources_read_ahead_does_not_matter(tmp_path):
 )
 def test_what_does_not_follow_the_model_fails(tmp_path, spoilt):
     assert verdict(tmp_path, spoilt, MODEL)[0] == "fail"
+
+
+def test_the_restore_that_is_furthest_from_the_model_is_found(tmp_path):
+    run = synthetic.make_run(tmp_path, changes={})
+    synthetic.write_table(run, "partition_recoveries", table(factors=(1.0, 3.0, 1.0)))
+    found = parts_at(MODEL, run, PASSIVE)
+    assert (found.table, found.second) == ("partition_recoveries", 60.0)
+    assert found.words == "second 60: the restore took 9.1 s instead of 3.1 s"
 
 
 def in_a_backlog():

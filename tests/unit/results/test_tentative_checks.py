@@ -13,7 +13,7 @@ from results.runs.store import Run
 from results.tables.columns import Row
 from results.tables.schema import RUN_TABLES
 from results.views.document import document
-from tests.unit.results import judging
+from tests.unit.results import judging, synthetic
 
 S = 1_000_000_000
 TENTATIVE = ["engine.recovery=passive", "engine.tentative=true"]
@@ -68,6 +68,18 @@ def test_nothing_is_known_without_tentative_output(name, tmp_path):
 
 def test_accuracy_is_unknown_if_no_window_lacked_the_same_input_throughout(tmp_path):
     assert verdict_of("accuracy", [window(20, throughout=False)], tmp_path)["verdict"] == "unknown"
+
+
+def test_the_window_that_differs_most_is_found(tmp_path):
+    """Too little in one window, among windows that together have too little and one that has too much."""
+    run = synthetic.make_run(tmp_path)
+    rows = [window(at, exact=400, both=both) for at, both in ((20, 260), (30, 200), (40, 400), (50, 250))]
+    bounds = ("window_start_ns", "window_end_ns")
+    shifted = [row | {name: row[name] + synthetic.START_NS for name in bounds} for row in rows]
+    run.write_table("tentative", RUN_TABLES["tentative"].of(shifted))
+    found = judging.parts_at("tentative.accuracy", run, TOP_100)
+    assert (found.table, found.second) == ("tentative", 30.0)
+    assert "windows that lacked requests.0 have accuracy 0.694 instead of 0.74" in found.words
 
 
 def sparse(windows: int, both: int, **changed: object) -> list[Row]:

@@ -7,10 +7,18 @@ import pandas as pd
 import pytest
 
 from experiments.wording import significant
-from plugins.present import PREDICTION, causes
-from results.runs.store import Run
+from plugins.present import causes
+from results.runs.store import Run, write_json
 from results.summary.judged_checks import JudgedCheck
-from results.views.causes import parts_from_baseline, parts_from_model, seconds_of
+from results.views.causes import (
+    MOMENTS,
+    PARTINGS,
+    PREDICTION,
+    parts_from_baseline,
+    parts_from_model,
+    parts_from_prediction,
+    seconds_of,
+)
 from tests.unit.results import synthetic
 from tests.unit.results.figures import too_precise
 
@@ -73,6 +81,16 @@ def test_the_fault_that_cost_most_against_the_replay_is_named(make):
         f"the fault at {significant(synthetic.KILLS_S[3])} s cost +9 s against the replay"
         in parts_from_model(run).words
     )
+
+
+def test_each_check_that_says_where_a_run_parts_looks_at_a_table_with_moments():
+    assert {check.table for check, _ in PARTINGS.values()} <= MOMENTS.keys()
+    assert len(PARTINGS) == 9
+
+
+@pytest.mark.parametrize("check", [PREDICTION, *PARTINGS])
+def test_a_run_without_tables_or_experiment_says_nothing(make, check):
+    assert parts_from_prediction(make("good", useful_time=lambda rows: rows[:0]), check) is None
 
 
 def test_without_a_replay_nothing_is_said(tmp_path):
@@ -165,4 +183,6 @@ def test_columns_of_another_type_are_no_cause(make, baseline, monkeypatch, metri
     monkeypatch.setattr(Run, "table", spoilt)
     bad = make("bad")
     assert parts_from_baseline(bad, baseline, metric) is None
-    assert causes(bad, [JudgedCheck.of({"check": PREDICTION, "verdict": "fail"})]) == {}
+    write_json(bad.experiment_path, synthetic.experiment().model_dump(mode="json"))
+    failed = [JudgedCheck.of({"check": check, "verdict": "fail"}) for check in (PREDICTION, *PARTINGS)]
+    assert causes(bad, failed) == {}
