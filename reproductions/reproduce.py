@@ -46,7 +46,7 @@ class Reproduced:
     published  this table beside the one that came with the repository: verdict, observed, expected and detail; None
                where none was published. It is about this installation, not about the paper: `verdict` leaves it out
     published_runs  how many of the runs of the table are published ones, which another installation has made
-    is_judged_again  the table is an earlier one that had lost its verdicts; its size, and how it was made, are not known
+    is_judged_again  the table is an earlier one that had lost its verdicts; its size and its making are not known
     """
 
     reproduction: Reproduction
