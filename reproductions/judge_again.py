@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reproductions.beside_published import as_written
-from reproductions.judging import verdicts_of
-from reproductions.reproduce import find
-from reproductions.reproduction import Computed
+from reproductions.reproduce import find, verdicts_of_stored
 from results.publication import Published, publish_verdicts, published_table
 from results.verdict import worst
 
@@ -29,7 +26,6 @@ def judge_again(ids: Iterable[str]) -> Published:
 def _judged(id: str) -> dict[str, Any]:
     """What a document of verdicts says that follows from the checks and the catalogue."""
     reproduction = find(id)
-    table = as_written(published_table(id))
-    verdicts = verdicts_of(reproduction, Computed(reproduction.name, table, is_stored=True))
+    verdicts = verdicts_of_stored(reproduction, published_table(id))
     about = {"what": reproduction.what, "kind": reproduction.kind.value}
     return about | {"verdict": worst(str(row["verdict"]) for row in verdicts).value, "verdicts": verdicts}

@@ -15,15 +15,17 @@ import pandas as pd
 
 from experiments.errors import BadInput
 from models.inputs import require_count
-from reproductions.beside_published import beside_published
+from reproductions.beside_published import as_written, beside_published
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import verdicts_of
 from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
+from results.damage import Damaged
 from results.runs.machine import machine_class
 from results.runs.store import home, located, write_json
 from results.runs.versions import versions
 from results.verdict import Verdict, worst
+from results.views.gallery import KINDS
 from results.views.style import write_figure
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Reproduced:
     published  this table beside the one that came with the repository: verdict, observed, expected and detail; None
                where none was published. It is about this installation, not about the paper: `verdict` leaves it out
     published_runs  how many of the runs of the table are published ones, which another installation has made
+    is_judged_again  the table is an earlier one that had lost its verdicts; its size and its making are not known
     """
 
     reproduction: Reproduction
@@ -52,6 +55,7 @@ class Reproduced:
     files: dict[str, Path]
     published: dict[str, str | None] | None = None
     published_runs: int = 0
+    is_judged_again: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -63,7 +67,9 @@ class Reproduced:
         about = {"id": self.reproduction.id, "what": self.reproduction.what, "kind": self.reproduction.kind.value}
         files = {kind: str(path) for kind, path in self.files.items()}
         judged = {"size": self.size, "verdict": self.verdict.value, "verdicts": self.verdicts}
-        made = {"command": self.command, "machine": machine_class(), "versions": versions()}
+        made: dict[str, Any] = {}
+        if not self.is_judged_again:
+            made = {"command": self.command, "machine": machine_class(), "versions": versions()}
         beside = {"published": self.published, "published_runs": self.published_runs}
         return about | judged | made | beside | {"files": files}
 
@@ -81,7 +87,8 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error. Without a table the
     verdicts alone are written, and not even those if there is an earlier table with its verdicts, since they are not
-    about it. An earlier table without verdicts is removed: a process was killed while it was written.
+    about it. An earlier table without verdicts is judged again: a process was killed while it was written. If it cannot
+    be read, it is removed.
     Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
@@ -94,11 +101,31 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
         beside = beside_published(reproduction, chosen, Path(scratch))
         if not names and all(_file(folder, reproduction, kind).is_file() for kind in ("parquet", VERDICTS)):
             return Reproduced(reproduction, chosen, verdicts, {}, beside)
+        if not names and (earlier := _judged_again(folder, reproduction)) is not None:
+            return earlier
         files, others = _files(folder, reproduction, names), _published_runs(evidence)
         result = Reproduced(reproduction, chosen, verdicts, files, beside, others)
         write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())
         _publish(Path(scratch), folder, reproduction)
     return result
+
+
+def verdicts_of_stored(reproduction: Reproduction, path: Path) -> list[dict[str, str | None]]:
+    """What the checks of today make of the table in a Parquet file; raises `FileNotFoundError` and `Damaged`."""
+    return verdicts_of(reproduction, Computed(reproduction.name, as_written(path), is_stored=True))
+
+
+def _judged_again(folder: Path, reproduction: Reproduction) -> Reproduced | None:
+    """The earlier table, with verdicts in the place of those that it lost; None if there is none that can be read."""
+    try:
+        verdicts = verdicts_of_stored(reproduction, _file(folder, reproduction, "parquet"))
+    except (FileNotFoundError, Damaged):
+        return None
+    files = _files(folder, reproduction, [kind for kind in KINDS if _file(folder, reproduction, kind).is_file()])
+    beside = beside_published(reproduction, None, folder)
+    found = Reproduced(reproduction, None, verdicts, files, beside, is_judged_again=True)
+    write_json(files["verdicts"], found.document())
+    return found
 
 
 def folder_of(id: str, out: Path | None = None) -> Path:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 KEPT = "nothing is written: there is no new table, and the earlier one stays with its verdicts"
+JUDGED_AGAIN = "there is no new table; the earlier one had lost its verdicts, and is judged again"
 MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 
@@ -129,5 +130,7 @@ def _text(found: Reproduced) -> str:
         lines.append(f"  {MARKS[str(beside['verdict'])]} {'beside the published one':32} {_compared(beside)}")
     if found.published_runs:
         lines.append(f"  of its runs, {found.published_runs} published ones are counted, made in another installation")
+    if found.is_judged_again:
+        lines.append(f"  {JUDGED_AGAIN}")
     files = [f"  {kind:9} {path}" for kind, path in found.files.items()]
     return "\n".join([*lines, "", *(files or [f"  {KEPT}"])])

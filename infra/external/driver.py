@@ -30,8 +30,6 @@ from infra.local import LocalDriver
 from infra.processes import Usage
 from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
-from infra.services.jars import ensure_jars
-from infra.services.jvm import find_java
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof, Strike
 
@@ -92,8 +90,6 @@ class ExternalDriver(DeclaredFaults, Driver):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Note what there is, and make a folder for the run's checkpoints; starts nothing."""
         cluster, listed, login, conf = self._vetted(spec)
-        find_java()
-        ensure_jars()
         handle = _handle(spec, run_id, root, cluster, listed)
         root.mkdir(parents=True, exist_ok=True)
         handle.save()

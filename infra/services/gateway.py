@@ -6,7 +6,6 @@ applications there are. The third service that a fault can kill, the query drive
 
 from __future__ import annotations
 
-import functools
 import os
 import socket
 import subprocess
@@ -21,8 +20,8 @@ from infra.cluster import Handle, RunsServices
 from infra.credentials import write_private
 from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.services import kafka, spark
-from infra.services.jars import ensure_jars
-from infra.services.jvm import Java, find_java
+from infra.services.jars import class_paths
+from infra.services.jvm import find_java
 from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
@@ -30,18 +29,12 @@ PORT_POLL_S = 0.1
 LISTENS_LIMIT_S, CONNECTION_LIMIT_S = 60.0, 1.0
 
 
-@functools.cache
-def java() -> Java:
-    """Looked for once in a process: asking a JVM takes a tenth of a second, and every service needs one."""
-    return find_java()
-
-
 def start_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data, which is made when there is none; returns before it answers."""
     config = _broker_config(handle)
     folder, data = config.parent, config.with_name("data")
     folder.mkdir(exist_ok=True)
-    launcher, jars = java().launcher, ensure_jars().broker
+    launcher, jars = find_java().launcher, class_paths().broker
     if not data.exists():
         write_private(config, kafka.properties(handle.kafka, data))
         format_it = kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config))
@@ -51,7 +44,7 @@ def start_broker(driver: RunsServices, handle: Handle) -> None:
 
 def _spawn_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data. Writes nothing: what ran on the gateway since may have left links there."""
-    program = kafka.java_command(java().launcher, ensure_jars().broker, "kafka.Kafka", str(_broker_config(handle)))
+    program = kafka.java_command(find_java().launcher, class_paths().broker, "kafka.Kafka", str(_broker_config(handle)))
     driver.spawn(handle, handle.gateway.name, "broker", program)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -34,9 +35,14 @@ def find_java() -> Java:
     """The JVM of $JAVA_HOME if that is set, otherwise the first usable one of PATH and /usr/lib/jvm.
 
     A JAVA_HOME that cannot be used is an error rather than a reason to look elsewhere: someone set it on purpose.
-    Raises `EnvironmentFailure` that names what was found and the remedy.
+    A process looks once, unless these variables change: to ask a JVM takes a tenth of a second. Raises
+    `EnvironmentFailure` that names what was found and the remedy; the next call then looks again.
     """
-    home = os.environ.get("JAVA_HOME")
+    return _found(os.environ.get("JAVA_HOME"), os.environ.get("PATH"))
+
+
+@functools.cache
+def _found(home: str | None, _path: str | None) -> Java:
     if home:
         found = _probe(Path(home) / "bin" / "java")
         if isinstance(found, Java):

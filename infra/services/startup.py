@@ -22,7 +22,6 @@ from infra import credentials, launch, tokens
 from infra.cluster import Driver, Handle, Host, RunsServices
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka, spark
-from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
 from infra.strikes.strike import Proof
 
@@ -47,10 +46,9 @@ def provision(
     """Create the hosts as laid out and start broker, master and workers; returns when all workers have joined.
 
     The handle is saved before anything is started. Raises `BadInput` for more workers than this machine can hold,
-    unless they live `elsewhere`, and `EnvironmentFailure` for the rest; nothing is left then.
+    unless they live `elsewhere`, and `EnvironmentFailure` for the rest; nothing is left then. The jars must be there:
+    `ensure_jars` has looked at them when the run began.
     """
-    find_java()
-    ensure_jars()
     with one_at_a_time():
         if not elsewhere:
             _check_memory(spec)
@@ -101,7 +99,7 @@ def service_environment(handle: Handle, host: str, service: str) -> dict[str, st
     """The environment of a service on a host; raises `EnvironmentFailure` without a JVM."""
     mark = f"{handle.token}/{host}/{service}"
     spark_variables = spark.daemon_environment(handle, host)
-    return {**launch.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(gateway.java().home)}
+    return {**launch.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(find_java().home)}
 
 
 def start_worker(driver: RunsServices, handle: Handle, worker: Host) -> None:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from experiments.wording import counted
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
-from reproductions.plants import scaled_rows
+from reproductions.plants import put_in_rows, scaled_rows
 from reproductions.reproduction import Size, holds
 from reproductions.utilization.experiments import (
     DEPTHS,
@@ -36,6 +36,7 @@ from results.verdict import Verdict
 from results.views.style import BLUE, ORANGE, WIDTH_IN, legend_above
 
 APART = 0.01
+ADJOINING_H = 1.0  # of two runs that adjoin, the later one starts at most 23 min after the other
 ROW = ["mean_s", "depth"]
 COLORS = {Interval.DEFAULT: BLUE, Interval.BEST: ORANGE}
 LONGEST = {"mean_s": MEANS_S[-1], "depth": DEPTHS[-1]}
@@ -101,6 +102,13 @@ def _gains(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"gain": gains, "share": gains / means[Interval.DEFAULT], "above": gains > 0})
 
 
+def _hours_between(table: pd.DataFrame) -> pd.DataFrame:
+    """By pair, how long after one of its runs the other one started [h]."""
+    rows = _complete(table, "started_at")
+    starts = rows.assign(at=pd.to_datetime(rows["started_at"], utc=True)).groupby([*ROW, "replicate"])["at"]
+    return pd.DataFrame({"hours": (starts.max() - starts.min()) / pd.Timedelta(hours=1)})
+
+
 def _apart(table: pd.DataFrame) -> pd.DataFrame:
     rows = _complete(table, "measured", "replayed")
     return pd.DataFrame({"apart": (rows["measured"] - rows["replayed"]).abs()})
@@ -161,6 +169,14 @@ TABLE_1 = measured(
             ),
             "measured utilization is higher at T* than at the default interval, in every row",
             scaled_rows("measured", 0.5, interval=Interval.BEST.value, **LONGEST),
+        ),
+        holds(
+            "pairs.adjoin",
+            _hours_between,
+            [between("hours", None, ADJOINING_H)],
+            lambda found: f"started {found['hours'].max():.1f} h apart at most",
+            f"the two runs of a pair started at most {ADJOINING_H:g} h apart, as runs of one session that adjoin",
+            put_in_rows("started_at", "2026-01-01T00:00:00+00:00", interval=Interval.BEST.value, **LONGEST),
         ),
         holds(
             "replay.within_a_hundredth",

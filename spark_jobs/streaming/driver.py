@@ -15,11 +15,14 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -127,9 +130,9 @@ class QueryDriver:
 def main() -> None:
     """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`.
 
-    What a session or a calibration says of its surroundings, such as a broker that takes no input, ends it with an
-    entry in the journal. It then ends at once if its supervisor starts it again. After any other failure it begins
-    anew.
+    What a session says of its surroundings, such as a broker that takes no input, ends it with an entry in the journal,
+    and so does any error of a calibration. It then ends at once if its supervisor starts it again. After any other
+    failure it begins anew.
     """
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.read(config_path)
@@ -176,15 +179,30 @@ def _session(config: JobConfig, *, to_calibrate: bool) -> SparkSession:
 
 
 def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path | None = None) -> int | None:
-    """Calibrate once per run; a driver that is restarted goes on with what the first one found."""
+    """Calibrate once per run; a driver that is restarted goes on with what the first one found.
+
+    Raises `EnvironmentFailure` for an error of Spark: no fault is injected yet, so it would come again.
+    """
     if path is None:
         return None
     if not path.exists():
-        poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
+        try:
+            poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
+            found = calibrate(spark, config, journal)
+        except (Py4JError, PySparkException) as error:
+            traceback.print_exc()  # the log has all of it, the run one line
+            cause = f"the calibration of the query failed: {_without_traces(str(error))}"
+            raise EnvironmentFailure(cause, "see query.log of the run") from None
         scratch = path.with_suffix(".partial")
-        scratch.write_text(json.dumps(calibrate(spark, config, journal).to_json()), encoding="utf-8")
+        scratch.write_text(json.dumps(found.to_json()), encoding="utf-8")
         scratch.rename(path)
     return Calibration.read(path).batch_records
+
+
+def _without_traces(error: str) -> str:
+    """The first two lines of an error of Spark that say something; py4j's first line only says what was called."""
+    lines = [line.strip() for line in error.splitlines()]
+    return " ".join([line for line in lines if line and not line.startswith("at ")][:2])
 
 
 def _all_up(spark: SparkSession, config: JobConfig) -> bool:

@@ -1,8 +1,8 @@
 """Times the testbed's own parts on this machine, for the simulated workers.
 
-A query runs in this process, one partition an operator, on NexMark's events. Everything is timed in CPU seconds, with
-messages of one record and of many, to separate fixed costs from costs per record. The loop of a slot around its
-partitions is not included.
+A query runs in this process, one partition an operator, on NexMark's events. It is timed in CPU seconds, with messages
+of one record and of many, to separate fixed costs from costs per record. What a worker waits for, an object store or a
+connection, takes elapsed time: the least of many tries. The loop of a slot around its partitions is not included.
 """
 
 from __future__ import annotations

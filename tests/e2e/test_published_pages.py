@@ -76,6 +76,7 @@ def test_a_published_run_has_its_charts_and_tables(page: Page, server: str):
 
 
 def test_published_runs_are_compared(page: Page, server: str):
+    """Of the word count: that of the example, and one of the lab that recovers by tasks."""
     runs = [each for each in run_ids() if each.startswith("wordcount-")]
     open_page(page, server, "compare?" + "&".join(f"run={each}" for each in runs))
     for each in runs:

@@ -16,7 +16,7 @@ from experiments.workloads import WorkloadSpec
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
 from infra.services import spark
-from infra.services.jars import ensure_jars
+from infra.services.jars import class_paths
 from journal.codec import Vocabulary
 from journal.event import Event
 from results.runs import store
@@ -159,7 +159,7 @@ def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
 
     The hosts of a borrowed cluster do not have the connector: they get it from the driver.
     """
-    jars = [str(jar) for jar in ensure_jars().connector]
+    jars = [str(jar) for jar in class_paths().connector]
     connector = ":".join(jars)
     address = handle.gateway.address
     there = {"spark.executor.extraClassPath": connector}

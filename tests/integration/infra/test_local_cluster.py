@@ -25,6 +25,7 @@ from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import gateway, kafka, spark, startup
+from infra.services.jvm import find_java
 from infra.strikes.death import Termination
 from tests.integration.conftest import ONE_WORKER, new_run_id
 from tests.integration.infra.clusters import times_joined
@@ -95,7 +96,7 @@ def test_neither_ports_nor_arguments_tell_another_user_anything(busy_cluster: Ha
 
 def test_another_user_cannot_have_a_program_run(cluster: Handle) -> None:
     """Spark's own client, without the secret, asks the master to start a program: it would run as this run's user."""
-    command = [str(gateway.java().launcher), "-cp", f"{spark.home()}/jars/*", "org.apache.spark.deploy.Client"]
+    command = [str(find_java().launcher), "-cp", f"{spark.home()}/jars/*", "org.apache.spark.deploy.Client"]
     asked = ["launch", cluster.master, "file:///tmp/anything.jar", "Anything"]
     done = subprocess.run([*command, *asked], capture_output=True, text=True)
     assert "successfully submitted" not in done.stdout + done.stderr

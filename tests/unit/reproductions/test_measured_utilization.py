@@ -179,6 +179,20 @@ def test_the_command_goes_on_where_another_installation_stopped(ran, tmp_path, m
     assert list(hours) == [0, 0, *range(1, len(ran) + 1)]
 
 
+def test_a_pair_of_two_sessions_is_noticed_and_pairs_of_different_ones_are_not(sound: Computed) -> None:
+    table = sound.rows()
+    pair = (table["mean_s"] == MEANS_S[1]) & (table["depth"] == ROWS[0].depth)
+    assert pair.sum() == 2
+    days_later = table.assign(started_at=table["started_at"].mask(pair, "2026-09-30T10:00:00+00:00"))
+    assert verdicts(replace(sound, table=days_later))["pairs.adjoin"] == "pass"
+    best = pair & (table["interval"] == Interval.BEST)
+    two_hours_later = days_later["started_at"].mask(best, "2026-09-30T12:00:00+00:00")
+    apart = replace(sound, table=days_later.assign(started_at=two_hours_later))
+    found = {check.name: judge(check, apart) for check in CATALOGUE[ID].checks}
+    assert [name for name, row in found.items() if row["verdict"] != "pass"] == ["pairs.adjoin"]
+    assert found["pairs.adjoin"]["observed"] == "started 2.0 h apart at most"
+
+
 def test_a_run_that_tells_no_best_interval_leaves_its_row_unknown():
     def without_costs(experiment: Experiment) -> Tables:
         tables = as_modelled(experiment)
@@ -199,7 +213,7 @@ def test_without_any_run_it_is_unknown():
     assert "none of its 6 runs" in str(found.verdicts[0]["detail"])
 
 
-@pytest.mark.parametrize("column", ["measured", "replayed", "eq_10"])
+@pytest.mark.parametrize("column", ["measured", "replayed", "eq_10", "started_at"])
 def test_a_single_value_that_is_not_known_leaves_its_check_unknown(column: str, sound: Computed) -> None:
     table = sound.rows()
     gone = table[column].mask(table.index == 5)
@@ -208,6 +222,7 @@ def test_a_single_value_that_is_not_known_leaves_its_check_unknown(column: str, 
         "measured": {"optimum.above_default", "replay.within_a_hundredth", "eq_10.pooled"},
         "replayed": {"replay.within_a_hundredth"},
         "eq_10": {"eq_10.pooled"},
+        "started_at": {"pairs.adjoin"},
     }[column]
     assert found == {name: "unknown" if name in asked else "pass" for name in found}
 

@@ -191,6 +191,33 @@ def test_without_a_new_table_the_earlier_one_stays_with_its_verdicts(remake, tmp
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
+def test_an_earlier_table_that_lost_its_verdicts_is_judged_again_if_its_runs_are_gone(remake, tmp_path):
+    """It stays as it is. How it was made was told with the verdicts, and is told no more."""
+    folder = tmp_path / "out"
+    remake(0.25)
+    verdicts = folder / "utilization-fig-14.verdicts.json"
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path != verdicts}
+    verdicts.unlink()
+    found = remake(None)
+    assert found.is_judged_again
+    assert [(row["verdict"], row["observed"]) for row in found.verdicts] == [("pass", "0.25")]
+    assert set(found.files) == {"parquet", "csv", "png", "svg", "verdicts"}
+    written = json.loads(verdicts.read_text())
+    assert written == found.document()
+    assert {"command", "machine", "versions"}.isdisjoint(written)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path != verdicts} == before
+
+
+def test_an_earlier_table_without_verdicts_that_cannot_be_read_is_removed(remake, tmp_path):
+    folder = tmp_path / "out"
+    remake(0.25)
+    (folder / "utilization-fig-14.verdicts.json").unlink()
+    (folder / "utilization-fig-14.parquet").write_text("no table")
+    found = remake(None)
+    assert (found.verdict, found.verdicts[0]["detail"]) == ("unknown", "nothing was measured")
+    assert [path.name for path in folder.iterdir()] == ["utilization-fig-14.verdicts.json"]
+
+
 def test_without_any_table_the_verdicts_say_why(remake, tmp_path):
     for _ in range(2):
         assert list(remake(None).files) == ["verdicts"]

@@ -79,6 +79,25 @@ def test_a_figure_can_be_read(id):
     assert {publication.trace_of_machine(text) for text in texts} == {None}
 
 
+def _not_accounted_for(examples: dict[str, str | None], texts: str) -> set[str]:
+    """Published runs that are of no example, while no page and no table names them."""
+    return {run_id for run_id, example in examples.items() if example is None and run_id not in texts}
+
+
+def test_a_run_of_no_example_is_named_by_a_page_of_the_lab_or_by_the_table_that_it_is_for():
+    examples = {name: published.read(HERE / "runs" / name, name).example for name in RUNS}
+    pages = [path.read_text(encoding="utf-8") for path in (HERE.parent / "docs" / "lab").glob("*.md")]
+    tables = [path.read_text(encoding="utf-8") for path in HERE.glob("reproductions/*/*/*.csv")]
+    assert _not_accounted_for(examples, "\n".join([*pages, *tables])) == set()
+    assert _not_accounted_for(examples | {"a-run": None}, "\n".join([*pages, *tables])) == {"a-run"}
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_a_run_has_plots_only_if_it_is_of_an_example(run_id):
+    about = published.read(HERE / "runs" / run_id, run_id)
+    assert any(name.startswith("plots/") for name in about.files) == (about.example is not None)
+
+
 def test_no_two_runs_are_of_the_same_example():
     examples = [published.read(HERE / "runs" / name, name).example for name in RUNS]
     named = [example for example in examples if example]

@@ -5,6 +5,8 @@ import sys
 from dataclasses import dataclass, field
 
 import pytest
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import StreamingQueryException
 
 from aftershock.run.engines.engine import read_calibration
 from experiments.engines import EngineSpec
@@ -139,6 +141,59 @@ def test_a_calibration_that_fails_ends_the_run_with_its_reason(tmp_path, monkeyp
         assert end.value.code == EnvironmentFailure.exit_code
     assert tried == [{"to_calibrate": True}]
     assert [failed.error for failed in events(journal, FAILURES)] == ["the broker took 3 of 4 records; look at its log"]
+
+
+def of_the_jvm(words: str) -> Py4JJavaError:
+    """An error of the JVM, without one."""
+
+    class Told(Py4JJavaError):
+        def __init__(self) -> None:
+            self.java_exception = None
+
+        def __str__(self) -> str:
+            return words
+
+    return Told()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            of_the_jvm(
+                "An error occurred while calling o90.start.\n: java.io.IOException: disk is full\n\tat a.B.c(D:1)"
+            ),
+            "An error occurred while calling o90.start. : java.io.IOException: disk is full",
+        ),
+        (Py4JNetworkError("Answer from Java side is empty"), "Answer from Java side is empty"),
+        (
+            StreamingQueryException("[STREAM_FAILED] Query\n\tat a.B.c(D:1)\nJob aborted\nmore"),
+            "[STREAM_FAILED] Query Job aborted",
+        ),
+    ],
+    ids=["Java", "JVM gone", "query"],
+)
+def test_an_error_of_spark_in_a_calibration_ends_the_run_at_once(tmp_path, monkeypatch, capsys, error, told):
+    tried, journal = [], tmp_path / "query.jsonl"
+
+    def calibrate(*given):
+        tried.append(given)
+        raise error
+
+    config = JobConfig(Broker(""), "local[1]", NexmarkSpec(), EngineSpec(), 1, 2, "checkpoint", "")
+    (tmp_path / "query.json").write_text(json.dumps(config.to_json()), encoding="utf-8")
+    monkeypatch.setattr(driver, "_session", lambda *_, **__: None)
+    monkeypatch.setattr(driver, "_all_up", lambda *_: True)
+    monkeypatch.setattr(driver, "calibrate", calibrate)
+    monkeypatch.setattr(sys, "argv", ["driver.py", *map(str, (tmp_path / "query.json", journal, tmp_path / "none"))])
+    for _ in range(2):  # the supervisor starts it again
+        with pytest.raises(SystemExit) as end:
+            driver.main()
+        assert end.value.code == EnvironmentFailure.exit_code
+    assert len(tried) == 1
+    line = f"the calibration of the query failed: {told}; see query.log of the run"
+    assert [failed.error for failed in events(journal, FAILURES)] == [line]
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_driver_that_is_started_again_takes_the_batch_that_the_first_one_found(tmp_path, monkeypatch):

@@ -33,13 +33,11 @@ LEAD_NS = 700_000_000  # from arming to the window: more than the injector looks
 
 
 class NoBroker:
-    """Stands in for the broker and for what a machine needs of Java: neither is what these tests are about."""
+    """Stands in for the broker, which these tests are not about."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.removed: list[str] = []
         patch.setattr(module.logins, "require_broker", lambda *_: None)
-        patch.setattr(module, "find_java", lambda: None)
-        patch.setattr(module, "ensure_jars", lambda: None)
         patch.setattr(topics, "remove", lambda handle: self.removed.append(handle.run_id))
 
 

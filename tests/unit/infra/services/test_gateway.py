@@ -5,13 +5,12 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from infra import credentials
 from infra.cluster import Handle
-from infra.services import gateway
+from infra.services import gateway, jars
 from tests.unit.infra.test_cluster import handle
 
 
@@ -28,10 +27,9 @@ class Spawning:
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What is executed to start a broker and a master in the cluster at `tmp_path`."""
+    """What is executed to start a broker and a master in the cluster at `tmp_path`; no digest is computed for it."""
     driver, cluster = Spawning(), handle(tmp_path)
-    monkeypatch.setattr(gateway, "java", lambda: SimpleNamespace(launcher=Path("java")))
-    monkeypatch.setattr(gateway, "ensure_jars", lambda: SimpleNamespace(broker=[Path("kafka.jar")]))
+    monkeypatch.setattr(jars, "_verify", lambda *_: pytest.fail("the run has looked at the jars when it began"))
     monkeypatch.setattr(gateway, "_format", lambda _handle, command, _folder: driver.commands.append(command))
     credentials.make(tmp_path)
     cluster.directory("gateway").mkdir(parents=True)

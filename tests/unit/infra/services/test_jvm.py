@@ -90,6 +90,20 @@ def test_something_else_called_java_is_not_used(tmp_path: Path, monkeypatch: pyt
         jvm.find_java()
 
 
+def test_a_process_asks_java_once_unless_it_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    probe = jvm._probe
+    monkeypatch.setattr(jvm, "_probe", lambda launcher: asked.append(launcher) or probe(launcher))
+    for name in ("one", "one", "other"):
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / name))
+        if not (tmp_path / name).exists():
+            with pytest.raises(EnvironmentFailure):
+                jvm.find_java()
+            install(tmp_path / name, "17")
+        assert jvm.find_java().home == tmp_path / name
+    assert asked == [tmp_path / name / "bin" / "java" for name in ("one", "one", "other", "other")]  # not found, found
+
+
 def test_the_command_ends_with_one_line_and_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert jvm.main() == 3
     assert capsys.readouterr().err.count("\n") == 1

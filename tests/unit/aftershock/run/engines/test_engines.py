@@ -174,7 +174,7 @@ def test_how_many_older_lines_are_kept_is_the_experiments_choice(handle):
 
 @pytest.fixture
 def jars(monkeypatch) -> None:
-    monkeypatch.setattr(engine, "ensure_jars", lambda: Jars([Path("/cache/a.jar"), Path("/cache/b.jar")], []))
+    monkeypatch.setattr(engine, "class_paths", lambda: Jars([Path("/cache/a.jar"), Path("/cache/b.jar")], []))
 
 
 @pytest.mark.usefixtures("jars")

@@ -136,7 +136,7 @@ def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path)
 def test_the_jobs_own_jars_are_there_beside_those_that_a_borrowed_cluster_gets(
     example, monkeypatch, tmp_path, driver, conf, jars
 ):
-    monkeypatch.setattr(engine, "ensure_jars", lambda: Jars([Path("/cache/kafka.jar")], []))
+    monkeypatch.setattr(engine, "class_paths", lambda: Jars([Path("/cache/kafka.jar")], []))
     handle = handle_of(ClusterSpec(), "run-1", tmp_path / "cluster", letter="s", subnet=9, network="127.0.9")
     job = changed(example, conf=conf)
     made = own_job.OwnJob(example.model_copy(update={"workload": job}), job)
