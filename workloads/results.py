@@ -65,4 +65,7 @@ def read(message: str, schema: str = SCHEMA) -> list[Column]:
     text = F.col(message).cast("string")
     parsed = F.from_json(text, schema)
     names = [field.split()[0] for field in schema.split(", ")]
-    return [*(parsed[name].alias(name) for name in names), F.regexp_extract(text, VALUE + r"(.*)\}$", 1).alias("value")]
+    return [
+        *(parsed[name].alias(name) for name in names),
+        F.regexp_extract(text, f"(?s){VALUE}(.*)}}$", 1).alias("value"),
+    ]

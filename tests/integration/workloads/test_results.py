@@ -13,6 +13,7 @@ ROWS = [
     (1, 2, "0:7", '{"euros":12.30,"extra":"a \\"quoted\\" word"}'),
     (3, 4, 'a","value":9}', '{"bids":7}'),
     (5, 6, "\u00e9\\", "-1"),
+    (7, 8, "a line's end that is none in JSON", '{"extra":"a\u2028b"}'),
 ]
 
 
@@ -45,7 +46,7 @@ def test_the_testbed_writes_the_same(spark: SparkSession, written: list[tuple[st
 
 
 def test_tentative_results_have_their_batch(spark: SparkSession) -> None:
-    batches = [8, 9, 10]
+    batches = [8, 9, 10, 11]
     _, values = result_columns.messages(result_columns.of_rows(ROWS), pa.array(batches))
     found = read(spark, values, f"{results.SCHEMA}, batch LONG")
     assert found == [(*row[:3], batch, row[3]) for row, batch in zip(ROWS, batches, strict=True)]
