@@ -6,6 +6,7 @@ from itertools import chain
 
 import numpy as np
 
+from testbed.core.control import Unreadable, decode_message
 from testbed.core.effects import Send, Store, Tell
 from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.segments import held_bytes
@@ -14,7 +15,7 @@ from testbed.operators.state import decode_state
 from testbed.protocols import PROTOCOLS
 from testbed.simulation import Simulation
 from testbed.simulation.faults import spoil
-from tests.unit.testbed.ranges.lockstep import LOOKS, core_of, of_kind, published, rows_of, same
+from tests.unit.testbed.ranges.lockstep import LOOKS, Differs, core_of, of_kind, published, rows_of, same
 from tests.unit.testbed.runs import faults
 from tests.unit.testbed.small_flows import laid_out
 
@@ -112,7 +113,7 @@ class InLockstep(Partition):
             found = messages(frame)
             expected, self.ahead[frame.channel] = cut_at(self.ahead[frame.channel], len(found))
             same(f"sent on channel {frame.channel}", found, expected)
-        same("told", *(of_kind(effects, Tell) for effects in (mine, others)))
+        same("told", *(told(effects) for effects in (mine, others)))
         same("published", *(published(effects) for effects in (mine, others)))
         same("stored", *(self._stored(effects) for effects in (mine, others)))
         return mine
@@ -149,6 +150,11 @@ for each in (*EVENTS, "on_stored", "on_store_failed", "on_published"):
     setattr(InLockstep, each, both(each))
 
 
+def told(effects):
+    """What goes to the coordinator, but that an object is gone: `LockstepSimulation` looks at that."""
+    return [each for each in of_kind(effects, Tell) if not isinstance(each.message, Unreadable)]
+
+
 def sent(effects):
     return [effect.frame for effect in of_kind(effects, Send)]
 
@@ -173,6 +179,14 @@ class LockstepSimulation(SpillingSimulation):
         layout, count = self.layout.partitions[number], len(self.layout.partitions)
         ample = replace(self._limits, returning_bytes=1 << 40)
         return InLockstep(layout, count, self._schemas, self.protocol, self._limits, ample)
+
+    def _message(self, worker):
+        """A recovery deletes what lives before it have spilled, and they may still ask for it, but no other."""
+        message = decode_message(worker.messages[0])
+        gone = isinstance(message, Unreadable) and WAITING in message.key
+        if gone and message.epoch == self.coordinator.lives[message.partition]:
+            raise Differs(f"{message.key} is gone in the life that needs it")
+        super()._message(worker)
 
 
 class SpoilingSimulation(SpillingSimulation):
