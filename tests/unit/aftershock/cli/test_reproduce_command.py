@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 from aftershock.airflow import orchestrate
 from experiments.errors import BadInput, EnvironmentFailure
+from infra.launch import REPOSITORY
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import SHAPES
@@ -178,6 +180,16 @@ def test_without_runs_an_earlier_table_stays_and_the_command_says_so(call, tmp_p
     assert "none of its 12 runs has been done" in out
     assert out.endswith("nothing is written: there is no new table, and the earlier one stays with its verdicts\n")
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == earlier
+
+
+def test_without_runs_an_earlier_table_without_verdicts_is_judged_again_and_the_command_says_so(call, tmp_path):
+    earlier = REPOSITORY / "published" / "reproductions" / "incremental" / "fig-15" / "incremental-fig-15.parquet"
+    shutil.copy(earlier, tmp_path)
+    _, out, _ = call(f"reproduce incremental/fig-15 --no-run --out {tmp_path}")
+    assert "there is no new table; the earlier one had lost its verdicts, and is judged again\n" in out
+    judged = json.loads((tmp_path / "incremental-fig-15.verdicts.json").read_text(encoding="utf-8"))["verdicts"]
+    assert "pass" in {row["verdict"] for row in judged}
+    assert (tmp_path / earlier.name).read_bytes() == earlier.read_bytes()
 
 
 def test_without_runs_an_earlier_table_that_lost_its_verdicts_gives_way_to_new_verdicts(call, tmp_path):
