@@ -100,7 +100,7 @@ def _results(messages: DataFrame, workload: WorkloadSpec, engine: EngineSpec, lo
 
 
 def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:
-    return written.select(*read("value", schema), F.unix_millis("timestamp").alias("arrived_ms"))
+    return read(written, F.unix_millis("timestamp").alias("arrived_ms"), schema=schema)
 
 
 def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:

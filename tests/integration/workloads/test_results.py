@@ -24,8 +24,8 @@ def written(spark: SparkSession) -> list[tuple[str, str]]:
 
 
 def read(spark: SparkSession, values: list[str], schema: str = results.SCHEMA) -> list[tuple]:
-    sent = spark.createDataFrame([(value.encode(),) for value in values], "sent BINARY")
-    return [tuple(row) for row in sent.select(*results.read("sent", schema)).collect()]
+    sent = spark.createDataFrame([(value.encode(),) for value in values], "value BINARY")
+    return [tuple(row) for row in results.read(sent, schema=schema).collect()]
 
 
 def test_a_result_is_read_as_it_was_written(spark: SparkSession, written: list[tuple[str, str]]) -> None:
