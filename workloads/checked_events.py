@@ -28,7 +28,7 @@ def events(records: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     record that is no JSON object of one of these kinds, lacks one of its fields, or has one that its type cannot hold.
     Raises `ValueError` if two kinds have fields of the same name and of different types.
     """
-    fields = {kind: dict(field.split() for field in of_kind.split(", ")) for kind, of_kind in kinds.items()}
+    fields = {kind: types_of(of_kind) for kind, of_kind in kinds.items()}
     types = {"kind": "STRING"}
     for name, of in (field for of_kind in fields.values() for field in of_kind.items()):
         if types.setdefault(name, of) != of:
@@ -44,6 +44,11 @@ def events(records: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
     # Spark moves no filter below explode, so each value is parsed once, however many fields are selected.
     return records.select("*", F.explode(F.transform(F.array(parsed), checked)).alias("event"))
+
+
+def types_of(fields: str) -> dict[str, str]:
+    """The type of each field, from a text such as `item LONG, price LONG`."""
+    return dict(field.split() for field in fields.split(", "))
 
 
 def values() -> Column:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import NexmarkSpec
 from workloads import results
+from workloads.checked_events import types_of
 from workloads.json_records import opening
 
 LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
@@ -55,7 +56,7 @@ class NexmarkEvents:
         Spark read the topic as two sources, whose offsets need not agree.
         """
         text = F.col("value").cast("string")
-        types = dict(field.split() for field in FIELDS[kind].split(", "))
+        types = types_of(FIELDS[kind])
         schema = ", ".join(f"{name} {types[name]}" for name in fields)
         common = [F.col(name).alias(name) for name in ("partition", "offset")]
         read = self.records.where(text.startswith(opening(kind))).select(
