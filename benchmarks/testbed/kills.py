@@ -41,7 +41,7 @@ MakeRig = Callable[[Job, Path, int], Rig]
 
 @dataclass(frozen=True)
 class Case:
-    """What episodes are run of; `kills`: of each episode. The other fields are those of `Job`."""
+    """What episodes are run of; `kills`: of each episode; `records`: in a message. The other fields are those of `Job`."""
 
     protocol: str
     recovery: str
@@ -52,10 +52,11 @@ class Case:
     tentative: bool = False
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
+    records: int = 16
 
     def job(self, seed: int, root: Path) -> Job:
         """The job of one episode, with all its files below a folder."""
-        job = job_of(self.query, self.protocol, seed, root, self.slots, self.kills)
+        job = job_of(self.query, self.protocol, seed, root, self.slots, self.kills, self.records)
         copies = {"replication_ratio": self.replication_ratio, "replication_planner": self.replication_planner}
         return replace(job, recovery=self.recovery, tentative=self.tentative, standby=self.standby, **copies)
 
@@ -68,7 +69,7 @@ class EpisodeFailed(Exception):
 def main() -> None:
     """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
-    copies = {"replication_ratio": given.ratio, "replication_planner": given.planner}
+    others = {"replication_ratio": given.ratio, "replication_planner": given.planner, "records": given.records}
     case = Case(
         given.protocol,
         given.recovery,
@@ -77,7 +78,7 @@ def main() -> None:
         given.slots,
         given.standby,
         given.tentative,
-        **copies,
+        **others,
     )
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:
@@ -99,6 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--query", choices=QUERIES, default="q12")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episode", type=int, default=25, help="kills of each run")
+    parser.add_argument("--records", type=int, default=16, help="the most in a message; 1: messages in ranges")
     parser.add_argument("--slots", type=int, default=3)
     parser.add_argument("--standby", type=int, default=0, help="slots to spare")
     parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")

@@ -30,6 +30,7 @@ from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Aggregate, Aggregation, Join, Operator
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
+from testbed.runtime.slot.long_lived import LongLived
 from testbed.runtime.slot.storing import letting_others_go_on
 from testbed.stores.store import DirectoryStore
 from tests.unit.testbed.nexmark_flows import counted
@@ -93,7 +94,9 @@ KINDS: dict[str, Callable[[], Groups | Values]] = {"groups": Groups, "rows": Row
 class CheckpointedState:
     """One partition's state, its checkpoints, and the thread that writes them."""
 
-    def __init__(self, kind: str, keys: int, store: DirectoryStore) -> None:
+    def __init__(self, kind: str, keys: int, most_batches: int, store: DirectoryStore) -> None:
+        """`most_batches`: that are taken in while a checkpoint is written. Rows of a join only get more, so without an
+        end each checkpoint would take longer than the one before."""
         layout = counted()
         partition = next(each for each in layout.partitions if isinstance(each.element, Operator))
         begin = Restore(EPOCH, initial_line(layout)[partition.number], (), 0)
@@ -101,14 +104,16 @@ class CheckpointedState:
         self._core = self._snapshots.fill(begin, self._state.states, {})
         self._snapshots.restore(begin)
         self._kind, self._store, self._writer = kind, store, ThreadPoolExecutor(1)
+        self._most_batches, self._long_lived = most_batches, LongLived()
         drawn = np.random.default_rng(1).integers(0, keys, (DRAWN, BATCH))
         self._batches, self._taken = cycle([bids(each) for each in drawn]), 0
         for start in range(0, keys, FILLED):
             self._state.update(bids(np.arange(start, min(start + FILLED, keys))))
 
     def update(self) -> None:
-        """Take one batch of records in."""
+        """Take one batch of records in, and let objects settle now and then, as a slot does."""
         self._state.update(next(self._batches))
+        self._long_lived.on_clock(time.monotonic())
 
     def checkpoint(self) -> tuple[bool, tuple[float, float, float]]:
         """Whether it was whole, and what it took [s]: taking it, the longest pause after it, and writing it."""
@@ -117,12 +122,15 @@ class CheckpointedState:
         effect = self._snapshots.take(self._core, self._state.states, EPOCH, self._taken, forced=False)
         taken_s, at_s, self._last = time.thread_time() - begun_s, time.perf_counter(), effect.checkpoint
         pause_s, written = 0.0, self._writer.submit(self._write, effect)
-        while not written.done():
+        for _ in range(self._most_batches):
+            if written.done():
+                break
             self.update()
             now_s = time.perf_counter()
             pause_s, at_s = max(pause_s, now_s - at_s), now_s
+        written_s = written.result()
         self._snapshots.on_stored(EPOCH, self._taken)
-        return len(effect.checkpoint.state_keys) == 1, (taken_s, pause_s, written.result())
+        return len(effect.checkpoint.state_keys) == 1, (taken_s, pause_s, written_s)
 
     def restore(self) -> str:
         """Make the state of the last checkpoint again; returns how long that took."""
@@ -150,10 +158,11 @@ def main() -> None:
     given = _arguments()
     found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:
-        state = CheckpointedState(given.state, given.keys, DirectoryStore(Path(folder)))
+        batches = given.changed // BATCH
+        state = CheckpointedState(given.state, given.keys, batches, DirectoryStore(Path(folder)))
         found[True].append(state.checkpoint()[1])
         for _ in range(PER_FULL * given.repeats):
-            for _ in range(given.changed // BATCH):
+            for _ in range(batches):
                 state.update()
             full, times = state.checkpoint()
             found[full].append(times)

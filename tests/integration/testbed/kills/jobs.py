@@ -24,8 +24,11 @@ CYCLIC_RATE, CYCLIC_OVERDUE_S, NODES_A_KILL = 600.0, 10.0, 1200
 OFTEN = Saving(extent=500, replay=2000, pace=CheckPacing(interval_s=0.005, period_s=0.02))
 
 
-def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int) -> Job:
-    """A run for a number of kills; each slot has one partition of each operator, or its share of a tree."""
+def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int, records: int = 16) -> Job:
+    """A run for a number of kills; each slot has one partition of each operator, or its share of a tree.
+
+    `records`: the most in a message. With 1 each operator is a partition of its own, and a range has 16 messages.
+    """
     cyclic = query == CYCLIC
     start_ns = time.time_ns() - round(CYCLIC_OVERDUE_S * 1e9 if cyclic else 0)
     workload = _workload(query, seed, kills)
@@ -42,8 +45,8 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
         batch_length_s=0.1,
         silence_limit_s=3.0,
         saving=OFTEN,
-        chaining=query != PRICES,  # the filter is an operator of its own, as in the paper
-        limits=PartitionLimits(records_per_message=16, frames_in_flight=4),
+        chaining=records > 1 and query != PRICES,  # the filter is an operator of its own, as in the paper
+        limits=PartitionLimits(records_per_message=records, frames_in_flight=4, messages_in_range=16),
     )
 
 
