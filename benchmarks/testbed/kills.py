@@ -41,7 +41,7 @@ MakeRig = Callable[[Job, Path, int], Rig]
 
 @dataclass(frozen=True)
 class Case:
-    """What episodes are run of; `kills`: of each episode; `records`: in a message. The other fields are those of `Job`."""
+    """What episodes are run of; `kills`: of each episode; `records`: in a message; the other fields: as in `Job`."""
 
     protocol: str
     recovery: str

@@ -5,6 +5,7 @@ Works on topics and checkpoints of its own. The result sizes the batches and the
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -28,7 +29,7 @@ from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_RECORDS, WARM_BATCHES = 20_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
-FULL_BATCHES = 2
+FULL_BATCHES, GETTING_FASTER_S = 2, 20.0  # full batches at least, and for how long a JVM gets much faster with them
 CLOSE_ENOUGH = 0.1  # of the time that a batch shall take
 USUALLY_FIXED = 0.5  # of the time of a batch of the warm-up: the word count's shows 0.5 to 0.6
 MOST_FIXED = 0.6  # a line that shows more was drawn while the machine changed its pace
@@ -40,11 +41,12 @@ POLL_S = 0.1
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
     """Measure batches of the query on the executors that are there; `feed_warm_up` must have filled its topic."""
     target_s = batch_target_s(config)
+    full_batches = batches_of(target_s)
 
     def measure(topic: str, records: int) -> list[BatchTiming]:
         if topic != WARM:
-            _feed(config, topic, records * FULL_BATCHES, LOAD_FACTOR * records / target_s)
-        measured = _measure(spark, config, topic, records)
+            _feed(config, topic, records * full_batches, LOAD_FACTOR * records / target_s)
+        measured = _measure(spark, config, topic, records, full_batches)
         journal.record(BatchesMeasured(topic, tuple(measured)))
         return measured
 
@@ -58,17 +60,23 @@ def batch_target_s(config: JobConfig) -> float:
     return FILL * config.engine.checkpoint_interval_s
 
 
+def batches_of(target_s: float) -> int:
+    """How many full batches are measured: short ones for as long as the JVM gets faster with them."""
+    return max(FULL_BATCHES, math.ceil(GETTING_FASTER_S / target_s))
+
+
 def approach(measure: Callable[[str, int], list[BatchTiming]], target_s: float) -> Calibration:
     """Warm the executors up until their rate settles, then approach the batch that takes `target_s`.
 
-    `measure`: runs batches of a given number of records on the input of a topic. A batch takes a fixed time besides its
-    time per record, so a batch that is enlarged in proportion stays too small. The fixed time is guessed first, and
-    then computed from the line through batches of two sizes.
+    `measure`: runs batches of a given number of records on the input of a topic; the later half of them counts. A
+    batch takes a fixed time besides its time per record, so a batch that is enlarged in proportion stays too small. The
+    fixed time is guessed first, and then computed from the line through batches of two sizes.
     """
     found = _typical(measure(WARM, WARM_RECORDS)[-2:])
     records = _filling(found, target_s, USUALLY_FIXED)
     for topic in FULL:
-        before, found = found, _typical(measure(topic, records)[1:])
+        batches = measure(topic, records)
+        before, found = found, _typical(batches[len(batches) // 2 :])
         if abs(found.duration_s / target_s - 1) <= CLOSE_ENOUGH:
             break
         records = _filling(found, target_s, _fixed(before, found))
@@ -112,9 +120,10 @@ def _typical(batches: list[BatchTiming]) -> BatchTiming:
     )
 
 
-def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -> list[BatchTiming]:
-    """Run batches of `records` until their service rate has settled, or as many as the topic's input was made for."""
-    batches = WARM_BATCHES if topic == WARM else FULL_BATCHES
+def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int, full_batches: int) -> list[BatchTiming]:
+    """Run as many batches of `records` as the topic's input was made for; those of the warm-up only until their service
+    rate has settled."""
+    batches = WARM_BATCHES if topic == WARM else full_batches
     running = start(
         spark,
         config,
@@ -125,7 +134,7 @@ def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -
         batch_records=records,
     )
     found: dict[int, BatchTiming] = {}
-    while len(found) < batches and not _settled(list(found.values())):
+    while len(found) < batches and not (topic == WARM and _settled(list(found.values()))):
         if failure := running.exception():
             raise failure
         time.sleep(POLL_S)

@@ -18,7 +18,7 @@ from journal.events.query import BatchTiming
 from journal.reader import events
 from spark_jobs.calibration import Calibration
 from spark_jobs.streaming import calibration, driver
-from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, approach
+from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, approach, batches_of
 from spark_jobs.streaming.config import JobConfig
 from workloads.sending.producing import TopicSender
 
@@ -91,6 +91,22 @@ def test_a_machine_that_was_slow_during_the_warm_up_is_asked_again():
     found = approach(executors.measure, TARGET_S)
     assert executors.asked == [WARM, "calibration-1", "calibration-2", "calibration-3"]
     assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
+
+
+def test_of_batches_that_get_faster_the_later_half_counts():
+    executors = Executors(**WORD_COUNT)
+
+    def measure(topic: str, records: int) -> list[BatchTiming]:
+        steady = executors.batch(records)
+        return [executors.batch(records, pace) for pace in (2.0, 1.6, 1.3)] + [steady] * 2
+
+    found = approach(measure, TARGET_S)
+    assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
+
+
+@pytest.mark.parametrize(("target_s", "batches"), [(0.95, 22), (3.8, 6), (9.5, 3), (28.5, 2)])
+def test_short_batches_are_measured_as_long_as_a_jvm_gets_faster(target_s, batches):
+    assert batches_of(target_s) == batches
 
 
 def test_an_interval_that_the_overhead_fills_still_has_records():
