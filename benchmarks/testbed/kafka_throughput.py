@@ -47,6 +47,7 @@ from benchmarks.testbed.throughput import OF_ANY_STATE, BenchmarkCluster, cluste
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
+from infra.cluster import Handle
 from infra.services import kafka
 from journal.reader import raw_entries
 from reproductions.claims import Ratio, mean_ratio
@@ -168,12 +169,12 @@ def records_in_window(looks: Looks, from_ns: int, expected: ExpectedResults) -> 
 
 
 def kafka_job(
-    cluster: BenchmarkCluster, workers: int, name: str, query: str, protocol: str, most: int, batch: int | None = None
+    handle: Handle, workers: int, name: str, query: str, protocol: str, most: int, batch: int | None = None
 ) -> Job:
     """From the topic that all runs read to a topic of its own; `batch`: events, and most results, in a message."""
-    broker = cluster.handle.kafka
+    broker = handle.kafka
     delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
-    job = job_of(name, query, protocol, workers, cluster.root, most, chaining=most > 1)
+    job = job_of(name, query, protocol, workers, Path(handle.root), most, chaining=most > 1)
     return replace(
         job,
         input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=batch),
@@ -181,9 +182,8 @@ def kafka_job(
     )
 
 
-def fill(cluster: BenchmarkCluster, job: Job, schedule: Schedule, events: int) -> None:
+def fill(broker: Broker, job: Job, schedule: Schedule, events: int) -> None:
     """Put all events into the input topic."""
-    broker = cluster.handle.kafka
     kafka.create_topics(broker, {job.input.topic: job.parallelism})
     stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
     feed = feed_of(broker, job.workload, stream, job.input.batch_records)
@@ -263,7 +263,12 @@ def _measure_all(
     """Adds the runs of each query and number of records a message as they are measured."""
     with cluster_of(given.workers) as cluster:
         print(f"filling the topic with {events:,} events", file=sys.stderr, flush=True)
-        fill(cluster, kafka_job(cluster, given.workers, "fill", "q1", "none", 1, given.batch), schedule, events)
+        fill(
+            cluster.handle.kafka,
+            kafka_job(cluster.handle, given.workers, "fill", "q1", "none", 1, given.batch),
+            schedule,
+            events,
+        )
         print(HEAD, file=shown, flush=True)
         for query in given.queries:
             expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), schedule, events)
@@ -286,7 +291,7 @@ def _compare(
     for repeat in range(given.repeats):
         for protocol, rates in runs.items():
             name = f"{query}-{most}-{protocol}-{repeat}"
-            jobs[protocol] = job = kafka_job(cluster, given.workers, name, query, protocol, most, given.batch)
+            jobs[protocol] = job = kafka_job(cluster.handle, given.workers, name, query, protocol, most, given.batch)
             rates.append(measured(cluster, job, expected, given.window))
             print(line(job, rates[-1], runs[given.protocols[0]][repeat]), file=shown, flush=True)
     medians = {protocol: middle(rates) for protocol, rates in runs.items()}

@@ -26,7 +26,7 @@ from testbed.core.checkpoints import Line
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Delete, Order
 from testbed.runtime.connectors.sources import Generated
-from testbed.runtime.job import Job
+from testbed.runtime.job import InputKind, Job
 from testbed.source_positions import events_read
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 
@@ -39,6 +39,14 @@ class Cost(NamedTuple):
     events_per_cpu_s: float
     checkpoints: float
     load: float
+
+
+class Spent(NamedTuple):
+    """Events that were read, and the CPU time of all threads and the time that this took [s]."""
+
+    events: int
+    cpu_s: float
+    seconds: float
 
 
 class OneSlot(LoneSlot):
@@ -59,15 +67,33 @@ class OneSlot(LoneSlot):
 
     def run(self, cpu_s: float) -> tuple[float, float]:
         """For so much CPU time; returns how many events that read, and the CPU time of checkpoints."""
-        events, spent_s = self._events(), self.hosting.status().checkpoint_s
+        events, spent_s = self.events_read(), self.hosting.status().checkpoint_s
         end_s = time.process_time() + cpu_s
         while time.process_time() < end_s:
             self._coordinate(time.monotonic())
             self.turn()
-        return self._events() - events, self.hosting.status().checkpoint_s - spent_s
+        return self.events_read() - events, self.hosting.status().checkpoint_s - spent_s
 
-    def _coordinate(self, now_s: float) -> None:
-        if now_s >= self._next_round_s:
+    def run_rounds(self, count: int) -> Spent:
+        """From the moment at which a checkpoint is due to that of the `count`th one after it."""
+        while not self._coordinate(time.monotonic()):
+            self.turn()
+        events, cpu_s, begun_s = self.events_read(), time.process_time(), time.monotonic()
+        while count:
+            self.turn()
+            count -= self._coordinate(time.monotonic())
+        return Spent(self.events_read() - events, time.process_time() - cpu_s, time.monotonic() - begun_s)
+
+    def events_read(self) -> int:
+        """Events of the input that the sources have read."""
+        positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}
+        made = self._job.input.kind is InputKind.GENERATED
+        return events_read(positions) * (Generated.block_events(self._job.input.rate) if made else 1)
+
+    def _coordinate(self, now_s: float) -> bool:
+        """Do what is due, as the coordinator of a run; returns whether a round of checkpoints was."""
+        due = now_s >= self._next_round_s
+        if due:
             self._next_round_s = now_s + self._job.checkpoint_interval_s
             self._coordinator.on_round_due()
         for effect in self._coordinator.take_effects():
@@ -76,10 +102,7 @@ class OneSlot(LoneSlot):
             elif isinstance(effect, Delete):
                 for key in effect.keys:
                     self.store.delete(key)
-
-    def _events(self) -> int:
-        positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}
-        return events_read(positions) * Generated.block_events(self._job.input.rate)
+        return due
 
 
 @one_line_errors()

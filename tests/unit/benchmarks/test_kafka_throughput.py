@@ -146,18 +146,18 @@ def test_a_window_without_two_commits_is_none(results):
 
 
 def test_a_job_reads_and_writes_topics_exactly_once_where_that_is_possible():
-    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
-    jobs = [kafka_job(cluster, 2, f"q1-{name}", "q1", name, 1) for name in ("none", "coordinated")]
+    handle = Handle("run", "local", "token", "root", broker="127.0.0.1:9092")
+    jobs = [kafka_job(handle, 2, f"q1-{name}", "q1", name, 1) for name in ("none", "coordinated")]
     assert [job.output.delivery for job in jobs] == [Delivery.PLAIN, Delivery.EXACTLY_ONCE]
     assert len({job.output.topic for job in jobs}) == 2
-    assert {job.input.broker for job in jobs} == {cluster.handle.kafka}
+    assert {job.input.broker for job in jobs} == {handle.kafka}
     assert not jobs[0].chaining
 
 
 def test_a_line_has_the_medians_and_shares():
     rates = [Rates(wall, 0.9 * wall, 2 * wall, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
-    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
-    job = kafka_job(cluster, 2, "q1", "q1", "coordinated", 1024)
+    handle = Handle("run", "local", "token", "root", broker="127.0.0.1:9092")
+    job = kafka_job(handle, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
     assert line(job, rates[0], middle(rates)).split()[:7] == ["q1", "coordinated", "1024", "100", "50%", "90", "200"]
 
