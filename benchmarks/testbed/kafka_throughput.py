@@ -17,7 +17,9 @@ itself, so the window of each partition of the output begins and ends with a com
 there is other work: the load before a run is printed, too.
 
 *Read* is what sources read a second in the same window. If it is far from what comes out, the run is not steady: a sink
-publishes what has gathered, or sources wait for a sink. Then only a longer window tells what can be sustained.
+publishes what has gathered, or sources wait for a sink. Then only a longer window tells what can be sustained. *Idle*
+is the share of the time in which the slots' own threads wait, for Kafka as a rule: its clients have threads of their
+own, and the broker runs on the same cores.
 
 A run takes the window and about 25 s, so everything takes an hour and a half. A run that reads nearly all of the input
 in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
@@ -64,18 +66,21 @@ MOST_READ = 0.98  # of all expected results: an input that is read further may h
 FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]
 LOOK_S, WARM_S, ANSWER_S = 0.2, 12.0, 10.0  # a sink's first transaction comes late: it waits for the coordinator
 HEAD = (
-    "query protocol               records  records/s  share       read  records/CPU s  share    results  seconds  load"
+    "query protocol               records  records/s  share       read  records/CPU s  share  idle    results  seconds"
+    "  load"
 )
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one run: records/s of wall clock, that come out and that sources read, and of the slots' CPU time; the seconds
-    measured, the results at the end, and the load before it."""
+    """Of one run: records/s of wall clock, that come out and that sources read, and of the slots' CPU time; in which
+    share of the time the slots' own threads wait; the seconds measured, the results at the end, and the load before.
+    """
 
     records_per_second: float
     read_per_second: float
     records_per_cpu_second: float
+    idle: float
     seconds: float
     results: int
     load: float
@@ -204,9 +209,9 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
         output.close()
     warm_ns = times(journal, "ready")[0] + round(WARM_S * 1e9)
     rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
-    events_per_second, cpu = read_and_cpu(journal, begin_ns, end_ns)
-    read = expected.records_in(events_per_second)
-    return Rates(rate, read, rate / cpu, (end_ns - begin_ns) / 1e9, sum(each.results for each in looks[-1]), load)
+    events_per_second, cpu, idle = read_cpu_and_idle(journal, begin_ns, end_ns)
+    read, results = expected.records_in(events_per_second), sum(each.results for each in looks[-1])
+    return Rates(rate, read, rate / cpu, idle / job.slots, (end_ns - begin_ns) / 1e9, results, load)
 
 
 def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s: float) -> tuple[Path, Looks]:
@@ -226,9 +231,9 @@ def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s:
     return journal, looks
 
 
-def read_and_cpu(journal: Path, from_ns: int, to_ns: int) -> tuple[float, float]:
-    """Events that sources read, and CPU seconds of all slots, for a second between these moments, by the reports in
-    between.
+def read_cpu_and_idle(journal: Path, from_ns: int, to_ns: int) -> tuple[float, float, float]:
+    """Events that sources read, CPU seconds of all slots, and seconds in which they wait, for a second between these
+    moments, by the reports in between.
 
     Raises `EnvironmentFailure` if there are not two reports.
     """
@@ -239,7 +244,8 @@ def read_and_cpu(journal: Path, from_ns: int, to_ns: int) -> tuple[float, float]
     first, last = found[0], found[-1]
     seconds = (last["at_ns"] - first["at_ns"]) / 1e9
     events = events_read(last["positions"]) - events_read(first["positions"])
-    return events / seconds, (last["cpu_s"] - first["cpu_s"]) / seconds
+    cpu_s, idle_s = (last[each] - first[each] for each in ("cpu_s", "idle_s"))
+    return events / seconds, cpu_s / seconds, idle_s / seconds
 
 
 @one_line_errors()
@@ -354,7 +360,7 @@ def line(job: Job, found: Rates, base: Rates) -> str:
     )
     wall, cpu = (
         f"{found.records_per_second:9,.0f} {share:6.0%} {found.read_per_second:10,.0f}",
-        f"{found.records_per_cpu_second:13,.0f} {cpu_share:6.0%}",
+        f"{found.records_per_cpu_second:13,.0f} {cpu_share:6.0%} {found.idle:5.0%}",
     )
     name = f"{job.workload.query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"
     return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {found.load:5.0f}"

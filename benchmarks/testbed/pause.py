@@ -3,9 +3,9 @@
 `.venv/bin/python -m benchmarks.testbed.pause [--state groups|rows|values] [--keys 1000000] [--changed 100000]
 [--repeats 2]`: small batches update a state with `--keys` keys without end, as in a slot, while a thread writes its
 checkpoints to a folder below the temporary one. Prints the median and the longest of: taking the checkpoint, in the
-slot's own thread and of its CPU time; the longest time that two batches were apart while it was written; and writing
-it. Then it prints how long making the state again takes. The state is the groups of an aggregate, the rows of one side
-of a join, or values of any kind by key.
+slot's own thread and of its CPU time; the longest time that two batches were apart before it, undisturbed, and while it
+was written; and writing it. Then it prints how long making the state again takes. The state is the groups of an
+aggregate, the rows of one side of a join, or values of any kind by key.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -91,12 +92,22 @@ class Values:
 KINDS: dict[str, Callable[[], Groups | Values]] = {"groups": Groups, "rows": Rows, "values": Values}
 
 
+class Times(NamedTuple):
+    """Of one checkpoint [s]: taking it, the longest time for a batch before it and while it is written, and writing."""
+
+    taken: float
+    undisturbed: float
+    paused: float
+    written: float
+
+
 class CheckpointedState:
     """One partition's state, its checkpoints, and the thread that writes them."""
 
     def __init__(self, kind: str, keys: int, most_batches: int, store: DirectoryStore) -> None:
-        """`most_batches`: that are taken in while a checkpoint is written. Rows of a join only get more, so without an
-        end each checkpoint would take longer than the one before."""
+        """`most_batches`: that are taken in before a checkpoint and while it is written. Rows of a join only get more,
+        so without an end each checkpoint would take longer than the one before.
+        """
         layout = counted()
         partition = next(each for each in layout.partitions if isinstance(each.element, Operator))
         begin = Restore(EPOCH, initial_line(layout)[partition.number], (), 0)
@@ -109,14 +120,23 @@ class CheckpointedState:
         self._batches, self._taken = cycle([bids(each) for each in drawn]), 0
         for start in range(0, keys, FILLED):
             self._state.update(bids(np.arange(start, min(start + FILLED, keys))))
+        self.update_all()
+
+    def update_all(self) -> None:
+        """Take in what comes between two checkpoints, while nothing is written."""
+        at_s, self._longest_s = time.perf_counter(), 0.0
+        for _ in range(self._most_batches):
+            self.update()
+            now_s = time.perf_counter()
+            self._longest_s, at_s = max(self._longest_s, now_s - at_s), now_s
 
     def update(self) -> None:
         """Take one batch of records in, and let objects settle now and then, as a slot does."""
         self._state.update(next(self._batches))
         self._long_lived.on_clock(time.monotonic())
 
-    def checkpoint(self) -> tuple[bool, tuple[float, float, float]]:
-        """Whether it was whole, and what it took [s]: taking it, the longest pause after it, and writing it."""
+    def checkpoint(self) -> tuple[bool, Times]:
+        """Whether it was whole, and its times."""
         self._taken += 1
         begun_s = time.thread_time()
         effect = self._snapshots.take(self._core, self._state.states, EPOCH, self._taken, forced=False)
@@ -130,7 +150,7 @@ class CheckpointedState:
             pause_s, at_s = max(pause_s, now_s - at_s), now_s
         written_s = written.result()
         self._snapshots.on_stored(EPOCH, self._taken)
-        return len(effect.checkpoint.state_keys) == 1, (taken_s, pause_s, written_s)
+        return len(effect.checkpoint.state_keys) == 1, Times(taken_s, self._longest_s, pause_s, written_s)
 
     def restore(self) -> str:
         """Make the state of the last checkpoint again; returns how long that took."""
@@ -156,20 +176,19 @@ class CheckpointedState:
 def main() -> None:
     """Take checkpoints, and print how long taking, pause and write took."""
     given = _arguments()
-    found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+    found: dict[bool, list[Times]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:
         batches = given.changed // BATCH
         state = CheckpointedState(given.state, given.keys, batches, DirectoryStore(Path(folder)))
         found[True].append(state.checkpoint()[1])
         for _ in range(PER_FULL * given.repeats):
-            for _ in range(batches):
-                state.update()
+            state.update_all()
             full, times = state.checkpoint()
             found[full].append(times)
         restored = state.restore()
         state.close()
     print(f"{given.keys:,} keys, {given.changed:,} updates before each; median and longest of each [ms]\n")
-    print("            taking              pause               write")
+    print("            taking              undisturbed         pause               write")
     for full, times in sorted(found.items()):
         columns = [f"{1e3 * median(each):8.1f} {1e3 * max(each):8.1f}   " for each in zip(*times, strict=True)]
         print(f"{'the whole' if full else 'changes':10}", *columns, sep="")

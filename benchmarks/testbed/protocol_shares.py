@@ -8,7 +8,7 @@ in this process, and the broker and its cost are not. Output is as in `kafka_thr
 
 `kafka_throughput` tells what two slots bring from topic to topic on a machine; there runs of one kind differ by a
 tenth, so that small shares would take dozens of runs of a minute. A run here takes some 25 s. Each is measured from one
-checkpoint to another, after `WARM_ROUNDS` of them: only then does as much come out as is read.
+checkpoint to another, from the third on: only then does as much come out as is read.
 
 Prints for each run events read a second of CPU time of all threads, and by the clock; then for each protocol the share
 of the first one's, as the geometric mean over turns with its 95 % limits. A run that reads all of its input ends the
@@ -47,7 +47,8 @@ from testbed.runtime.job import Job
 from tests.integration.lone_broker import lone_broker
 from workloads.schedule import Schedule
 
-PARTITIONS, WARM_ROUNDS = 2, 3  # results wait for two checkpoints, so that those of the first come out with the third
+PARTITIONS = 2
+FIRST_ROUND = 3  # results wait for two checkpoints, so that those of the first come out with the third
 HEAD = "query protocol               records  events/CPU s     events/s  load"
 
 
@@ -80,8 +81,7 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> Rates:
     kafka.create_topics(handle.kafka, {job.output.topic: PARTITIONS})
     load, slot = os.getloadavg()[0], OneSlot(job)
     try:
-        slot.run_rounds(WARM_ROUNDS)
-        spent = slot.run_rounds(rounds)
+        spent = slot.run_rounds(FIRST_ROUND, rounds)
         left = events - slot.events_read()
     finally:
         slot.close()
@@ -161,7 +161,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=8, help="runs of each")
     parser.add_argument("--rounds", type=int, default=2, help="checkpoint intervals that are measured")
     parser.add_argument(
-        "--events", type=int, default=12_000_000, help="of the stream, in the topic before a run starts"
+        "--events", type=int, default=20_000_000, help="of the stream, in the topic before a run starts"
     )
     parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")

@@ -74,14 +74,11 @@ class OneSlot(LoneSlot):
             self.turn()
         return self.events_read() - events, self.hosting.status().checkpoint_s - spent_s
 
-    def run_rounds(self, count: int) -> Spent:
-        """From the moment at which a checkpoint is due to that of the `count`th one after it."""
-        while not self._coordinate(time.monotonic()):
-            self.turn()
+    def run_rounds(self, first: int, count: int) -> Spent:
+        """From the moment at which the `first`th checkpoint is due, to that of the `count`th one after it."""
+        self._until_round(first)
         events, cpu_s, begun_s = self.events_read(), time.process_time(), time.monotonic()
-        while count:
-            self.turn()
-            count -= self._coordinate(time.monotonic())
+        self._until_round(count)
         return Spent(self.events_read() - events, time.process_time() - cpu_s, time.monotonic() - begun_s)
 
     def events_read(self) -> int:
@@ -89,6 +86,11 @@ class OneSlot(LoneSlot):
         positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}
         made = self._job.input.kind is InputKind.GENERATED
         return events_read(positions) * (Generated.block_events(self._job.input.rate) if made else 1)
+
+    def _until_round(self, left: int) -> None:
+        while left:
+            self.turn()
+            left -= self._coordinate(time.monotonic())
 
     def _coordinate(self, now_s: float) -> bool:
         """Do what is due, as the coordinator of a run; returns whether a round of checkpoints was."""

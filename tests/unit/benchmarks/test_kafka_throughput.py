@@ -17,7 +17,7 @@ from benchmarks.testbed.kafka_throughput import (
     kafka_job,
     line,
     middle,
-    read_and_cpu,
+    read_cpu_and_idle,
     records_in_window,
     shares,
     window_of,
@@ -155,29 +155,30 @@ def test_a_job_reads_and_writes_topics_exactly_once_where_that_is_possible():
 
 
 def test_a_line_has_the_medians_and_shares():
-    rates = [Rates(wall, 0.9 * wall, 2 * wall, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
+    rates = [Rates(wall, 0.9 * wall, 2 * wall, 0.25, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
     handle = Handle("run", "local", "token", "root", broker="127.0.0.1:9092")
     job = kafka_job(handle, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
     assert line(job, rates[0], middle(rates)).split()[:7] == ["q1", "coordinated", "1024", "100", "50%", "90", "200"]
 
 
-def test_what_sources_read_and_cpu_time_are_those_of_the_window(tmp_path):
+def test_what_sources_read_cpu_and_idle_time_are_those_of_the_window(tmp_path):
     progress = [
         {"event": "progress", "at_ns": at * 10**9, "positions": {"bids.0": 100 * at, "bids.1": at}, "cpu_s": at**2}
+        | {"idle_s": at / 2}
         for at in range(10)
     ]
     journal = tmp_path / "journal.jsonl"
     journal.write_text("".join(f"{json.dumps(each)}\n" for each in [*progress, {"event": "ready", "at_ns": 0}]))
-    assert read_and_cpu(journal, 2 * 10**9, 5 * 10**9 + 1) == (101, (25 - 4) / 3)
+    assert read_cpu_and_idle(journal, 2 * 10**9, 5 * 10**9 + 1) == (101, (25 - 4) / 3, 0.5)
     with pytest.raises(EnvironmentFailure, match="fewer than two reports"):
-        read_and_cpu(journal, 2 * 10**9, 2 * 10**9 + 1)
+        read_cpu_and_idle(journal, 2 * 10**9, 2 * 10**9 + 1)
 
 
 def test_shares_are_of_the_same_turn():
     none, logged = ((100.0, 400.0), (200.0, 500.0)), ((90.0, 200.0), (180.0, 250.0))
     runs = {
-        name: [Rates(wall, wall, cpu, 30.0, 7, 1.0) for wall, cpu in rates]
+        name: [Rates(wall, wall, cpu, 0.25, 30.0, 7, 1.0) for wall, cpu in rates]
         for name, rates in (("none", none), ("uncoordinated", logged))
     }
     by_clock, by_cpu = shares(runs)
@@ -198,7 +199,7 @@ def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, 
     def measured_until_one_fails(_cluster, job, *_):
         if job.run_id == fails:
             raise EnvironmentFailure("the input was used up", "use more --events")
-        return Rates(100.0, 90.0, 200.0, 30.0, 7, 1.0)
+        return Rates(100.0, 90.0, 200.0, 0.25, 30.0, 7, 1.0)
 
     cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
     monkeypatch.setattr(kafka_throughput, "cluster_of", lambda _: nullcontext(cluster))
