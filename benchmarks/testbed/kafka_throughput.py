@@ -33,11 +33,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TextIO, TypeAlias
+from typing import TextIO, TypeAlias, TypeVar
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
@@ -94,6 +94,11 @@ class Seen:
     results: int
 
 
+RunT = TypeVar("RunT")
+FIGURES: dict[str, Callable[[Rates], float]] = {
+    "records/s": lambda run: run.records_per_second,
+    "records/CPU s": lambda run: run.records_per_cpu_second,
+}
 Looks: TypeAlias = list[tuple[Seen, ...]]
 Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
 
@@ -310,27 +315,16 @@ def _compare(
             print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
 
 
-def shares(runs: Runs) -> list[Ratio]:
-    """Of the first protocol's rates, those of the others: geometric means over turns, of both kinds of rates.
-
-    Each protocol has at least two runs.
-    """
+def shares(runs: Mapping[str, Sequence[RunT]], figures: Mapping[str, Callable[[RunT], float]] = FIGURES) -> list[Ratio]:
+    """Of the first protocol's figures those of the others: geometric means over turns. Each has at least two runs."""
     (first, base), *others = runs.items()
     return [
         mean_ratio(
-            f"{protocol} / {first}, {kind}", [(rate(run), rate(of)) for run, of in zip(rates, base, strict=True)]
+            f"{protocol} / {first}, {name}", [(of(run), of(under)) for run, under in zip(rates, base, strict=True)]
         )
         for protocol, rates in others
-        for kind, rate in (("records/s", _wall), ("records/CPU s", _cpu))
+        for name, of in figures.items()
     ]
-
-
-def _wall(run: Rates) -> float:
-    return run.records_per_second
-
-
-def _cpu(run: Rates) -> float:
-    return run.records_per_cpu_second
 
 
 def document(found: Mapping[tuple[str, int], Runs], events: int, given: argparse.Namespace) -> dict[str, object]:

@@ -23,7 +23,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
@@ -34,14 +34,13 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
-from benchmarks.testbed.kafka_throughput import EVENT_RATE, FIRST_COME, START_NS, fill, kafka_job
+from benchmarks.testbed.kafka_throughput import EVENT_RATE, FIRST_COME, START_NS, fill, kafka_job, shares
 from benchmarks.testbed.slot import OneSlot
 from benchmarks.testbed.throughput import OF_ANY_STATE
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka
-from reproductions.claims import Ratio, mean_ratio
 from testbed.queries import QUERIES
 from testbed.runtime.job import Job
 from tests.integration.lone_broker import lone_broker
@@ -60,6 +59,10 @@ class Rates(NamedTuple):
     load: float
 
 
+FIGURES: dict[str, Callable[[Rates], float]] = {
+    "events/CPU s": lambda run: run.of_cpu,
+    "events/s": lambda run: run.of_clock,
+}
 Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
 
 
@@ -124,21 +127,8 @@ def _compare(
             last = rates[-1]
             line = f"{query:5} {protocol:22} {most:7} {last.of_cpu:13,.0f} {last.of_clock:12,.0f} {last.load:5.0f}"
             print(line, file=shown, flush=True)
-    for each in shares(runs):
+    for each in shares(runs, FIGURES) if given.turns > 1 else ():
         print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
-
-
-def shares(runs: Runs) -> list[Ratio]:
-    """Of the first protocol's rates those of the others, of both kinds, over turns; none if there is one turn only."""
-    (first, base), *others = runs.items()
-    return [
-        mean_ratio(
-            f"{protocol} / {first}, {kind}", [(run[of], under[of]) for run, under in zip(rates, base, strict=True)]
-        )
-        for protocol, rates in others
-        for of, kind in ((0, "events/CPU s"), (1, "events/s"))
-        if len(base) > 1
-    ]
 
 
 def document(found: dict[tuple[str, int], Runs], given: argparse.Namespace) -> dict[str, object]:
