@@ -10,9 +10,10 @@ in this process, and the broker and its cost are not. Output is as in `kafka_thr
 tenth, so that small shares would take dozens of runs of a minute. A run here takes some 25 s. Each is measured from one
 checkpoint to another, from the third on: only then does as much come out as is read.
 
-Prints for each run events read a second of CPU time of all threads, and by the clock; then for each protocol the share
-of the first one's, as the geometric mean over turns with its 95 % limits. A run that reads all of its input ends the
-program: it would have had nothing to do in the end.
+Prints for each run events read a second of CPU time of all threads, and by the clock, and which part of CPU time went
+into checkpoints; then for each protocol the range of these parts, and the share of the first protocol's rates, as the
+geometric mean over turns with its 95 % limits. The first run of a query does not count, since it takes longer. A run
+that reads all of its input ends the program: it would have had nothing to do in the end.
 """
 
 from __future__ import annotations
@@ -48,14 +49,16 @@ from workloads.schedule import Schedule
 
 PARTITIONS = 2
 FIRST_ROUND = 3  # results wait for two checkpoints, so that those of the first come out with the third
-HEAD = "query protocol               records  events/CPU s     events/s  load"
+HEAD = "query protocol               records  events/CPU s     events/s  checkpoints  load"
 
 
 class Rates(NamedTuple):
-    """Of one run: events read for a second of CPU time and of the clock, and the load before it."""
+    """Of one run: events read for a second of CPU time and of the clock, the share of checkpoints in CPU time, and the
+    load before it."""
 
     of_cpu: float
     of_clock: float
+    checkpoints: float
     load: float
 
 
@@ -93,7 +96,8 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> Rates:
         admin.delete_topics([job.output.topic])[job.output.topic].result()
     if left <= 0:
         raise EnvironmentFailure(f"{job.run_id} has read all {events:,} events", "use more --events, or fewer --rounds")
-    return Rates(spent.events / spent.cpu_s, spent.events / spent.seconds, load)
+    rates = spent.events / spent.cpu_s, spent.events / spent.seconds
+    return Rates(*rates, spent.checkpoint_s / spent.cpu_s, load)
 
 
 @one_line_errors()
@@ -118,15 +122,21 @@ def main() -> None:
 def _compare(
     handle: Handle, query: str, most: int, events: int, given: argparse.Namespace, shown: TextIO, runs: Runs
 ) -> None:
-    """A query with each protocol in its turn; adds each run."""
+    """A query with each protocol in its turn, after a run that does not count; adds each run."""
+    first = kafka_job(handle, PARTITIONS, f"{query}-{most}-first", query, given.protocols[0], most, given.batch)
+    measured(handle, replace(first, slots=1), events, given.rounds)
     for turn in range(given.turns):
         for protocol, rates in runs.items():
             name = f"{query}-{most}-{protocol}-{turn}"
             job = kafka_job(handle, PARTITIONS, name, query, protocol, most, given.batch)
             rates.append(measured(handle, replace(job, slots=1), events, given.rounds))
             last = rates[-1]
-            line = f"{query:5} {protocol:22} {most:7} {last.of_cpu:13,.0f} {last.of_clock:12,.0f} {last.load:5.0f}"
+            line = f"{query:5} {protocol:22} {most:7} {last.of_cpu:13,.0f} {last.of_clock:12,.0f}"
+            line += f" {last.checkpoints:12.2%} {last.load:5.0f}"
             print(line, file=shown, flush=True)
+    for protocol, rates in runs.items():
+        parts = [each.checkpoints for each in rates]
+        print(f"{protocol}, checkpoints: {min(parts):.2%} to {max(parts):.2%} of CPU time", file=shown)
     for each in shares(runs, FIGURES) if given.turns > 1 else ():
         print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
 

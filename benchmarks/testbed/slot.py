@@ -42,11 +42,16 @@ class Cost(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Events that were read, and the CPU time of all threads and the time that this took [s]."""
+    """Events that were read, the CPU time of all threads for it, that of checkpoints in it, and the time [s]."""
 
     events: int
     cpu_s: float
+    checkpoint_s: float
     seconds: float
+
+    def since(self, earlier: Spent) -> Spent:
+        """What was spent between two moments."""
+        return Spent(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
 class OneSlot(LoneSlot):
@@ -77,15 +82,19 @@ class OneSlot(LoneSlot):
     def run_rounds(self, first: int, count: int) -> Spent:
         """From the moment at which the `first`th checkpoint is due, to that of the `count`th one after it."""
         self._until_round(first)
-        events, cpu_s, begun_s = self.events_read(), time.process_time(), time.monotonic()
+        before = self._spent()
         self._until_round(count)
-        return Spent(self.events_read() - events, time.process_time() - cpu_s, time.monotonic() - begun_s)
+        return self._spent().since(before)
 
     def events_read(self) -> int:
         """Events of the input that the sources have read."""
         positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}
         made = self._job.input.kind is InputKind.GENERATED
         return events_read(positions) * (Generated.block_events(self._job.input.rate) if made else 1)
+
+    def _spent(self) -> Spent:
+        checkpoint_s = self.hosting.status().checkpoint_s
+        return Spent(self.events_read(), time.process_time(), checkpoint_s, time.monotonic())
 
     def _until_round(self, left: int) -> None:
         while left:
