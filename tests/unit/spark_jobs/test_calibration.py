@@ -104,7 +104,7 @@ def test_of_batches_that_get_faster_the_later_half_counts():
     assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
 
 
-@pytest.mark.parametrize(("target_s", "batches"), [(0.95, 22), (3.8, 6), (9.5, 3), (28.5, 2)])
+@pytest.mark.parametrize(("target_s", "batches"), [(0.95, 16), (3.8, 4), (7.6, 2), (28.5, 2)])
 def test_short_batches_are_measured_as_long_as_a_jvm_gets_faster(target_s, batches):
     assert batches_of(target_s) == batches
 
