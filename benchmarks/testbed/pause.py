@@ -105,8 +105,8 @@ class CheckpointedState:
     """One partition's state, its checkpoints, and the thread that writes them."""
 
     def __init__(self, kind: str, keys: int, most_batches: int, store: DirectoryStore) -> None:
-        """`most_batches`: that are taken in before a checkpoint and while it is written. Rows of a join only get more,
-        so without an end each checkpoint would take longer than the one before.
+        """`most_batches`: the number of batches before each checkpoint, and the most while it is written. Rows of a
+        join only get more, so without an end each checkpoint would take longer than the one before.
         """
         layout = counted()
         partition = next(each for each in layout.partitions if isinstance(each.element, Operator))

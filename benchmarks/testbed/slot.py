@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Events that were read, the CPU time of all threads for it, that of checkpoints in it, and the time [s]."""
+    """Events that were read, the CPU time of all threads for it, the time of checkpoints (`SlotStatus`), and all time [s]."""
 
     events: int
     cpu_s: float
@@ -71,13 +71,14 @@ class OneSlot(LoneSlot):
         return self._coordinator.history.line
 
     def run(self, cpu_s: float) -> tuple[float, float]:
-        """For so much CPU time; returns how many events that read, and the CPU time of checkpoints."""
-        events, spent_s = self.events_read(), self.hosting.status().checkpoint_s
+        """For so much CPU time; returns how many events that read, and the time of checkpoints."""
+        before = self._spent()
         end_s = time.process_time() + cpu_s
         while time.process_time() < end_s:
             self._coordinate(time.monotonic())
             self.turn()
-        return self.events_read() - events, self.hosting.status().checkpoint_s - spent_s
+        spent = self._spent().since(before)
+        return spent.events, spent.checkpoint_s
 
     def run_rounds(self, first: int, count: int) -> Spent:
         """From the moment at which the `first`th checkpoint is due, to that of the `count`th one after it."""

@@ -19,3 +19,4 @@ def test_a_slot_is_measured_over_whole_checkpoint_intervals(tmp_path):
         assert spent.seconds >= ROUNDS * INTERVAL_S
         assert 0 < spent.events < slot.events_read() - before
         assert spent.cpu_s > 0
+        assert 0 < spent.checkpoint_s < slot.hosting.status().checkpoint_s
