@@ -10,10 +10,10 @@ in this process, and the broker and its cost are not. Output is as in `kafka_thr
 tenth, so that small shares would take dozens of runs of a minute. A run here takes some 25 s. Each is measured from one
 checkpoint to another, from the third on: only then does as much come out as is read.
 
-Prints for each run events read a second of CPU time of all threads, and by the clock, and how large the
-time of checkpoints is beside that CPU time; then for each protocol the range of these parts, and the share of the first protocol's rates, as the
-geometric mean over turns with its 95 % limits. The first run of a query does not count, since it takes longer. A run
-that reads all of its input ends the program: it would have had nothing to do in the end.
+Prints for each run events read a second of CPU time of all threads, and by the clock, and how large the time of
+checkpoints is beside that CPU time; then for each protocol the range of the latter, and the share of the first
+protocol's rates, as the geometric mean over turns with its 95 % limits. The first run of a query does not count, since
+it takes longer. A run that reads all of its input ends the program: it would have had nothing to do in the end.
 """
 
 from __future__ import annotations
