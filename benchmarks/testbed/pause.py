@@ -124,11 +124,7 @@ class CheckpointedState:
 
     def update_all(self) -> None:
         """Take in what comes between two checkpoints, while nothing is written."""
-        at_s, self._longest_s = time.perf_counter(), 0.0
-        for _ in range(self._most_batches):
-            self.update()
-            now_s = time.perf_counter()
-            self._longest_s, at_s = max(self._longest_s, now_s - at_s), now_s
+        self._undisturbed_s = self._longest_gap(lambda: False)
 
     def update(self) -> None:
         """Take one batch of records in, and let objects settle now and then, as a slot does."""
@@ -140,17 +136,23 @@ class CheckpointedState:
         self._taken += 1
         begun_s = time.thread_time()
         effect = self._snapshots.take(self._core, self._state.states, EPOCH, self._taken, forced=False)
-        taken_s, at_s, self._last = time.thread_time() - begun_s, time.perf_counter(), effect.checkpoint
-        pause_s, written = 0.0, self._writer.submit(self._write, effect)
+        taken_s, self._last = time.thread_time() - begun_s, effect.checkpoint
+        written = self._writer.submit(self._write, effect)
+        paused_s = self._longest_gap(written.done)
+        written_s = written.result()
+        self._snapshots.on_stored(EPOCH, self._taken)
+        return len(effect.checkpoint.state_keys) == 1, Times(taken_s, self._undisturbed_s, paused_s, written_s)
+
+    def _longest_gap(self, is_over: Callable[[], bool]) -> float:
+        """The longest time between two batches [s], until it is over or all were taken in."""
+        longest_s, at_s = 0.0, time.perf_counter()
         for _ in range(self._most_batches):
-            if written.done():
+            if is_over():
                 break
             self.update()
             now_s = time.perf_counter()
-            pause_s, at_s = max(pause_s, now_s - at_s), now_s
-        written_s = written.result()
-        self._snapshots.on_stored(EPOCH, self._taken)
-        return len(effect.checkpoint.state_keys) == 1, Times(taken_s, self._longest_s, pause_s, written_s)
+            longest_s, at_s = max(longest_s, now_s - at_s), now_s
+        return longest_s
 
     def restore(self) -> str:
         """Make the state of the last checkpoint again; returns how long that took."""

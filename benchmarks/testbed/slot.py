@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Events that were read, the CPU time of all threads, the time of checkpoints (of `SlotStatus`), and all time [s]."""
+    """Events that were read, the CPU time of all threads, the time of checkpoints (see `SlotStatus`), and all time."""
 
     events: int
     cpu_s: float
