@@ -360,20 +360,26 @@ def line(job: Job, found: Rates, base: Rates) -> str:
     return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {found.load:5.0f}"
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def comparison_through_kafka(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of the benchmarks that compare protocols between two topics."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     queries = [each.value for each in QUERIES]
     parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
     parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records per message")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 12 s to get warm")
+    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(
         "--events", type=int, default=36_000_000, help="of the stream, in the topic before a run starts"
     )
-    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    return parser
+
+
+def _arguments() -> argparse.Namespace:
+    parser = comparison_through_kafka(__doc__)
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 12 s to get warm")
     return parser.parse_args()
 
 

@@ -35,14 +35,12 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
-from benchmarks.testbed.kafka_throughput import EVENT_RATE, FIRST_COME, START_NS, fill, kafka_job, shares
+from benchmarks.testbed.kafka_throughput import EVENT_RATE, START_NS, comparison_through_kafka, fill, kafka_job, shares
 from benchmarks.testbed.slot import OneSlot
-from benchmarks.testbed.throughput import OF_ANY_STATE
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka
-from testbed.queries import QUERIES
 from testbed.runtime.job import Job
 from tests.integration.lone_broker import lone_broker
 from workloads.schedule import Schedule
@@ -153,18 +151,10 @@ def document(found: dict[tuple[str, int], Runs], given: argparse.Namespace) -> d
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    queries = [each.value for each in QUERIES]
-    parser.add_argument("--queries", nargs="+", choices=queries, default=["q1", "q12"])
-    parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records per message")
+    parser = comparison_through_kafka(__doc__)
+    parser.set_defaults(queries=["q1", "q12"], events=20_000_000)
     parser.add_argument("--turns", type=int, default=8, help="runs of each")
     parser.add_argument("--rounds", type=int, default=2, help="checkpoint intervals that are measured")
-    parser.add_argument(
-        "--events", type=int, default=20_000_000, help="of the stream, in the topic before a run starts"
-    )
-    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
 
 
