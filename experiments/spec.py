@@ -184,7 +184,7 @@ class Experiment(Spec):
         if not isinstance(self.workload, ReachabilitySpec):
             return self
         if self.load.mode is not LoadMode.RATE:
-            allowed = "rate with reachability: its graph grows with every event, so their number must be known before"
+            allowed = "rate with reachability: only then is known before how large its graph will be"
             raise Misfit("load.mode", self.load.mode.value, allowed)
         events = self.load.rate * (self.window_s + LONGEST_LEAD_S)
         if events > self.workload.most_events:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -116,6 +117,11 @@ class NexmarkSpec(Windowed):
         return self.window_ms if self.query in AVERAGES | {NexmarkQuery.Q9} else 0
 
 
+STEADY_GROUP = 1600  # blocks of 20 events; what partitions of the input are apart is little beside it
+STEADY_LINKS = (10 + 8) * STEADY_GROUP  # those of the first group for want of deletions, and those that change
+FEWEST_STEADY_NODES = STEADY_LINKS * 5 // 4
+
+
 class ReachabilitySpec(Workload):
     """The cyclic query of `checkmate`, for the protocol testbed, which alone knows cycles: paths in a changing graph.
 
@@ -124,6 +130,10 @@ class ReachabilitySpec(Workload):
 
     name: Literal[WorkloadName.REACHABILITY] = WorkloadName.REACHABILITY
     nodes: Annotated[int, Field(ge=2, le=2**31, description="reachability: how many nodes the graph has")] = 1_000_000
+    steady: Annotated[
+        bool,
+        Field(description="reachability: delete as many links and sources as are created: the graph does not grow"),
+    ] = False
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="reachability: seed of the events")] = 1
 
     @property
@@ -137,9 +147,16 @@ class ReachabilitySpec(Workload):
         return 1
 
     @property
-    def most_events(self) -> int:
+    def most_events(self) -> float:
         """With this many events there are 0.8 links per node. At about one per node the number of paths explodes."""
-        return 2 * self.nodes
+        return math.inf if self.steady else 2 * self.nodes
+
+    @model_validator(mode="after")
+    def _the_steady_graph_is_sparse(self) -> ReachabilitySpec:
+        if self.steady and self.nodes < FEWEST_STEADY_NODES:
+            allowed = f"at least {FEWEST_STEADY_NODES} with steady, whose graph has {STEADY_LINKS} links"
+            raise Misfit("nodes", self.nodes, allowed)
+        return self
 
 
 def _named(document: Any) -> Any:

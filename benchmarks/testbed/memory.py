@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.one_line_errors import one_line_errors
-from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, job_of, measured
+from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
 from journal.reader import raw_entries
 from testbed.protocols import PROTOCOLS
@@ -55,12 +55,15 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--query", choices=[each.value for each in QUERIES], default="q12")
+    parser.add_argument("--query", choices=[*QUERIES, CYCLE], default="q12")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, help="events per second, instead of 80 %% of what is measured")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.query == CYCLE and given.rate is None:
+        parser.error(f"--query {CYCLE} needs a --rate")
+    return given
 
 
 def _store(job: Job) -> str:

@@ -50,7 +50,7 @@ FIRST_ROUND = 3  # results wait for two checkpoints, so that those of the first 
 HEAD = "query protocol               records  events/CPU s     events/s  checkpoints  load"
 
 
-class Rates(NamedTuple):
+class SlotRates(NamedTuple):
     """Of one run: events read for a second of CPU time and of the clock, the time of checkpoints beside the CPU
     time, and the load before it."""
 
@@ -60,11 +60,11 @@ class Rates(NamedTuple):
     load: float
 
 
-FIGURES: dict[str, Callable[[Rates], float]] = {
+FIGURES: dict[str, Callable[[SlotRates], float]] = {
     "events/CPU s": lambda run: run.of_cpu,
     "events/s": lambda run: run.of_clock,
 }
-Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
+Runs: TypeAlias = dict[str, list[SlotRates]]  # by protocol
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def filled_broker(schedule: Schedule, events: int, batch: int | None) -> Iterato
         yield handle
 
 
-def measured(handle: Handle, job: Job, events: int, rounds: int) -> Rates:
+def measured(handle: Handle, job: Job, events: int, rounds: int) -> SlotRates:
     """Run a job on the input from its beginning, and delete what it wrote. Raises `EnvironmentFailure`."""
     kafka.create_topics(handle.kafka, {job.output.topic: PARTITIONS})
     load, slot = os.getloadavg()[0], OneSlot(job)
@@ -95,7 +95,7 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> Rates:
     if left <= 0:
         raise EnvironmentFailure(f"{job.run_id} has read all {events:,} events", "use more --events, or fewer --rounds")
     rates = spent.events / spent.cpu_s, spent.events / spent.seconds
-    return Rates(*rates, spent.checkpoint_s / spent.cpu_s, load)
+    return SlotRates(*rates, spent.checkpoint_s / spent.cpu_s, load)
 
 
 @one_line_errors()

@@ -32,7 +32,7 @@ from experiments.cec_prices import CecPricesSpec
 from experiments.errors import EnvironmentFailure
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads import FEWEST_STEADY_NODES, NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from journal.reader import raw_entries
@@ -53,6 +53,8 @@ WORKLOADS |= {  # those of figure 5 of `cec`
     "cec-slow": CecPricesSpec(items=2, window_records=1000),
     "two-windows": HashtagsSpec(topology=HashtagTopology.TWO_WINDOWS),  # that of figures 17 to 20 of `incremental`
 }
+CYCLE = "reachability"
+CYCLIC: dict[str, TestbedWorkload] = {CYCLE: ReachabilitySpec(nodes=FEWEST_STEADY_NODES, steady=True)}
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
 HEAD = (
     "workers query       protocol             interval channels   events/s  share  events/CPU s  share us/event"
@@ -117,7 +119,7 @@ def job_of(
     """A slot for each worker, a partition of every operator for each slot; but two for one worker."""
     return Job(
         run_id=name,
-        workload=WORKLOADS[query],
+        workload=(WORKLOADS | CYCLIC)[query],
         protocol=protocol,
         slots=workers,
         parallelism=max(2, workers),

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from statistics import median
 from typing import cast
 
@@ -45,9 +46,11 @@ def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calib
     full_batches = batches_of(target_s)
 
     def measure(topic: str, records: int) -> list[BatchTiming]:
+        is_enough = _is_warm
         if topic != WARM:
             _feed(config, topic, records * full_batches, LOAD_FACTOR * records / target_s)
-        measured = _measure(spark, config, topic, records, full_batches)
+            is_enough = partial(_are, full_batches)
+        measured = _measure(spark, config, topic, records, is_enough)
         journal.record(BatchesMeasured(topic, tuple(measured)))
         return measured
 
@@ -121,10 +124,10 @@ def _typical(batches: list[BatchTiming]) -> BatchTiming:
     )
 
 
-def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int, full_batches: int) -> list[BatchTiming]:
-    """Run as many batches of `records` as the topic's input was made for; those of the warm-up only until their service
-    rate has settled."""
-    batches = WARM_BATCHES if topic == WARM else full_batches
+def _measure(
+    spark: SparkSession, config: JobConfig, topic: str, records: int, is_enough: Callable[[list[BatchTiming]], bool]
+) -> list[BatchTiming]:
+    """Run batches of `records` on a topic until there are enough of them."""
     running = start(
         spark,
         config,
@@ -135,7 +138,7 @@ def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int, f
         batch_records=records,
     )
     found: dict[int, BatchTiming] = {}
-    while len(found) < batches and not (topic == WARM and _settled(list(found.values()))):
+    while not is_enough(list(found.values())):
         if failure := running.exception():
             raise failure
         time.sleep(POLL_S)
@@ -151,9 +154,15 @@ def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, BatchTi
             found[batch.batch_id] = _timing(batch, config)
 
 
-def _settled(batches: list[BatchTiming]) -> bool:
+def _are(number: int, batches: list[BatchTiming]) -> bool:
+    return len(batches) >= number
+
+
+def _is_warm(batches: list[BatchTiming]) -> bool:
+    """Whether the service rate has settled, or the input of the warm-up is used up."""
     rates = [timing.rate for timing in batches[-SETTLED_BATCHES:]]
-    return len(batches) > SETTLED_BATCHES and max(rates) - min(rates) <= SETTLED_WITHIN * min(rates)
+    settled = len(batches) > SETTLED_BATCHES and max(rates) - min(rates) <= SETTLED_WITHIN * min(rates)
+    return settled or len(batches) >= WARM_BATCHES
 
 
 def _timing(batch: MicroBatch, config: JobConfig) -> BatchTiming:

@@ -1,9 +1,10 @@
 """The cyclic workload of `checkmate`: a graph whose links and source nodes come and go, and what can be reached in it.
 
 In each block of 20 events, 12 create a link, 3 create a source node, 4 delete a link and 1 deletes a source node (60,
-15, 20 and 5 %, section VII of the paper). Their order is drawn for each block. Every event follows from seed and
-position alone: the deletions of 16 blocks take links and sources of the 16 blocks before, each at most once. As long as
-there is nothing to delete, more links are created instead.
+15, 20 and 5 %, section VII of the paper). In a steady graph 8 create and 8 delete links, 2 and 2 sources.
+Their order is drawn for each block. Every event follows from seed and position alone: the deletions of a group of
+blocks take links and sources of the group before, each at most once. As long as there is nothing to delete, more links
+are created instead.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from enum import IntEnum, auto
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads import STEADY_GROUP, ReachabilitySpec
 from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits
 from workloads.schedule import Integers, Schedule
@@ -26,14 +27,36 @@ LINKS = pa.schema([(name, pa.int64()) for name in ("link", "start", "end", "chan
 SOURCES = pa.schema([("root", pa.int64()), ("node", pa.int64()), ("path", pa.string()), ("change", pa.int64())])
 THEN = ">"  # between the nodes of a path
 
-CYCLE, NEW_LINKS, NEW_SOURCES, DELETED_LINKS, DELETED_SOURCES = 20, 12, 3, 4, 1
-FIRST_SOURCE, FIRST_DELETED_LINK, FIRST_DELETED_SOURCE = 12, 15, 19
-GROUP = 16  # cycles
-SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to 12 x 16 and to 3 x 16
+CYCLE = 20
+SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to what every mix creates in a group
 
 Path: TypeAlias = tuple[int, int, str]
 Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
 """Which of the events are of a kind, (events,), and those."""
+
+
+class Mix(NamedTuple):
+    """How many events of a block of 20 are of each kind, by their rank in this order; `group`: how many blocks delete
+    what as many blocks before have created."""
+
+    links: int
+    sources: int
+    deleted_links: int
+    deleted_sources: int
+    group: int
+
+    @property
+    def first_deleted(self) -> int:
+        """The rank of the first event that deletes."""
+        return self.links + self.sources
+
+    @property
+    def first_deleted_source(self) -> int:
+        """The rank of the first event that deletes a source."""
+        return self.first_deleted + self.deleted_links
+
+
+GROWING, STEADY = Mix(12, 3, 4, 1, group=16), Mix(8, 2, 8, 2, group=STEADY_GROUP)
 
 
 class GraphDraw(IntEnum):
@@ -76,13 +99,20 @@ def _drawn(spec: ReachabilitySpec, start: int, stop: int) -> tuple[Integers, Int
     return positions, cycle, rank
 
 
+def mix_of(spec: ReachabilitySpec) -> Mix:
+    """The mix of a workload's events."""
+    return STEADY if spec.steady else GROWING
+
+
 def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
-    early = (cycle < GROUP) & (rank >= FIRST_DELETED_LINK)  # nothing is there to delete
-    created = rank < NEW_LINKS
-    deleted = (rank >= FIRST_DELETED_LINK) & (rank < FIRST_DELETED_SOURCE) & ~early
-    targets = _deleted(spec, GraphDraw.LINK_TURN, cycle, rank - FIRST_DELETED_LINK, DELETED_LINKS, NEW_LINKS)
-    spare = -1 - (cycle * (CYCLE - FIRST_DELETED_LINK) + rank - FIRST_DELETED_LINK)
-    link = np.where(early, spare, np.where(created, cycle * NEW_LINKS + rank, targets))
+    mix = mix_of(spec)
+    early = (cycle < mix.group) & (rank >= mix.first_deleted)  # nothing is there to delete
+    created = rank < mix.links
+    deleted = (rank >= mix.first_deleted) & (rank < mix.first_deleted_source) & ~early
+    nth = rank - mix.first_deleted
+    targets = _deleted(spec, GraphDraw.LINK_TURN, cycle, nth, mix.deleted_links, mix.links)
+    spare = -1 - (cycle * (CYCLE - mix.first_deleted) + nth)
+    link = np.where(early, spare, np.where(created, cycle * mix.links + rank, targets))
     chosen = early | created | deleted
     ends = [
         below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (GraphDraw.LINK_START, GraphDraw.LINK_END)
@@ -92,11 +122,13 @@ def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
 
 
 def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
-    created = (rank >= FIRST_SOURCE) & (rank < FIRST_DELETED_LINK)
-    deleted = (rank >= FIRST_DELETED_SOURCE) & (cycle >= GROUP)
-    targets = _deleted(spec, GraphDraw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
+    mix = mix_of(spec)
+    created = (rank >= mix.links) & (rank < mix.first_deleted)
+    deleted = (rank >= mix.first_deleted_source) & (cycle >= mix.group)
+    nth = rank - mix.first_deleted_source
+    targets = _deleted(spec, GraphDraw.SOURCE_TURN, cycle, nth, mix.deleted_sources, mix.sources)
     chosen = created | deleted
-    root = np.where(created, cycle * NEW_SOURCES + rank - FIRST_SOURCE, targets)[chosen]
+    root = np.where(created, cycle * mix.sources + rank - mix.links, targets)[chosen]
     node = below(bits(spec.stream_seed, GraphDraw.SOURCE_NODE, root), spec.nodes)
     columns = (root, node, node.astype(str), np.where(deleted, -1, 1)[chosen])
     return chosen, pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
@@ -106,10 +138,11 @@ def _deleted(
     spec: ReachabilitySpec, draw: GraphDraw, cycle: Integers, number: Integers, deletions: int, creations: int
 ) -> Integers:
     """What is deleted, (events,): the n-th deletion of a group takes one of the group before, another for every n."""
-    group = cycle // GROUP - 1
-    turn = below(bits(spec.stream_seed, draw, group), GROUP * creations)
-    nth = cycle % GROUP * deletions + number
-    return group * GROUP * creations + (nth * STRIDE + turn) % (GROUP * creations)
+    blocks = mix_of(spec).group
+    group = cycle // blocks - 1
+    turn = below(bits(spec.stream_seed, draw, group), blocks * creations)
+    nth = cycle % blocks * deletions + number
+    return group * blocks * creations + (nth * STRIDE + turn) % (blocks * creations)
 
 
 def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
