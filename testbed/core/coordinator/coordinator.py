@@ -200,6 +200,7 @@ class Coordinator:
             self._rounds.report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
+        self._outbox.on_ready(message)
         if message.epoch in self.copies.attachments:
             self._copying.on_ready(message)
         else:

@@ -130,6 +130,36 @@ def test_a_recovery_names_the_logs_with_what_is_in_flight_or_unpublished():
     assert (found[1].log_keys, found[1].published) == (("b.0/log-1-1",), 0)
 
 
+def test_what_a_partition_is_told_to_read_is_not_deleted_before_it_is_ready():
+    """The log becomes garbage by a message that its sink has sent before it was lost."""
+    coordinator = pair("uncoordinated")
+    stored(coordinator, 0, 1, 4)
+    stored(coordinator, 1, 1, 4)
+    coordinator.on_lost("first")
+    coordinator.on_joined("second")
+    assert dict(orders_of(coordinator, Restore))[1].log_keys == ("b.0/log-1-1",)
+    coordinator.on_message(Published(1, 1))
+    coordinator.on_message(Ready(1, coordinator.epoch - 1))
+    assert deleted(coordinator) == set()
+    coordinator.on_message(Ready(1, coordinator.epoch))
+    assert deleted(coordinator) == {"b.0/log-1-1"}
+
+
+def test_what_a_later_recovery_does_not_read_is_deleted():
+    coordinator = pair("uncoordinated")
+    stored(coordinator, 0, 1, 4)
+    stored(coordinator, 1, 1, 4)
+    coordinator.take_effects()
+    coordinator.on_lost("first")
+    coordinator.on_joined("second")
+    coordinator.on_message(Published(1, 1))
+    coordinator.on_lost("second")
+    coordinator.on_joined("third")
+    assert deleted(coordinator) == set()
+    coordinator.on_message(Ready(0, coordinator.epoch))
+    assert deleted(coordinator) == {"b.0/log-1-1"}
+
+
 def test_messages_of_an_earlier_epoch_do_not_count():
     coordinator = pair("uncoordinated")
     coordinator.on_lost("first")
