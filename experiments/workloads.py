@@ -117,9 +117,11 @@ class NexmarkSpec(Windowed):
         return self.window_ms if self.query in AVERAGES | {NexmarkQuery.Q9} else 0
 
 
-STEADY_GROUP = 1600  # blocks of 20 events; what partitions of the input are apart is little beside it
-STEADY_LINKS = (10 + 8) * STEADY_GROUP  # those of the first group for want of deletions, and those that change
-FEWEST_STEADY_NODES = STEADY_LINKS * 5 // 4
+STEADY_GROUP = 1600  # blocks of 20 events
+STEADY_LINKS = (
+    10 + 8
+) * STEADY_GROUP  # 10 a block of the first group, which are never deleted, and 8 of each other one
+FEWEST_STEADY_NODES = 2 * STEADY_LINKS  # room for what one partition of the input has read ahead of another
 
 
 class ReachabilitySpec(Workload):

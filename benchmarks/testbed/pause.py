@@ -31,6 +31,7 @@ from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Aggregate, Aggregation, Join, Operator
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
+from testbed.runtime.slot.freed_memory import keep_freed_memory
 from testbed.runtime.slot.long_lived import LongLived
 from testbed.runtime.slot.storing import letting_others_go_on
 from testbed.stores.store import DirectoryStore
@@ -178,6 +179,7 @@ class CheckpointedState:
 def main() -> None:
     """Take checkpoints, and print how long taking, pause and write took."""
     given = _arguments()
+    keep_freed_memory()
     found: dict[bool, list[Times]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:
         batches = given.changed // BATCH

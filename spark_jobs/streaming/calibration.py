@@ -49,7 +49,7 @@ def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calib
         is_enough = _is_warm
         if topic != WARM:
             _feed(config, topic, records * full_batches, LOAD_FACTOR * records / target_s)
-            is_enough = partial(_are, full_batches)
+            is_enough = partial(_has_at_least, full_batches)
         measured = _measure(spark, config, topic, records, is_enough)
         journal.record(BatchesMeasured(topic, tuple(measured)))
         return measured
@@ -154,7 +154,7 @@ def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, BatchTi
             found[batch.batch_id] = _timing(batch, config)
 
 
-def _are(number: int, batches: list[BatchTiming]) -> bool:
+def _has_at_least(number: int, batches: list[BatchTiming]) -> bool:
     return len(batches) >= number
 
 

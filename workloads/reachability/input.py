@@ -10,7 +10,7 @@ are created instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum, auto
 from typing import NamedTuple, TypeAlias
 
@@ -36,8 +36,10 @@ Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
 
 
 class Mix(NamedTuple):
-    """How many events of a block of 20 are of each kind, by their rank in this order; `group`: how many blocks delete
-    what as many blocks before have created."""
+    """How many events of a block of 20 are of each kind, by their rank in this order.
+
+    group   so many blocks delete only what as many blocks before have created
+    """
 
     links: int
     sources: int
@@ -150,19 +152,21 @@ def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
 
     A row is root, the node at the end, the path.
     """
-    return paths(events_of(spec, "links", 0, events), events_of(spec, "sources", 0, events))
+    links, sources = (pa.Table.from_batches([events_of(spec, kind, 0, events)]) for kind in ("links", "sources"))
+    return paths(links, sources)
 
 
-def paths(links: pa.RecordBatch, sources: pa.RecordBatch) -> Counter[Path]:
+def paths(links: pa.Table, sources: pa.Table) -> Counter[Path]:
     """The rows of `reachable` for these events, by depth-first search, which shares nothing with the query.
 
-    What is deleted and was never created counts as -1.
+    Events are given with start, end and change, and with root, node and change, each for itself or as sums. What is
+    deleted and was never created counts as -1.
     """
     after: dict[int, Counter[int]] = {}
-    for _, start, end, change in _rows(links):
+    for start, end, change in _rows(links, "start", "end", "change"):
         after.setdefault(start, Counter())[end] += change
     roots: Counter[tuple[int, int]] = Counter()
-    for root, node, _, change in _rows(sources):
+    for root, node, change in _rows(sources, "root", "node", "change"):
         roots[root, node] += change
     found: Counter[Path] = Counter()
     pending = [(root, (node,), times) for (root, node), times in roots.items() if times]
@@ -175,5 +179,5 @@ def paths(links: pa.RecordBatch, sources: pa.RecordBatch) -> Counter[Path]:
     return found
 
 
-def _rows(batch: pa.RecordBatch) -> list[tuple]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+def _rows(events: pa.Table, *names: str) -> Iterator[tuple[int, ...]]:
+    return zip(*(events.column(name).to_pylist() for name in names), strict=True)

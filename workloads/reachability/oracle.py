@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import ReachabilitySpec
 from workloads.checked_events import events
-from workloads.reachability.input import LINKS, SOURCES, paths
+from workloads.reachability.input import paths
 
 FIELDS = {
     "link": "link LONG, start LONG, end LONG, change LONG",
@@ -24,8 +24,7 @@ RESULTS = pa.schema([("start_ms", pa.int64()), ("end_ms", pa.int64()), ("key", p
 
 def oracle(records: DataFrame, spec: ReachabilitySpec) -> DataFrame:
     """Every path in the graph that these events leave, found by a search in this process."""
-    links, sources = (_changes(records, kind, schema.names) for kind, schema in (("link", LINKS), ("source", SOURCES)))
-    found = paths(links, sources)
+    found = paths(_remaining(records, "link", "start", "end"), _remaining(records, "source", "root", "node"))
     copies = [(f"{root} {path}", times) for (root, _, path), times in found.items() for _ in range(abs(times))]
     keys, values = [key for key, _ in copies], [PATH if times > 0 else LESS_THAN_NONE for _, times in copies]
     columns = ([0] * len(keys), [0] * len(keys), keys, values)
@@ -53,7 +52,9 @@ def collected(changes: DataFrame) -> DataFrame:
     return sums.select(*record, value, "arrived_ms", copies).drop("copy")
 
 
-def _changes(records: DataFrame, kind: str, names: list[str]) -> pa.RecordBatch:
+def _remaining(records: DataFrame, kind: str, *place: str) -> pa.Table:
+    """How often a link or source is there in the end, but for those that are there as often as they were deleted."""
     read = events(records, FIELDS).where(F.col("event.kind") == kind)
-    found = read.select(*(f"event.{name}" for name in names)).toArrow()
-    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in found.columns], names=found.schema.names)
+    columns = [F.col(f"event.{name}").alias(name) for name in place]
+    sums = read.groupBy(*columns).agg(F.sum("event.change").alias("change"))
+    return sums.where("change <> 0").toArrow()

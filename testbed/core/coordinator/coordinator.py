@@ -14,6 +14,7 @@ from testbed.core.control import (
     Promote,
     Published,
     Ready,
+    Restore,
     Round,
     Stable,
     Stored,
@@ -25,6 +26,7 @@ from testbed.core.control import (
 from testbed.core.coordinator.absent_partitions import AbsentPartitions
 from testbed.core.coordinator.copies import Copies
 from testbed.core.coordinator.copying import Copying
+from testbed.core.coordinator.garbage import Garbage
 from testbed.core.coordinator.history import History
 from testbed.core.coordinator.line_orders import LineOrders
 from testbed.core.coordinator.line_record import LineRecord
@@ -86,7 +88,7 @@ class Coordinator:
         self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts), self._strategy.standby_room)
         self._layout, self._protocol = layout, protocol
         self._outbox = Outbox(self.placement)
-        self._line_orders = LineOrders(layout, self.history)
+        self._garbage, self._line_orders = Garbage(self._outbox.effects), LineOrders(layout, self.history)
         self._down = set(range(len(layout.partitions)))
         self._lost = set(self._down)
         self.recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
@@ -100,7 +102,7 @@ class Coordinator:
         self.waiting_partitions = WaitingPartitions(layout) if waits else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
         shared = self.history, self.placement, self._down, self._outbox.effects
-        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
+        self._copying = Copying(layout, self.copies, *shared, self._garbage, self._begin_epoch, self._restore)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -182,7 +184,7 @@ class Coordinator:
     def on_message(self, message: ToCoordinator) -> None:
         """A partition tells something; of an earlier life only what is final still counts."""
         if isinstance(message, Published):
-            self._outbox.delete(self.history.publish(message.partition, message.number))
+            self._garbage.delete(self.history.publish(message.partition, message.number))
         elif isinstance(message, Ready):
             self._on_ready(message)
         elif isinstance(message, Passed):
@@ -200,7 +202,7 @@ class Coordinator:
             self._rounds.report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
-        self._outbox.on_ready(message)
+        self._garbage.end_reading(message.partition, message.epoch)
         if message.epoch in self.copies.attachments:
             self._copying.on_ready(message)
         else:
@@ -238,7 +240,7 @@ class Coordinator:
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
-        self._outbox.delete(self.history.add(message.checkpoint))
+        self._garbage.delete(self.history.add(message.checkpoint))
         self._rounds.report(message.checkpoint.partition, message.checkpoint.number)
         if self.history.stable != before:
             self._announce_stable()
@@ -281,14 +283,15 @@ class Coordinator:
         self._down -= restored
         self._lost -= restored
         self._rounds.abandon()
-        self._outbox.delete(self.history.recover(back))
+        self._garbage.delete(self.history.recover(back))
         self._outbox.effects.append(self._line_orders.sweep(back, promoted, self.epoch))
         rejoins = self._line_orders.rejoins(back, self._up(), self.epoch)
         if len(restored) == len(self._layout.partitions):
             self.recoveries.clear()
         self.recoveries.begin(self.epoch, {*back, *rejoins})
-        restore = partial(self._line_orders.restore, epoch=self.epoch)
+        restore = partial(self._restore, epoch=self.epoch)
         for number in sorted(back):
+            self._garbage.end_reading(number, self.lives[number])
             self.lives[number] = self.epoch
             self._outbox.order([number], self._promote if number in promoted else restore)
             if self._down:
@@ -313,6 +316,10 @@ class Coordinator:
     def _begin_epoch(self) -> int:
         self.epoch += 1
         return self.epoch
+
+    def _restore(self, number: int, epoch: int) -> Restore:
+        """The order to a partition, or to its copy, that rolls back to the line."""
+        return self._garbage.read_by(number, self._line_orders.restore(number, epoch))
 
     def _promote(self, number: int) -> Promote:
         self.copies.drop(number)

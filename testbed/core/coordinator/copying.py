@@ -18,6 +18,7 @@ from testbed.core.control import (
     Trim,
 )
 from testbed.core.coordinator.copies import Attachment, Copies, Copy
+from testbed.core.coordinator.garbage import Garbage
 from testbed.core.coordinator.history import History
 from testbed.core.coordinator.placement import Placement
 from testbed.core.dataflow.layout import Layout
@@ -27,7 +28,8 @@ from testbed.core.effects import CoordinatorEffect, Order, Placed
 class Copying:
     """Has copies made, promoted and closed for one coordinator.
 
-    It shares the history, the placement and the effects of the coordinator, and what it knows of who is down.
+    It shares the history, the placement, the effects and the garbage of the coordinator, and what it knows of who is
+    down.
 
     copies        those that are there
     begin_epoch   counts the coordinator's epoch on, and returns it
@@ -42,12 +44,13 @@ class Copying:
         placement: Placement,
         down: Set[int],
         effects: list[CoordinatorEffect],
+        garbage: Garbage,
         begin_epoch: Callable[[], int],
         restored_at: Callable[[int, int], Restore],
     ) -> None:
         self.copies = copies
         self._layout, self._history, self._placement = layout, history, placement
-        self._down, self._effects = down, effects
+        self._down, self._effects, self._garbage = down, effects, garbage
         self._begin_epoch, self._restored_at = begin_epoch, restored_at
 
     def promotable(self, partitions: Iterable[int]) -> frozenset[int]:
@@ -92,6 +95,7 @@ class Copying:
         """The copies of these partitions are lost, or of no more use."""
         for number in sorted(self.copies.of.keys() & set(partitions)):
             copy = self.copies.drop(number)
+            self._garbage.end_reading(number, copy.life)
             if copy.worker in self._placement.workers:
                 self._effects.append(Order(copy.worker, number, Dismiss(copy.life)))
             inputs = (each.id for each in self._layout.partitions[number].inputs)

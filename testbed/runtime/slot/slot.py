@@ -34,6 +34,7 @@ from testbed.runtime.network.messages import (
 )
 from testbed.runtime.network.secret import RunSecret
 from testbed.runtime.network.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
+from testbed.runtime.slot.freed_memory import keep_freed_memory
 from testbed.runtime.slot.hosting import Hosting
 
 STATUS_S = 0.25
@@ -77,6 +78,7 @@ class Slot:
 
     def run(self) -> None:
         """Until the coordinator says that the run is over; raises `EnvironmentFailure` if it is gone for good."""
+        keep_freed_memory()
         with ExitStack() as leaving:
             leaving.callback(self._close)
             leaving.push(self._send_error)

@@ -20,7 +20,7 @@ from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.planting import OTHER_OUTPUT, assert_noticed
 from tests.unit.testbed.recovery.copied_runs import copied
-from tests.unit.testbed.recovery.orders import addressed_orders_of
+from tests.unit.testbed.recovery.orders import addressed_orders_of, deleted
 from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -192,6 +192,21 @@ def test_a_copy_that_was_long_in_the_making_may_catch_up():
     stored(coordinator, 12)
     assert addressed_orders_of(coordinator, Dismiss) == []
     assert coordinator.copies.of[1].number == 1
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_what_a_copy_reads_is_deleted_when_it_has_read_it_or_is_dropped(is_dropped):
+    coordinator = with_copies(chain(0, 0, 0), set(), slots=1, standby=1)
+    coordinator.copies.wanted = frozenset({1})
+    stored(coordinator, 1)
+    (order,) = [message for *_, message in addressed_orders_of(coordinator, Restore)]
+    stored(coordinator, 2)
+    assert deleted(coordinator) == {"0/state-1-1", "2/state-1-1"}
+    if is_dropped:
+        coordinator.adapt(frozenset())
+    else:
+        coordinator.on_message(Ready(1, order.epoch))
+    assert deleted(coordinator) == set(order.checkpoint.state_keys) == {"1/state-1-1"}
 
 
 # Errors that must be noticed.
