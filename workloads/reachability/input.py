@@ -31,6 +31,7 @@ CYCLE = 20
 SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to what every mix creates in a group
 
 Path: TypeAlias = tuple[int, int, str]
+Columns: TypeAlias = pa.RecordBatch | pa.Table
 Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
 """Which of the events are of a kind, (events,), and those."""
 
@@ -152,11 +153,10 @@ def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
 
     A row is root, the node at the end, the path.
     """
-    links, sources = (pa.Table.from_batches([events_of(spec, kind, 0, events)]) for kind in ("links", "sources"))
-    return paths(links, sources)
+    return paths(events_of(spec, "links", 0, events), events_of(spec, "sources", 0, events))
 
 
-def paths(links: pa.Table, sources: pa.Table) -> Counter[Path]:
+def paths(links: Columns, sources: Columns) -> Counter[Path]:
     """The rows of `reachable` for these events, by depth-first search, which shares nothing with the query.
 
     Events are given with start, end and change, and with root, node and change, each for itself or as sums. What is
@@ -179,5 +179,5 @@ def paths(links: pa.Table, sources: pa.Table) -> Counter[Path]:
     return found
 
 
-def _rows(events: pa.Table, *names: str) -> Iterator[tuple[int, ...]]:
+def _rows(events: Columns, *names: str) -> Iterator[tuple[int, ...]]:
     return zip(*(events.column(name).to_pylist() for name in names), strict=True)
