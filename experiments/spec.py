@@ -6,7 +6,6 @@ and the DAG's params, and give the trigger form its JSON schema.
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -186,9 +185,10 @@ class Experiment(Spec):
         if self.load.mode is not LoadMode.RATE:
             allowed = "rate with reachability: only then is known before how large its graph will be"
             raise Misfit("load.mode", self.load.mode.value, allowed)
-        events = self.load.rate * (self.window_s + LONGEST_LEAD_S)
-        if events > self.workload.most_events:
-            allowed = f"at least {math.ceil(events / 2)}, half as many as events may come before the window has ended"
+        ahead = self.load.rate * self.engine.checkpoint_interval_s  # after a recovery
+        fewest = self.workload.fewest_nodes(self.load.rate * (self.window_s + LONGEST_LEAD_S), ahead)
+        if self.workload.nodes < fewest:
+            allowed = f"at least {fewest}: the number of paths explodes at about one link per node"
             raise Misfit("workload.nodes", self.workload.nodes, allowed)
         return self
 

@@ -118,10 +118,8 @@ class NexmarkSpec(Windowed):
 
 
 STEADY_GROUP = 1600  # blocks of 20 events
-STEADY_LINKS = (
-    10 + 8
-) * STEADY_GROUP  # 10 a block of the first group, which are never deleted, and 8 of each other one
-FEWEST_STEADY_NODES = 2 * STEADY_LINKS  # room for what one partition of the input has read ahead of another
+STEADY_LINKS = (10 + 8) * STEADY_GROUP  # 10 a block of the first group, never deleted, and 8 a block of each other
+MOST_LINKS = 0.8  # per node; at about one the number of paths explodes
 
 
 class ReachabilitySpec(Workload):
@@ -148,17 +146,10 @@ class ReachabilitySpec(Workload):
         """One stateful operator: the join on the cycle."""
         return 1
 
-    @property
-    def most_events(self) -> float:
-        """With this many events there are 0.8 links per node. At about one per node the number of paths explodes."""
-        return math.inf if self.steady else 2 * self.nodes
-
-    @model_validator(mode="after")
-    def _the_steady_graph_is_sparse(self) -> ReachabilitySpec:
-        if self.steady and self.nodes < FEWEST_STEADY_NODES:
-            allowed = f"at least {FEWEST_STEADY_NODES} with steady, whose graph has {STEADY_LINKS} links"
-            raise Misfit("nodes", self.nodes, allowed)
-        return self
+    def fewest_nodes(self, events: float, ahead: float) -> int:
+        """How many nodes keep the graph sparse after these events, with a partition of the input read `ahead` of others."""
+        links = STEADY_LINKS + 0.8 * ahead if self.steady else 0.4 * events
+        return math.ceil(links / MOST_LINKS)
 
 
 def _named(document: Any) -> Any:

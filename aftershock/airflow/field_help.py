@@ -121,7 +121,7 @@ _WORKLOAD = {
     "workload.nodes": "reachability: the graph has this many nodes. Raise it for a longer or faster run: at most two"
     " events may come for each node, unless the graph is steady.",
     "workload.steady": "reachability: events delete as much as they create, and the graph keeps its size. Switch it on"
-    " for a long run, with 57,600 nodes or somewhat more.",
+    " for a long run, with 36,000 nodes and one for each event of a checkpoint interval.",
     "workload.parallelism": "window-tree, top-100, incidents: partitions of the source and of each operator after"
     " it, as a list such as *[16, 8, 4]*. Change it for a wider or deeper dataflow.",
     "workload.selectivity": "window-tree: each operator passes on this share of its input. Lower it for less traffic"

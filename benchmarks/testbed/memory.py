@@ -6,6 +6,10 @@ measures for some seconds how many events a second the machine manages (unless a
 (a line through all samples), and a verdict: bounded if by that line a slot gains less than 5 % of its size in half an
 hour. Sources that are more than 10 s behind in the second half fail the run: what they do not read takes no memory. The
 program ends with 1 unless memory is bounded. The load before it, and how far sources are behind, are printed, too.
+
+`--query reachability` is the cyclic query on a graph that keeps its size. It needs a rate: sources that read as fast as
+they can drift apart, and what one has created and the other would have deleted makes the graph larger. The graph grows
+for 32,000 events, which must come in the first half of the run.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import numpy as np
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
+from experiments.workloads import STEADY_GROUP
 from infra.processes import members, usage
 from journal.reader import raw_entries
 from testbed.protocols import PROTOCOLS
@@ -32,6 +37,7 @@ from testbed.source_positions import events_read
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN, MOST_BEHIND_S = 1800.0, 0.05, 10.0
+GROWING_EVENTS = 20 * STEADY_GROUP
 MB = 2**20
 
 
@@ -55,14 +61,15 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--query", choices=[*QUERIES, CYCLE], default="q12")
+    parser.add_argument("--query", choices=[*(each.value for each in QUERIES), CYCLE], default="q12")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, help="events per second, instead of 80 %% of what is measured")
     given = parser.parse_args()
-    if given.query == CYCLE and given.rate is None:
-        parser.error(f"--query {CYCLE} needs a --rate")
+    fewest = 2 * GROWING_EVENTS / (60 * given.minutes)
+    if given.query == CYCLE and (given.rate or 0) < fewest:
+        parser.error(f"--query {CYCLE} needs a --rate of at least {fewest:.0f}")
     return given
 
 

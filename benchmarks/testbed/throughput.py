@@ -32,7 +32,7 @@ from experiments.cec_prices import CecPricesSpec
 from experiments.errors import EnvironmentFailure
 from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
-from experiments.workloads import FEWEST_STEADY_NODES, NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from journal.reader import raw_entries
@@ -54,7 +54,7 @@ WORKLOADS |= {  # those of figure 5 of `cec`
     "two-windows": HashtagsSpec(topology=HashtagTopology.TWO_WINDOWS),  # that of figures 17 to 20 of `incremental`
 }
 CYCLE = "reachability"
-CYCLIC: dict[str, TestbedWorkload] = {CYCLE: ReachabilitySpec(nodes=FEWEST_STEADY_NODES, steady=True)}
+CYCLIC: dict[str, TestbedWorkload] = {CYCLE: ReachabilitySpec(nodes=57_600, steady=True)}
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
 HEAD = (
     "workers query       protocol             interval channels   events/s  share  events/CPU s  share us/event"

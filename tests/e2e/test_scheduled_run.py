@@ -216,11 +216,12 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
     wait("the run", lambda: run_id in store.all_live())
     with logged_in_browser(served.address) as context:
         page = context.new_page()
+        page.emulate_media(color_scheme="dark")
         page.goto(f"{served.address}/aftershock/live/{run_id}")
         held = page.locator(".host", has_text="worker-1").get_by_text("frozen")
         held.wait_for(timeout=LIMIT_S * 1000)
         token = store.read_json(store.live_directory(run_id) / "cluster" / "handle.json")["token"]
-        screenshot(page, "abort-amid-a-fault")
+        screenshot(page, "scheduled-live-run-dark")
         page.get_by_role("link", name="Abort this run").click()
         page.get_by_label("I want to end this run").check()
         page.get_by_role("button", name="Abort the run").click()

@@ -31,7 +31,10 @@ class Garbage:
         return order
 
     def end_reading(self, partition: int, epoch: int) -> None:
-        """This life of a partition, or this copy, has read what it was told to, or is over."""
+        """This life of a partition, or this copy, has read what it was told to, or another one takes its place.
+
+        If a partition is lost meanwhile, its objects stay until it is restored again.
+        """
         keys = self._reading.pop((partition, epoch), ())
         for key in keys:
             self._readers[key] -= 1

@@ -10,9 +10,10 @@ KEPT_BLOCK, KEPT_END = 32 << 20, 64 << 20  # bytes; columns of a million keys ar
 
 
 def keep_freed_memory() -> None:
-    """Let the C library of this process keep blocks of up to 32 MB when they are freed, and 64 MB at its heap's end.
+    """Let the C library of this process keep blocks of less than 32 MB when they are freed, and 64 MB at the end of the
+    heap of each of its arenas.
 
-    Does nothing where the C library has no `mallopt`.
+    Does nothing where the C library has no `mallopt`, or refuses.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -4,18 +4,18 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.spec import load
-from experiments.workloads import FEWEST_STEADY_NODES
 
-STEADY = "workload={name: reachability, steady: true"
+
+def steady(nodes, *overrides):
+    return load("dataflow-reachability", [f"workload={{name: reachability, steady: true, nodes: {nodes}}}", *overrides])
 
 
 @pytest.mark.parametrize(
     ("override", "field", "allowed"),
     [
-        ("workload.nodes=80000", "workload.nodes", "at least .*, half as many as events may come"),
-        ("load.rate=30000", "workload.nodes", "at least .*, half as many as events may come"),
+        ("workload.nodes=239999", "workload.nodes", "at least 240000: the number of paths explodes"),
+        ("load.rate=30000", "workload.nodes", "at least 2400000: the number of paths explodes"),
         ("load={mode: saturating}", "load.mode", "rate with reachability: only then is known before how large"),
-        (f"{STEADY}, nodes: {FEWEST_STEADY_NODES - 1}}}", "workload.nodes", "at least 57600 with steady"),
     ],
 )
 def test_what_would_make_too_many_links_is_named_in_one_line(override, field, allowed):
@@ -24,5 +24,10 @@ def test_what_would_make_too_many_links_is_named_in_one_line(override, field, al
 
 
 def test_a_steady_graph_bears_any_number_of_events():
-    graph = f"{STEADY}, nodes: {FEWEST_STEADY_NODES}}}"
-    assert load("dataflow-reachability", [graph, "window_s=3000"]).workload.steady
+    assert steady(42_000, "window_s=3000").workload.nodes == 42_000
+
+
+@pytest.mark.parametrize(("nodes", "override"), [(41_999, "seed=1"), (42_000, "load.rate=3001")])
+def test_a_steady_graph_has_room_for_a_partition_that_is_read_a_checkpoint_interval_ahead(nodes, override):
+    with pytest.raises(BadInput, match=r"workload\.nodes: .* at least 4200[02]: the number"):
+        steady(nodes, override)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.workloads import FEWEST_STEADY_NODES, STEADY_GROUP, STEADY_LINKS, ReachabilitySpec
+from experiments.workloads import STEADY_GROUP, STEADY_LINKS, ReachabilitySpec
 from workloads.reachability.input import CYCLE, LINKS, SOURCES, events_of, mix_of, reachable
 
 SPEC = ReachabilitySpec(nodes=300, stream_seed=7)
-STEADY = ReachabilitySpec(nodes=FEWEST_STEADY_NODES, stream_seed=7, steady=True)
+STEADY = ReachabilitySpec(nodes=36_000, stream_seed=7, steady=True)
 
 
 def group_events(spec):
