@@ -147,7 +147,7 @@ class ReachabilitySpec(Workload):
         return 1
 
     def fewest_nodes(self, events: float, ahead: float) -> int:
-        """How many nodes keep the graph sparse after these events, with a partition of the input read `ahead` of others."""
+        """How many nodes keep the graph sparse after these events, with one partition read `ahead` of another."""
         links = STEADY_LINKS + 0.8 * ahead if self.steady else 0.4 * events
         return math.ceil(links / MOST_LINKS)
 
