@@ -74,7 +74,8 @@ def cpu_by_component(serve: psutil.Process) -> dict[str, float]:
     """CPU time [s] of Airflow's components with their children, those that have ended included, and of `serve`."""
     used: dict[str, float] = defaultdict(float, {"serve": _cpu_s(serve)})
     for leader in serve.children():
-        name = next((word for word in leader.cmdline() if word in COMPONENTS), "migration")
+        title = " ".join(leader.cmdline()).replace("_", "-")  # the API server gives itself one of its own
+        name = next((name for name in COMPONENTS if name in title), "migration")
         used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
     return used
 
