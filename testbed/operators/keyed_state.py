@@ -2,80 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
-from typing import Generic, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Generic
 
-from testbed.operators.state import PIECE, BucketT, Changes, KeyT, State, ValueT
+from testbed.operators.layers import Columns, Layer, Layers, Piece, Span
+from testbed.operators.state import BucketT, Changes, KeyT, State, ValueT
 
-# Buckets that were dropped; by bucket the values of keys after that, None where one was removed.
-Piece: TypeAlias = tuple[list[BucketT], dict[BucketT, dict[KeyT, ValueT | None]]]
-
-
-@dataclass
-class _Span(Changes, Generic[BucketT, KeyT, ValueT]):
-    """What changed in a span: first buckets were dropped, then keys got these values, None where one was removed."""
-
-    dropped: set[BucketT] = field(default_factory=set)
-    put: dict[BucketT, dict[KeyT, ValueT | None]] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return sum(map(len, self.put.values())) + len(self.dropped)
-
-    def pieces(self) -> Iterator[Piece[BucketT, KeyT, ValueT]]:
-        dropped, piece, room = list(self.dropped), {}, PIECE
-        for bucket, values in self.put.items():
-            entries = iter(values.items())
-            while some := dict(islice(entries, room)):
-                piece[bucket], room = some, room - len(some)
-                if not room:
-                    yield dropped, piece
-                    dropped, piece, room = [], {}, PIECE
-        yield dropped, piece
-
-    def then(self, later: _Span[BucketT, KeyT, ValueT]) -> _Span[BucketT, KeyT, ValueT]:
-        """What changed in this span and the one after it."""
-        put = {bucket: values for bucket, values in self.put.items() if bucket not in later.dropped}
-        for bucket, values in later.put.items():
-            put[bucket] = {**put[bucket], **values} if bucket in put else values
-        return _Span(self.dropped | later.dropped, put)
-
-
-class _Everything(Changes, Generic[BucketT, KeyT, ValueT]):
-    """All values. Lists of keys and values take a fraction of the time that a copy of their dict does."""
-
-    def __init__(self, buckets: dict[BucketT, dict[KeyT, ValueT]]) -> None:
-        self._columns = {bucket: (list(values), list(values.values())) for bucket, values in buckets.items()}
-        self.size = sum(len(keys) for keys, _ in self._columns.values())
-
-    def pieces(self) -> Iterator[Piece[BucketT, KeyT, ValueT]]:
-        piece: dict[BucketT, dict[KeyT, ValueT | None]] = {}
-        room = PIECE
-        for bucket, (keys, values) in self._columns.items():
-            at = 0
-            while at < len(keys):
-                end = at + room
-                piece[bucket] = dict(zip(keys[at:end], values[at:end], strict=True))
-                at, room = end, room - len(piece[bucket])
-                if not room:
-                    yield [], piece
-                    piece, room = {}, PIECE
-        yield [], piece
+MOST_LAYERS = 32  # that nobody has written: then the state is copied instead
 
 
 class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
     """A value for each key, in buckets that can be dropped whole. None is no value.
 
-    Each change is put into the span under way, too, so that nothing is copied when the span ends.
+    Each change is put into the span under way, too, and the layers of all spans are kept: what is in them is the whole
+    state. So a checkpoint of all copies nothing while the operator waits.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._buckets: dict[BucketT, dict[KeyT, ValueT]] = {}
-        self._spans: list[_Span[BucketT, KeyT, ValueT]] = []  # the first one's changes are nowhere asked for
-        self._open: _Span[BucketT, KeyT, ValueT] = _Span()
+        self._spans: list[Layers[BucketT, KeyT, ValueT]] = []
+        self._open: Span[BucketT, KeyT, ValueT] = Span()
+        self._layers_are_all = True
 
     def get(self, bucket: BucketT, key: KeyT) -> ValueT | None:
         """The value, None if there is none."""
@@ -101,6 +49,7 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
         """Remove a key; nothing happens if it is not there."""
         if self._buckets.get(bucket, {}).pop(key, None) is not None:
             self._open.put.setdefault(bucket, {})[key] = None
+            self._open.removes = True
 
     def items(self, bucket: BucketT) -> list[tuple[KeyT, ValueT]]:
         """Every key of a bucket with its value."""
@@ -133,15 +82,29 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
     def content(self) -> dict[BucketT, dict[KeyT, ValueT]]:
         return {bucket: dict(values) for bucket, values in self._buckets.items() if values}
 
-    def _everything(self) -> _Everything[BucketT, KeyT, ValueT]:
-        return _Everything(self._buckets)
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [span.size for span in self._spans]
 
-    def _changed_after(self, after: int) -> _Span[BucketT, KeyT, ValueT]:
-        found, *later = *self._spans[after:], self._open
-        for each in later:
-            found = found.then(each)
-        return found
+    def forget(self) -> None:
+        super().forget()
+        self._spans, self._layers_are_all = [], False
+
+    def _everything(self) -> Layers[BucketT, KeyT, ValueT]:
+        layers = self._layers_after(0)
+        if not self._layers_are_all or len(layers) > MOST_LAYERS:
+            copied = {bucket: (list(values), list(values.values())) for bucket, values in self._buckets.items()}
+            layers = [Columns(set(), copied)]
+        self._layers_are_all = True
+        return Layers(layers, is_whole=True)
+
+    def _changed_after(self, after: int) -> Layers[BucketT, KeyT, ValueT]:
+        return Layers(self._layers_after(after), is_whole=False)
+
+    def _layers_after(self, after: int) -> list[Layer[BucketT, KeyT, ValueT]]:
+        return [layer for span in self._spans[after:] for layer in span.layers] + [self._open]
 
     def _end_span(self, after: int, changes: Changes | None) -> None:
-        self._spans[after:] = [changes if isinstance(changes, _Span) else _Span()]
-        self._open = _Span()
+        first: Layers[BucketT, KeyT, ValueT] = Layers([self._open], is_whole=True)
+        self._spans[after:] = [changes if isinstance(changes, Layers) else first]
+        self._open = Span()

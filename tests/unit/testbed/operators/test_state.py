@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from testbed.operators import keyed_state
+from testbed.operators import keyed_state, layers
 from testbed.operators.keyed_columns import KeyedColumns
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.rows import RowState
@@ -41,6 +41,12 @@ class Keyed:
         else:
             state.put_all(bucket, keys, [value] * len(keys))
             model.setdefault(bucket, {}).update(dict.fromkeys(keys, value))
+
+
+class KeyedInPieces(Keyed):
+    """The same in pieces of three values, with sets of one key, and copied if there are more than two layers."""
+
+    sizes = ((layers, "PIECE", 3), (layers, "SHARD", 1), (keyed_state, "MOST_LAYERS", 2))
 
 
 class Rows:
@@ -83,8 +89,9 @@ CHANGE = st.tuples(
 )
 DROP = st.tuples(st.just("drop"), st.sampled_from(BUCKETS))
 TAKE = st.tuples(st.just("take"), st.integers(1, 4))
+WRITE = st.tuples(st.just("write"))
 BREAK = st.tuples(st.sampled_from(["restore", "restore", "forget"]), st.just(0))
-STEPS = st.lists(st.one_of(CHANGE, CHANGE, DROP, TAKE, TAKE, BREAK), min_size=20, max_size=50)
+STEPS = st.lists(st.one_of(CHANGE, CHANGE, DROP, TAKE, TAKE, WRITE, BREAK), min_size=20, max_size=50)
 
 
 def copied(model):
@@ -105,17 +112,26 @@ def rebuilt(kind, chain):
     return again
 
 
-@pytest.mark.parametrize("kind", [Keyed, Columns, Rows])
+@pytest.mark.parametrize("kind", [Keyed, KeyedInPieces, Columns, Rows])
 @given(history=STEPS)
 @settings(max_examples=examples(150), deadline=None)
 def test_what_was_taken_is_the_state_of_that_moment(kind, history):
-    """Bytes are made of it as late as may be: when all the rest has happened."""
+    with pytest.MonkeyPatch.context() as patch:
+        for size in getattr(kind, "sizes", ()):
+            patch.setattr(*size)
+        what_was_taken_is_the_state_of_that_moment(kind, history)
+
+
+def what_was_taken_is_the_state_of_that_moment(kind, history):
+    """Bytes are made of it as late as may be, when all the rest has happened, or at once."""
     state, model, chain, taken = kind.new(), {}, [], []
     for what, *arguments in history:
         if what == "take":
             after = min(len(chain), *arguments)
             chain[after:] = [state.changes(after)]
             taken.append((list(chain), copied(model)))
+        elif what == "write" and chain:
+            assert rebuilt(kind, chain).content() == taken[-1][1]
         elif what == "restore" and taken:
             chain, model = list(taken[-1][0]), copied(taken[-1][1])
             state = rebuilt(kind, chain)
@@ -145,19 +161,29 @@ def test_changes_hold_only_what_changed():
     assert list(state.changes(1).pieces()) == [([], {0: {5: "newer", 6: "new"}})]
     assert list(state.changes(2).pieces()) == [([], {})]
     assert state.sizes == [1000, 2, 0]
+    state.remove(0, 7)
+    assert len(list(state.changes(0).pieces())) == 1
+    assert state.sizes == [999]
 
 
-def test_nothing_is_copied_of_what_did_not_change(monkeypatch):
-    """Only the first changes ask for everything."""
+def test_a_state_is_copied_only_if_its_layers_are_not_known_or_too_many(monkeypatch):
+    """Layers that are written become one."""
     state = KeyedState()
-    state.put(0, 1, "old")
+    monkeypatch.setattr(keyed_state, "MOST_LAYERS", 2)
+    state.put_all(0, range(10), range(10))
+    for _ in range(5):
+        monkeypatch.setattr(keyed_state, "Columns", None)
+        state.put_all(0, range(10), range(10))
+        list(state.changes(0).pieces())
+        assert state.sizes == [10]
+    state.put_all(0, range(10), range(10))
     state.changes(0)
-    monkeypatch.setattr(keyed_state, "_Everything", None)
-    for _ in range(3):
-        state.put(0, 1, "new")
-        state.changes(1)
+    state.put(0, 1, "new")
     with pytest.raises(TypeError):
         state.changes(0)
+    monkeypatch.undo()
+    state.forget()
+    assert moved(state.changes(0), KeyedState()).content() == state.content()
 
 
 @pytest.mark.extended
