@@ -14,7 +14,6 @@ from testbed.core.control import (
     Promote,
     Published,
     Ready,
-    Restore,
     Round,
     Stable,
     Stored,
@@ -88,7 +87,8 @@ class Coordinator:
         self.placement = Placement(layout.partitions, slots, frozenset(standby_hosts), self._strategy.standby_room)
         self._layout, self._protocol = layout, protocol
         self._outbox = Outbox(self.placement)
-        self._garbage, self._line_orders = Garbage(self._outbox.effects), LineOrders(layout, self.history)
+        self._garbage = Garbage(self._outbox.effects)
+        self._line_orders = LineOrders(layout, self.history, self._garbage)
         self._down = set(range(len(layout.partitions)))
         self._lost = set(self._down)
         self.recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
@@ -101,8 +101,8 @@ class Coordinator:
         waits = self._strategy.keeps_output() and not tentative
         self.waiting_partitions = WaitingPartitions(layout) if waits else None
         self.copies = Copies(layout, self._strategy.copied(layout), slots)
-        shared = self.history, self.placement, self._down, self._outbox.effects
-        self._copying = Copying(layout, self.copies, *shared, self._garbage, self._begin_epoch, self._restore)
+        shared = self.history, self.placement, self._down, self._outbox.effects, self._garbage
+        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._line_orders.restore)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -289,7 +289,7 @@ class Coordinator:
         if len(restored) == len(self._layout.partitions):
             self.recoveries.clear()
         self.recoveries.begin(self.epoch, {*back, *rejoins})
-        restore = partial(self._restore, epoch=self.epoch)
+        restore = partial(self._line_orders.restore, epoch=self.epoch)
         for number in sorted(back):
             self._garbage.end_reading(number, self.lives[number])
             self.lives[number] = self.epoch
@@ -316,10 +316,6 @@ class Coordinator:
     def _begin_epoch(self) -> int:
         self.epoch += 1
         return self.epoch
-
-    def _restore(self, number: int, epoch: int) -> Restore:
-        """The order to a partition, or to its copy, that rolls back to the line."""
-        return self._garbage.read_by(number, self._line_orders.restore(number, epoch))
 
     def _promote(self, number: int) -> Promote:
         self.copies.drop(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from testbed.core.control import Rejoin, Restore
+from testbed.core.coordinator.garbage import Garbage
 from testbed.core.coordinator.history import History
 from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import Sweep
@@ -13,16 +14,16 @@ from testbed.core.effects import Sweep
 class LineOrders:
     """The orders that follow from the line as the history has it when they are given."""
 
-    def __init__(self, layout: Layout, history: History) -> None:
-        self._layout, self._history = layout, history
+    def __init__(self, layout: Layout, history: History, garbage: Garbage) -> None:
+        self._layout, self._history, self._garbage = layout, history, garbage
 
     def restore(self, number: int, epoch: int) -> Restore:
-        """The order to a partition, or to its copy, that rolls back to the line."""
+        """The order to a partition, or to its copy, that rolls back to the line. What it reads stays until it has."""
         line = self._history.line
         logs, published = self._history.replayed_logs(number), self._history.published(number)
         outputs = self._layout.partitions[number].outputs
         arrived = {channel.id: line[channel.receiver].received[channel.id] for channel in outputs}
-        return Restore(epoch, line[number], logs, published, arrived)
+        return self._garbage.read_by(number, Restore(epoch, line[number], logs, published, arrived))
 
     def rejoins(self, restored: Set[int], up: Set[int], epoch: int) -> dict[int, Rejoin]:
         """What the neighbours of restored partitions hear that are up and are not restored themselves."""
