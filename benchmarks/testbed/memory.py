@@ -26,7 +26,6 @@ import numpy as np
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
-from experiments.workloads import STEADY_GROUP
 from infra.processes import members, usage
 from journal.reader import raw_entries
 from testbed.protocols import PROTOCOLS
@@ -34,10 +33,12 @@ from testbed.queries import QUERIES
 from testbed.runtime.connectors.sources import Generated
 from testbed.runtime.job import Job
 from testbed.source_positions import events_read
+from workloads.reachability.input import CYCLE as BLOCK
+from workloads.reachability.input import STEADY
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN, MOST_BEHIND_S = 1800.0, 0.05, 10.0
-GROWING_EVENTS = 20 * STEADY_GROUP
+GROWING_EVENTS = BLOCK * STEADY.group
 MB = 2**20
 
 

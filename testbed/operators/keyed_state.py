@@ -105,6 +105,5 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
         return [layer for span in self._spans[after:] for layer in span.layers] + [self._open]
 
     def _end_span(self, after: int, changes: Changes | None) -> None:
-        first: Layers[BucketT, KeyT, ValueT] = Layers([self._open], is_whole=True)
-        self._spans[after:] = [changes if isinstance(changes, Layers) else first]
+        self._spans[after:] = [changes if isinstance(changes, Layers) else Layers([self._open], is_whole=True)]
         self._open = Span()

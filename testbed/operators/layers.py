@@ -50,6 +50,10 @@ class Span(Layer[BucketT, KeyT, ValueT]):
     put: dict[BucketT, dict[KeyT, ValueT | None]] = field(default_factory=dict)
     removes: bool = False
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.put.values())) + len(self.dropped)
+
     def lengths(self) -> dict[BucketT, int]:
         return {bucket: len(values) for bucket, values in self.put.items()}
 
