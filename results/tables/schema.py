@@ -16,7 +16,7 @@ from results.tables.testbed import TESTBED_TABLES, RecoveredHow
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
