@@ -9,6 +9,7 @@ from typing import TypeGuard
 LONGEST_SHOWN = 200  # characters of a value
 LONGEST_MESSAGE = 2000
 MOST_SHOWN = 200  # values in a mapping or list that is shown whole
+MOST_DIGITS = 9  # of figures that nearly agree
 SMALLEST_PLAIN = 1e-6  # of a figure: smaller ones have an exponent
 CONTAINERS = (Mapping, AbstractSet, list, tuple)
 
@@ -56,15 +57,25 @@ def is_large(value: object) -> TypeGuard[Sized]:
     return False
 
 
-def significant(value: float) -> str:
-    """A figure to three significant digits; one of a thousand and more to the last digit before the point.
+def significant(value: float, digits: int = 3) -> str:
+    """A figure to this many significant digits; a larger one to the last digit before the point.
 
     Only one below a millionth has an exponent.
     """
-    rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
-    if "e-0" in rounded and abs(value) >= SMALLEST_PLAIN:
-        return f"{float(rounded):.8f}".rstrip("0")
-    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
+    rounded = float(f"{value:.{digits}g}")
+    if abs(rounded) >= 10**digits:
+        return f"{value:,.0f}"
+    text = f"{rounded:,.{digits}g}"
+    return f"{rounded:.{digits + 5}f}".rstrip("0") if "e-0" in text and abs(value) >= SMALLEST_PLAIN else text
+
+
+def told_apart(value: float, *others: float) -> list[str]:
+    """A figure and others that it is held against, to three significant digits, or to as many as tell it from them."""
+    unequal = [other for other in others if other != value]
+    for digits in range(3, MOST_DIGITS + 1):
+        if significant(value, digits) not in [significant(other, digits) for other in unequal]:
+            break
+    return [significant(each, digits) for each in (value, *others)]
 
 
 def counted(count: int, noun: str) -> str:

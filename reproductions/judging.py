@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from reproductions.reproduction import Computed, Reproduction, ReproductionCheck
-from results.checks.rules import NotEnough, Rule
+from results.checks.rules import NotEnough, Rule, in_words
 from results.verdict import Verdict
 
 Row = dict[str, str | None]
@@ -67,12 +67,8 @@ def _lacks(column: object) -> str:
 
 def _broken(rule: Rule, frame: pd.DataFrame) -> str | None:
     """What of the frame does not meet a rule, in one sentence; None if all of it does."""
-    words, find = RULES[rule.expectation]
-    examples = find(frame, **rule.arguments)
-    if not len(examples):
-        return None
-    names = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
-    return f"{' and '.join(names)}: {len(examples)} of {len(frame)} rows break '{words}', such as {examples[0]}"
+    examples = RULES[rule.expectation](frame, **rule.arguments)
+    return in_words(rule, len(examples), len(frame), examples[0]) if len(examples) else None
 
 
 def _outside(
@@ -99,9 +95,9 @@ def _unequal(frame: pd.DataFrame, column_A: str, column_B: str) -> list[Any]:
     return [pair for pair in pairs.itertuples(index=False, name=None) if pair[0] != pair[1]]
 
 
-RULES: dict[str, tuple[str, Callable[..., list[Any]]]] = {
-    "ExpectColumnValuesToBeBetween": ("values to be between", _outside),
-    "ExpectColumnValuesToBeInSet": ("values to be in set", _not_in),
-    "ExpectColumnValuesToNotBeNull": ("values to not be null", _missing),
-    "ExpectColumnPairValuesToBeEqual": ("values to be equal", _unequal),
+RULES: dict[str, Callable[..., list[Any]]] = {
+    "ExpectColumnValuesToBeBetween": _outside,
+    "ExpectColumnValuesToBeInSet": _not_in,
+    "ExpectColumnValuesToNotBeNull": _missing,
+    "ExpectColumnPairValuesToBeEqual": _unequal,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from results.checks.rules import NotEnough, Seen, TableCheck
+from results.checks.rules import NotEnough, Rule, Seen, TableCheck, in_words
 from results.runs.store import discard, write_json
 from results.verdict import Verdict
 
@@ -141,12 +140,9 @@ def _errors(info: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _sentence(result: ExpectationValidationResult) -> str:
-    """Say what was not met, such as "seconds: 1 of 66 rows break 'values to be between', such as -0.5"."""
+    """Say what was not met, in our words: Great Expectations has none for people."""
     if (config := result.expectation_config) is None:
         return "an expectation of which nothing is told"
-    kind, kwargs, found = config.type, config.kwargs, result.result
-    column = kwargs.get("column") or f"{kwargs['column_A']} and {kwargs['column_B']}"
-    words = re.sub("^expect_column_(pair_)?", "", kind).replace("_", " ")
-    text = f"{column}: {found['unexpected_count']} of {found['element_count']} rows break '{words}'"
-    examples = found["partial_unexpected_list"]
-    return f"{text}, such as {examples[0]}" if examples else text
+    rule, found = Rule(config.type.title().replace("_", ""), config.kwargs), result.result
+    examples = found["partial_unexpected_list"] or [None]
+    return in_words(rule, found["unexpected_count"], found["element_count"], examples[0])

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import pandas as pd
+
+from experiments.wording import shown, told_apart
 
 
 class Named(Protocol):
@@ -32,6 +35,37 @@ class Rule(NamedTuple):
 
     expectation: str
     arguments: dict[str, Any]
+
+
+def in_words(rule: Rule, broken: int, values: int, example: object) -> str:
+    """How many values break a rule, such as "seconds: 2 of 66 values below 0, such as -0.5".
+
+    A single value is shown without counts: "seconds: -0.5 below 0".
+    """
+    arguments = rule.arguments
+    told = shown(example)
+    match rule.expectation:
+        case "ExpectColumnValuesToBeBetween":
+            words, told = _outside(arguments.get("min_value"), arguments.get("max_value"), example)
+        case "ExpectColumnValuesToBeInSet":
+            words = f"other than {' or '.join(map(str, arguments['value_set']))}"
+        case "ExpectColumnValuesToNotBeNull":
+            return f"{arguments['column']}: {broken} of {values} values missing"
+        case _:
+            words = "unequal"
+    columns = arguments.get("column") or f"{arguments['column_A']} and {arguments['column_B']}"
+    if values == 1:
+        return f"{columns}: {told} {words}"
+    noun = "values" if "column" in arguments else "pairs"
+    return f"{columns}: {broken} of {values} {noun} {words}, such as {told}"
+
+
+def _outside(low: object, high: object, example: object) -> tuple[str, str]:
+    values = [value for value in (example, low, high) if value is not None]
+    figures = all(isinstance(value, Real) for value in values)
+    told, *limits = told_apart(*values) if figures else [shown(value) for value in values]  # type: ignore[arg-type]
+    where = "below" if high is None else "above" if low is None else "outside"
+    return f"{where} {' to '.join(limits)}", told
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from experiments.spec import Experiment
-from experiments.wording import significant
+from experiments.wording import significant, told_apart
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.check import ASKED_OF, Check, has_faults, is_replayed, saturates
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
 from results.summary.findings import LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
 
-MOST_DIGITS = 9  # of figures that nearly agree
 MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance
 
 
@@ -71,31 +70,34 @@ def both_estimates(evidence: Evidence) -> pd.DataFrame:
     return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})
 
 
-def _told_apart(row: pd.Series) -> list[str]:
-    """Eq. 10 and its limits to three significant digits, or to more where eq. 10 would look like one of the limits.
-
-    The limits are some thousandths apart.
-    """
-    shown: list[str] = []
-    for digits in range(3, MOST_DIGITS + 1):
-        shown = [f"{row[name]:.{digits}g}" for name in ("predicted", "low", "high")]
-        if shown[0] not in shown[1:]:
-            break
-    return shown
+def _measured_utilization(evidence: Evidence) -> pd.DataFrame:
+    """Return the row of `predicted_utilization` with `at_least` and `at_most`, within which `measured` must lie."""
+    low, high = allowed_utilization(evidence)
+    return predicted_utilization(evidence).assign(at_least=low, at_most=high)
 
 
 def _expected_utilization(evidence: Evidence) -> str:
-    (low, high), row = allowed_utilization(evidence), predicted_utilization(evidence).iloc[0]
-    return f"{significant(low)} to {significant(high)} ({row['model']}: {significant(row['predicted'])})"
+    row = _measured_utilization(evidence).iloc[0]
+    _, low, high, predicted = told_apart(*row[["measured", "at_least", "at_most", "predicted"]])
+    return f"{low} to {high} ({row['model']}: {predicted})"
+
+
+def _measured(frame: pd.DataFrame) -> str:
+    return told_apart(*frame[["measured", "at_least", "at_most", "predicted"]].iloc[0])[0]
+
+
+def _long_run_figures(frame: pd.DataFrame) -> list[str]:
+    """Eq. 10 and its limits, which are some thousandths apart."""
+    return told_apart(*frame[["predicted", "low", "high"]].iloc[0])
 
 
 CHECKS: tuple[Check, ...] = (
     Check(
         name="utilization.predicted",
         table="predictions",
-        subject=predicted_utilization,
+        subject=_measured_utilization,
         rules=lambda evidence: [between("measured", *allowed_utilization(evidence))],
-        observed=lambda frame: f"measured {significant(frame['measured'].iat[0])}",
+        observed=lambda frame: f"measured {_measured(frame)}",
         expected=_expected_utilization,
         asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
         asked_of="no faults, or at least 3 expected ones that the model describes",
@@ -106,10 +108,8 @@ CHECKS: tuple[Check, ...] = (
         table="predictions",
         subject=long_run,
         rules=lambda evidence: [between("above_low", 0, None), between("below_high", 0, None)],
-        observed=lambda frame: f"eq. 10 gives {_told_apart(frame.iloc[0])[0]}",
-        expected=lambda evidence: "{} to {} by simulating its process".format(
-            *_told_apart(long_run(evidence).iloc[0])[1:]
-        ),
+        observed=lambda frame: f"eq. 10 gives {_long_run_figures(frame)[0]}",
+        expected=lambda evidence: f"{' to '.join(_long_run_figures(long_run(evidence))[1:])} by simulating its process",
         asks="eq. 10 is within 5 standard errors of the simulated mean of its own process",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,

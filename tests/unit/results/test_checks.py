@@ -153,6 +153,20 @@ def test_eq_10_has_three_digits_or_as_many_as_tell_it_from_its_limits(tmp_path, 
     assert shown[0] not in shown[1:]
 
 
+def test_a_measurement_just_outside_its_limits_is_not_shown_like_one_of_them(tmp_path) -> None:
+    def just_outside(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.reset_index(drop=True)
+        frame.loc[0, "measured"] = frame.loc[0, "predicted"] - 0.0201
+        return frame
+
+    run = synthetic.make_run(tmp_path, changes={"predictions": just_outside})
+    row = verdict_of("utilization.predicted", run, tmp_path)
+    low = row["expected"].split(" to ")[0]
+    assert row["verdict"] == "fail"
+    assert row["observed"] != f"measured {low}"
+    assert row["detail"].startswith(f"measured: {row['observed'].removeprefix('measured ')} outside {low} to "), row
+
+
 def test_the_chance_of_a_plan_has_three_digits(tmp_path) -> None:
     run = synthetic.make_run(tmp_path, changes={"fault_fit": put("p_value", 1, 0.000043219)})
     assert verdict_of("faults.follow_their_law", run, tmp_path)["observed"].startswith("p 0.0000432 in the worst")

@@ -8,7 +8,7 @@ from html import unescape
 import pandas as pd
 import pytest
 
-from experiments.wording import percent, signed, significant
+from experiments.wording import percent, signed, significant, told_apart
 from results.runs.store import Run
 from results.tables.columns import MOMENT, REAL, WHOLE, Column
 from results.views import side_by_side
@@ -46,6 +46,35 @@ WITHOUT_UNIT = {
 )
 def test_a_figure_has_three_digits_and_never_an_exponent_for_a_thousand(value, text):
     assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.36182, 5, "0.36182"),
+        (1234.56, 5, "1,234.6"),
+        (99999.6, 5, "100,000"),
+        (0.00001234, 4, "0.00001234"),
+        (float("inf"), 5, "inf"),
+    ],
+)
+def test_a_figure_has_as_many_digits_as_asked_for(value, digits, text):
+    assert significant(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        ((0.36182, 0.36291, 0.36338), ["0.362", "0.363", "0.363"]),
+        ((0.36281, 0.36291, 0.36338), ["0.3628", "0.3629", "0.3634"]),
+        ((0.5, 0.5, 0.5), ["0.5", "0.5", "0.5"]),
+        ((1 / 3, 1 / 3 + 1e-12), ["0.333333333", "0.333333333"]),
+        ((2.0,), ["2"]),
+    ],
+    ids=["limits may look the same", "more digits", "equal", "as good as equal", "alone"],
+)
+def test_a_figure_is_told_apart_from_what_it_is_held_against(figures, told):
+    assert told_apart(*figures) == told
 
 
 def test_a_share_is_a_percentage_and_a_change_has_its_sign():
