@@ -5,6 +5,7 @@ import socket
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from experiments.errors import BadInput
@@ -140,6 +141,22 @@ def test_restart_reads_states_and_logs_and_connects():
     seconds = [run.restart().seconds for run in runs]
     assert seconds[0] == pytest.approx(2 * HOP_S + PARTITIONS_OF_Q1 * 3 * 0.02)
     assert seconds[1] - seconds[0] == pytest.approx(3.0)
+
+
+def test_a_restart_is_the_mean_over_failures_at_all_phases_of_the_interval(monkeypatch):
+    deployment = Deployment(Q12, by_name("uncoordinated"), CHEAP, 4, 10)
+    found = deployment.under(400.0)
+    interval_s, apart = scaling_study.INTERVAL_S, scaling_study.APART
+    moments = [scaling_study.FAILURE_S + apart * number * interval_s for number in scaling_study.FAILURES]
+    assert np.diff(sorted(moment % interval_s for moment in moments)) == pytest.approx(interval_s / 10)
+    alone = {}
+    monkeypatch.setattr(scaling_study, "FAILURES", (0,))
+    for moment in moments:
+        monkeypatch.setattr(scaling_study, "FAILURE_S", moment)
+        alone[moment] = deployment.under(400.0)
+    assert len({each.restart_s for each in alone.values()}) > 1, "or the mean says nothing"
+    assert found.restart_s == pytest.approx(np.mean([each.restart_s for each in alone.values()]))
+    assert replace(found, restart_s=0.0) == replace(alone[18.0], restart_s=0.0)
 
 
 def test_a_cluster_runs_the_same_twice():
