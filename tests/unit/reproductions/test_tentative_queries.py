@@ -22,7 +22,7 @@ from testbed.simulation import Simulation
 from tests.unit.testbed.queries.ppa_queries import ROADS, SITE, inputs, laid_out
 from tests.unit.testbed.queries.put_out import put_out
 
-RUN = Path(__file__).parents[3] / "published" / "runs" / "ppa-top100-20261126-200118-2f00"
+RUN = next((Path(__file__).parents[3] / "published" / "runs").glob("ppa-top100-*"))
 
 
 def driven(query, seconds):
