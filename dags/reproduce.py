@@ -6,12 +6,13 @@ Choose an id and press *Trigger*. The result (a table, a plot, a verdict for eac
 
 | step | what happens |
 |---|---|
-| missing, run | of what is measured: the runs that are not there yet, each by the DAG `benchmark`, one at a time |
-| missing_then, run_then | runs that could not be told before those: at a load or interval that the first have found |
+| missing, runs.run | of what is measured: the runs that are not there yet, each by the DAG `benchmark`, one at a time |
+| runs.follow_up, runs.run_follow_up | a run that only the one before could tell follows it at once |
+| missing_then, run_then | what else could not be told before: runs at a load that the first have found |
 | reproduce | table, plot and verdicts are made; fails unless every check passed, naming those that did not |
 
-Of `utilization/table-1` these are the runs at T*. So here they all come after those at the default interval;
-`aftershock reproduce` runs each right after the one that tells its T*.
+Of `utilization/table-1` the run at T* follows the one at the default interval that tells T*, so that a change of the
+machine concerns both alike.
 
 What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
 A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
@@ -19,10 +20,15 @@ several share runs. All wait in the pool `aftershock_runs`, so that nothing dist
 an interruption, trigger it again.
 """
 
-from airflow.sdk import DAG, Param, get_current_context, task
+from collections.abc import Iterable
+from functools import partial
+
+from airflow.sdk import DAG, Param, get_current_context, task, task_group
 
 from aftershock.airflow import nightly, reproducing, tasks
 from aftershock.airflow.pool import RUNS_POOL
+
+LABEL = "{{ task.trigger_run_id.split('__')[-1] }}"
 
 with DAG(
     dag_id="reproduce",
@@ -48,27 +54,46 @@ with DAG(
         ),
     },
     tags=["aftershock", "reproduction"],
-    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
+    default_args={
+        "owner": "aftershock",
+        "retries": 0,
+        "on_failure_callback": [tasks.note_error],
+        "weight_rule": "upstream",  # a follow-up comes before the runs that wait
+    },
 ) as dag:
 
     @task
-    def missing(asked_before: list[nightly.Cell] | None) -> list[nightly.Cell]:
+    def missing(*asked_before: Iterable[nightly.Cell] | None) -> list[nightly.Cell]:
         context = get_current_context()
         params, task_instance = context["params"], context["ti"]
         name = f"{context['dag_run'].run_id}__{task_instance.task_id}"
-        return reproducing.missing(params["id"], params["size"], name, task_instance.try_number, asked_before)
+        return reproducing.missing(params["id"], params["size"], name, task_instance.try_number, *asked_before)
 
     @task(pool=RUNS_POOL, trigger_rule="all_done")
     def reproduce() -> dict:
         params = get_current_context()["params"]
         return reproducing.reproduce(params["id"], params["size"])
 
-    def run(task_id: str, asked: list[nightly.Cell]):
-        label = "{{ task.trigger_run_id.split('__')[-1] }}"
-        started = nightly.BenchmarkRun.partial(task_id=task_id, pool=RUNS_POOL, map_index_template=label)
-        return started.expand_kwargs(asked)
+    @task(pool=RUNS_POOL, trigger_rule="all_done")
+    def follow_up(conf: dict, asked_before: list[nightly.Cell]) -> dict:
+        context = get_current_context()
+        params, task_instance = context["params"], context["ti"]
+        name = f"{context['dag_run'].run_id}__follow_up"
+        return reproducing.follow_up(params["id"], params["size"], name, task_instance.try_number, conf, asked_before)
 
-    first = missing([])
-    then = missing.override(task_id="missing_then", trigger_rule="all_done")(first)
-    run("run", first) >> then
-    run("run_then", then) >> reproduce()
+    run_of = partial(nightly.BenchmarkRun, pool=RUNS_POOL, map_index_template=LABEL)
+    first = missing()
+
+    @task_group
+    def runs(trigger_run_id: str, conf: dict) -> None:
+        told = follow_up(conf, first)
+        run_of(task_id="run", trigger_run_id=trigger_run_id, conf=conf) >> told
+        run_of(task_id="run_follow_up", trigger_run_id=told["trigger_run_id"], conf=told["conf"])
+
+    all_first = runs.expand_kwargs(first)
+    then = missing.override(task_id="missing_then", trigger_rule="all_done")(
+        first, dag.get_task("runs.follow_up").output
+    )
+    all_first >> then
+    rest = nightly.BenchmarkRun.partial(task_id="run_then", pool=RUNS_POOL, map_index_template=LABEL)
+    rest.expand_kwargs(then) >> reproduce()

@@ -150,13 +150,29 @@ def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
 
     There are none for what is computed. Raises `BadInput` as `reproduce` does.
     """
-    reproduction = find(id)
-    chosen = _size(reproduction, size)
-    if not reproduction.needs:
-        return []
     from reproductions import measured  # brings the whole spec of experiments, which what is computed does without
 
-    return measured.missing(reproduction.needs(chosen or 1))
+    return measured.missing(_needed(id, size))
+
+
+def next_run(id: str, size: int | None, after: Experiment) -> Experiment | None:
+    """The experiment that stands right after this one among those that a table or figure needs, if it lacks its run.
+
+    Raises `BadInput` as `reproduce` does, and for an experiment that is not needed.
+    """
+    from reproductions import measured
+
+    needed = _needed(id, size)
+    if after not in needed:
+        raise BadInput("experiment", after.name, f"one that {id} needs")
+    following = needed[needed.index(after) + 1 :][:1]
+    return next(iter(measured.missing(following)), None)
+
+
+def _needed(id: str, size: int | None) -> list[Experiment]:
+    reproduction = find(id)
+    chosen = _size(reproduction, size)
+    return reproduction.needs(chosen or 1) if reproduction.needs else []
 
 
 def measure_missing(id: str, size: int | None = None, out: Path | None = None) -> None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from aftershock.airflow import links, nightly, tasks
+from aftershock.airflow import links, nightly, tasks, trigger_form
 from reproductions.ids import IDS
 from results.summary.judged_checks import JudgedCheck
 from results.verdict import Verdict
 
-__all__ = ["IDS", "missing", "reproduce"]
+__all__ = ["IDS", "follow_up", "missing", "reproduce"]
 log = logging.getLogger(__name__)
 
 
 def missing(
-    id: str, size: int | None, dag_run: str, attempt: int, asked_before: list[nightly.Cell] | None
+    id: str, size: int | None, dag_run: str, attempt: int, *asked_before: Iterable[nightly.Cell] | None
 ) -> list[nightly.Cell]:
     """The DAG runs of `benchmark` that a table or figure lacks, as far as that can be told by now.
 
@@ -28,10 +29,30 @@ def missing(
 
     with tasks.failures_on_one_line():
         experiments = missing_runs(id, size)
-    known = [cell["conf"] for cell in asked_before or []]
+    known = [cell["conf"] for cells in asked_before for cell in cells or [] if cell]
     asked = [each for each in experiments if nightly.cell(each, dag_run, attempt)["conf"] not in known]
     log.info("%d runs are missing, about %.0f min", len(asked), expected_s(asked) / 60)
     return [nightly.cell(each, dag_run, attempt) for each in asked]
+
+
+def follow_up(
+    id: str, size: int | None, dag_run: str, attempt: int, conf: dict[str, Any], asked_before: list[nightly.Cell]
+) -> nightly.Cell:
+    """The DAG run of `benchmark` that follows the one of `conf` at once, because that one has told its experiment.
+
+    Skips if none does, or if it was requested before.
+    """
+    from experiments import spec
+    from reproductions.reproduce import next_run
+
+    with tasks.failures_on_one_line():
+        experiment = next_run(id, size, spec.validate(trigger_form.fold(conf)))
+    if experiment is None:
+        raise AirflowSkipException("this run told no other")
+    asked = nightly.cell(experiment, dag_run, attempt)
+    if asked["conf"] in [cell["conf"] for cell in asked_before]:
+        raise AirflowSkipException("the run after this one was requested with it")
+    return asked
 
 
 def reproduce(id: str, size: int | None) -> dict[str, Any]:

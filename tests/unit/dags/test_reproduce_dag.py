@@ -6,15 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, ParamValidationError
+from airflow.serialization.serialized_objects import DagSerialization
 
-from aftershock.airflow import reproducing, trigger_form
+from aftershock.airflow import nightly, reproducing, trigger_form
 from aftershock.airflow.pool import RUNS_POOL
 from experiments import spec
+from experiments.spec import Experiment
 from reproductions import reproduce as reproductions
 from reproductions.reproduce import missing_runs
+from reproductions.utilization.experiments import Interval, interval_of, row_of
 from results.runs import store
 from tests.unit.reproductions.runs import put_run
+from tests.unit.reproductions.utilization_shapes import as_modelled
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -37,10 +41,20 @@ def test_any_id_of_the_catalogue_can_be_chosen_and_nothing_else(dag):
 def test_everything_waits_until_no_run_is_measured_and_no_failure_stops_the_rest(dag):
     reproduce = dag.get_task("reproduce")
     assert (reproduce.pool, reproduce.trigger_rule) == (RUNS_POOL, "all_done")
-    assert all(dag.get_task(name).partial_kwargs["pool"] == RUNS_POOL for name in ("run", "run_then"))
-    assert dag.get_task("missing_then").trigger_rule == "all_done"
-    order = ["missing", "run", "missing_then", "run_then", "reproduce"]
+    of_runs = ("runs.run", "runs.follow_up", "runs.run_follow_up")
+    assert {dag.get_task(name).pool for name in of_runs} == {RUNS_POOL}
+    assert dag.get_task("run_then").partial_kwargs["pool"] == RUNS_POOL
+    assert {dag.get_task(name).trigger_rule for name in ("runs.follow_up", "missing_then")} == {"all_done"}
+    order = ["missing", *of_runs, "missing_then", "run_then", "reproduce"]
     assert all(after in dag.get_task(before).downstream_task_ids for before, after in pairwise(order))
+
+
+def test_a_follow_up_comes_before_the_runs_that_wait(dag):
+    """The one slot of the pool goes to the task with the highest weight."""
+    scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    tasks = [scheduled.get_task(name) for name in ("runs.run", "runs.follow_up", "runs.run_follow_up")]
+    weights = [task.weight_rule.get_weight(SimpleNamespace(task=task)) for task in tasks]
+    assert weights == sorted(set(weights))
 
 
 def test_runs_that_two_figures_share_are_not_asked_for_twice(dag):
@@ -49,23 +63,52 @@ def test_runs_that_two_figures_share_are_not_asked_for_twice(dag):
 
 @pytest.mark.extended
 def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
-    asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1, [])
+    asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1)
     wanted = missing_runs("checkmate/fig-08")
     assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
     assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted) == 12
     put_run(wanted[0], {})
     again = reproducing.missing("checkmate/fig-08", None, "manual__2__missing", 1, None)
     assert [cell["conf"] for cell in again] == [cell["conf"] for cell in asked[1:]]
-    assert reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, asked) == []
+    assert reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, asked, iter([])) == []
+    with pytest.raises(AirflowSkipException, match="requested with it"):
+        reproducing.follow_up("checkmate/fig-08", None, "manual__1__follow_up", 1, asked[0]["conf"], asked)
+
+
+@pytest.mark.extended
+def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
+    def asked_after(cell):
+        return reproducing.follow_up("utilization/table-1", None, "manual__1__follow_up", 1, cell["conf"], first)
+
+    first = reproducing.missing("utilization/table-1", None, "manual__1__missing", 1)
+    assert len(first) == 6
+    with pytest.raises(AirflowSkipException, match="told no other"):
+        asked_after(first[5])
+    experiments = [spec.validate(trigger_form.fold(cell["conf"])) for cell in first]
+    put_run(experiments[0], as_modelled(experiments[0]))
+    then = asked_after(first[0])
+    best = spec.validate(trigger_form.fold(then["conf"]))
+    assert row_of(best) == row_of(experiments[0])
+    assert (interval_of(best), best.seed) == (Interval.BEST, experiments[0].seed)
+    assert reproducing.missing("utilization/table-1", None, "manual__1__missing_then", 1, first, iter([then])) == []
+    put_run(best, as_modelled(best))
+    with pytest.raises(AirflowSkipException, match="told no other"):
+        asked_after(first[0])
+
+
+def test_a_run_that_is_not_needed_has_no_follow_up(home):
+    other = nightly.cell(Experiment(), "manual__1", 1)["conf"]
+    with pytest.raises(AirflowFailException, match="one that utilization/table-1 needs"):
+        reproducing.follow_up("utilization/table-1", None, "manual__1__follow_up", 1, other, [])
 
 
 def test_what_is_computed_asks_for_no_runs(home):
-    assert reproducing.missing("utilization/fig-04", None, "manual__1__missing", 1, []) == []
+    assert reproducing.missing("utilization/fig-04", None, "manual__1__missing", 1) == []
 
 
 def test_a_size_that_cannot_be_is_refused_before_anything_is_run(home):
     with pytest.raises(AirflowFailException, match=r"^size: 5 is not usable"):
-        reproducing.missing("utilization/fig-04", 5, "manual__1__missing", 1, [])
+        reproducing.missing("utilization/fig-04", 5, "manual__1__missing", 1)
 
 
 def test_a_reproduction_is_made_and_its_document_returned(home):

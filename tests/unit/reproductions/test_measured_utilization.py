@@ -13,7 +13,7 @@ from aftershock.airflow import missing_runs as command
 from chaos.implications import drawn
 from chaos.plan import plan
 from experiments.spec import Experiment
-from models.utilization import optimal_interval, utilization
+from models.utilization import optimal_interval
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduce import missing_runs, reproduce
@@ -30,44 +30,15 @@ from reproductions.utilization.experiments import (
 )
 from results.predictions import pooled
 from results.runs.store import Run
-from results.summary.findings import REPLAY_MODEL
-from tests.unit.reproductions.runs import Tables, facts, put_published_run, put_run
+from tests.unit.reproductions.runs import Tables, put_published_run, put_run
+from tests.unit.reproductions.utilization_shapes import as_modelled, inputs
 from tests.unit.results.synthetic import START_NS
 
 pytestmark = pytest.mark.usefixtures("home")
 
 ID = "utilization/table-1"
 CHECKS = [pytest.param(check, id=check.name) for check in CATALOGUE[ID].checks]
-COST_S, RECOVERY_S, HOP_S = 0.8, 6.0, 0.05
 HOUR_NS = 3600 * 10**9
-
-
-def inputs(experiment: Experiment) -> dict[str, float]:
-    """What a run measures: checkpoints cost more with depth, and recoveries are the same everywhere."""
-    depth = row_of(experiment).depth
-    return {
-        "failure_rate": len(plan(experiment.fault_spec, experiment.seed)) / experiment.window_s,
-        "checkpoint_cost_s": COST_S * depth,
-        "recovery_time_s": RECOVERY_S,
-        "interval_s": experiment.engine.checkpoint_interval_s,
-        "hop_delay_s": HOP_S,
-        "depth": depth + 1,
-    }
-
-
-def as_modelled(experiment: Experiment) -> Tables:
-    """A run that measures what eq. 10 says, and a replay that is off by .004."""
-    given = inputs(experiment)
-    measured = float(utilization(*given.values()))
-    struck = {"kind": "kill", "targets": "worker-1", "outcome": "injected", "actual_ns": 1}
-    faults = [struck | {"fault": i} for i in range(len(plan(experiment.fault_spec, experiment.seed)))]
-    prediction = {"quantity": "utilization", "model": REPLAY_MODEL, "measured": measured, "predicted": measured + 0.004}
-    return {
-        "runs": facts(experiment, utilization=measured),
-        "faults": faults,
-        "recoveries": [{"fault": 0}],
-        "predictions": [prediction | given],
-    }
 
 
 def run_all(tables_of: Callable[[Experiment], Tables] = as_modelled, size: int = 1) -> Computed:
