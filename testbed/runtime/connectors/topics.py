@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import cast
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from experiments.waiting import Deadline
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.operators import Source
 from testbed.queries import as_messages
+from testbed.runtime.connectors.answers import answer_of
 from testbed.runtime.connectors.kafka_clients import POLL_S, READING, WRITING, reach
 from testbed.runtime.connectors.shared_input import SharedInput
 from testbed.runtime.connectors.sinks import Numbered, Outlet, Superseded
@@ -24,7 +26,7 @@ from testbed.runtime.job import Job
 
 MOST_TOGETHER = 16_384  # results that are made messages at one go
 REOPEN_S, PATIENCE_S = 0.5, 120.0
-ANSWER_S = 15.0  # for a step of a transaction: one whose broker was away may never be answered (librdkafka #5511)
+ANSWER_S = 15.0  # for a step of a transaction
 LONGEST_TRANSACTION_S = 600.0  # what waited for a slow store is one; brokers allow 15 minutes
 HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
@@ -140,7 +142,7 @@ class KafkaResults(Outlet):
         place = reach(self._job.output.broker)
         own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
         producer = Producer({**place, **WRITING, **own})
-        producer.init_transactions(ANSWER_S)
+        _step(producer.init_transactions)
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
         (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)
         if found.error is not None:
@@ -158,11 +160,11 @@ class KafkaResults(Outlet):
                 self._send(producer, batches)
             self._flush(producer)
         except KafkaException:
-            producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
+            _step(producer.abort_transaction)  # says so if another has the sink: a record's error does not
             raise
         place = TopicPartition(self._topic, self._partition, number)
-        producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
-        producer.commit_transaction(ANSWER_S)
+        _step(producer.send_offsets_to_transaction, [place], self._group)
+        _step(producer.commit_transaction)
         self._out = number
 
     def _flush(self, producer: Producer) -> None:
@@ -186,6 +188,11 @@ class KafkaResults(Outlet):
             except BufferError:
                 self._stop_if_ended()
                 producer.poll(POLL_S)
+
+
+def _step(call: Callable[..., object], *arguments: object) -> None:
+    """A step of a transaction; raises `KafkaException` if it fails, or has no answer in time."""
+    answer_of(partial(call, *arguments, ANSWER_S), ANSWER_S)
 
 
 def together(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
