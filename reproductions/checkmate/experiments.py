@@ -1,9 +1,10 @@
 """The experiments whose runs the measured tables and figures of `checkmate` are made of.
 
 As in the paper, section VII: windows of 60 s, one kill of a worker at second 18 (48 on the cycle), uniform input
-unless skew is the matter. Otherwise than there, runs without skew have one rate for all, which a machine with two
+unless skew is the matter. Otherwise than there, most runs without skew have one rate for all, which a machine with two
 cores can make and carry, instead of 80 % of what each protocol sustains: so protocols meet under the same load, and
-nothing has to be searched for before.
+nothing has to be searched for before. How long a checkpoint takes (figure 8) depends on the load, so it is measured at
+80 %.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ def _search(query: NexmarkQuery, protocol: ProtocolName, workers: int) -> Experi
     return on_testbed("search", query, protocol, workers, ONE_RECORD, load=load, window_s=10.0)
 
 
+def loaded(size: int) -> list[Experiment]:
+    """Each query with each protocol, at 80 % of what the protocol sustains."""
+    return _at_shares(size, "load", LOAD_SHARES[1:], queries=QUERIES, hot_shares=(0.0,))
+
+
 def skewed(size: int) -> list[Experiment]:
     """Shuffled queries, skewed, at half and at 80 % of what the protocol sustains without skew.
 
@@ -77,13 +83,19 @@ def skewed_and_killed(size: int) -> list[Experiment]:
 
 
 def _at_shares(
-    size: int, purpose: str, shares: tuple[float, ...], coordinated: dict[str, Any] | None = None, **fields: Any
+    size: int,
+    purpose: str,
+    shares: tuple[float, ...],
+    queries: tuple[NexmarkQuery, ...] = SHUFFLED,
+    hot_shares: tuple[float, ...] = HOT_SHARES,
+    coordinated: dict[str, Any] | None = None,
+    **fields: Any,
 ) -> list[Experiment]:
-    """Skewed experiments at shares of the sustainable rate; where that is not known, the search for it instead.
+    """Experiments at shares of the rate that is sustainable without skew; where that is not known, the search for it.
 
     `coordinated` has engine settings for COOR alone.
     """
-    searches = repeated((_search(*cell, WORKERS) for cell in product(SHUFFLED, PROTOCOLS)), size)
+    searches = repeated((_search(*cell, WORKERS) for cell in product(queries, PROTOCOLS)), size)
     found: list[Experiment] = []
     for search, run in cells(searches):
         rate = sustainable_rate(run)
@@ -92,17 +104,27 @@ def _at_shares(
             continue
         query, protocol = search.workload.query, search.engine.protocol_run
         engine = ONE_RECORD | (coordinated or {}) if protocol is ProtocolName.COORDINATED else ONE_RECORD
-        for hot, share in product(HOT_SHARES, shares):
+        for hot, share in product(hot_shares, shares):
             load = {"mode": "rate", "rate": round(share * rate)}
-            settings = {"hot_share": hot, "name_ending": f"-hot{hot * 100:.0f}{load_ending(share)}", "load": load}
+            ending = (f"-hot{hot * 100:.0f}" if hot else "") + _load_ending(share)
+            settings = {"hot_share": hot, "name_ending": ending, "load": load}
             made = on_testbed(purpose, query, protocol, engine=engine, **settings, **fields)
             found.append(made.model_copy(update={"seed": search.seed}))
     return found
 
 
-def load_ending(share: float) -> str:
+def _load_ending(share: float) -> str:
     """How the name ends of an experiment whose load is this share of what is sustainable."""
     return f"-load{share * 100:.0f}"
+
+
+def load_of(experiment: Experiment) -> dict[str, float]:
+    """`load_share`, the load as a share of what is sustainable without skew, and `load_rate` [records/s].
+
+    Empty if the load is no such share, as that of a search.
+    """
+    shares = (share for share in LOAD_SHARES if experiment.name.endswith(_load_ending(share)))
+    return {"load_share": share, "load_rate": experiment.load.rate} if (share := next(shares, None)) else {}
 
 
 def sustainable_rate(run: Run | None) -> float | None:

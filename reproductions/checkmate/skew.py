@@ -16,7 +16,7 @@ from reproductions.checkmate.experiments import (
     HOT_SHARES,
     LOAD_SHARES,
     SHUFFLED,
-    load_ending,
+    load_of,
     skewed,
     skewed_and_killed,
 )
@@ -51,11 +51,9 @@ def restarts_under_skew(cell: Cell) -> Iterator[Row]:
 
 
 def _skew_of(experiment: Experiment) -> Iterator[Row]:
-    """Share of hot items, and the load as a share of what is sustainable without them; nothing of a search for that."""
-    for share in LOAD_SHARES:
-        if experiment.name.endswith(load_ending(share)):
-            load = {"load_share": share, "load_rate": experiment.load.rate}
-            yield {"hot_share": experiment.workload.hot_sellers} | load
+    """Share of hot items, and the load (`load_of`); nothing of a search."""
+    if load := load_of(experiment):
+        yield {"hot_share": experiment.workload.hot_sellers} | load
 
 
 def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:

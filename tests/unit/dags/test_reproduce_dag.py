@@ -63,16 +63,16 @@ def test_runs_that_two_figures_share_are_not_asked_for_twice(dag):
 
 @pytest.mark.extended
 def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
-    asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1)
-    wanted = missing_runs("checkmate/fig-08")
+    asked = reproducing.missing("checkmate/fig-11", None, "manual__1__missing", 1)
+    wanted = missing_runs("checkmate/fig-11")
     assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
     assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted) == 12
     put_run(wanted[0], {})
-    again = reproducing.missing("checkmate/fig-08", None, "manual__2__missing", 1, None)
+    again = reproducing.missing("checkmate/fig-11", None, "manual__2__missing", 1, None)
     assert [cell["conf"] for cell in again] == [cell["conf"] for cell in asked[1:]]
-    assert reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, asked, iter([])) == []
+    assert reproducing.missing("checkmate/fig-11", None, "manual__1__missing_then", 1, asked, iter([])) == []
     with pytest.raises(AirflowSkipException, match="requested with it"):
-        reproducing.follow_up("checkmate/fig-08", None, "manual__1__follow_up", 1, asked[0]["conf"], asked)
+        reproducing.follow_up("checkmate/fig-11", None, "manual__1__follow_up", 1, asked[0]["conf"], asked)
 
 
 @pytest.mark.extended

@@ -136,7 +136,7 @@ def on_cycle() -> Shape:
 SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims
     "checkmate/fig-07": sustaining(),
     "checkmate/table-2": overhead(),
-    "checkmate/fig-08": checkpointed(),
+    "checkmate/fig-08": joined(sustaining(), checkpointed()),
     "checkmate/table-3": by_protocol(coordinated=checkpointed(), others=checkpointed(invalid=2, count=40)),
     "checkmate/fig-09": killed_at_18(),
     "checkmate/fig-10": killed_at_18(),

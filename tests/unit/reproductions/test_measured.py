@@ -7,8 +7,9 @@ import pytest
 
 from aftershock.airflow import trigger_form
 from experiments import spec
+from experiments.faults import FaultSpec
 from reproductions import measured
-from reproductions.checkmate.experiments import killed, one_record, searched, skewed
+from reproductions.checkmate.experiments import killed, loaded, one_record, searched, skewed
 from reproductions.incremental.experiments import throughputs
 from results.checks.subjects.ledger import SATURATED
 from results.runs import published
@@ -173,3 +174,13 @@ def test_skewed_runs_are_at_shares_of_what_was_sustained_and_wait_for_that_to_be
     assert sorted(experiment.load.rate for experiment in known) == [500] * 3 + [800] * 3
     assert {experiment.workload.hot_sellers for experiment in known} == {0.1, 0.2, 0.3}
     assert len({experiment.name for experiment in known}) == 6
+
+
+def test_a_run_at_a_high_load_has_a_share_of_what_its_own_protocol_sustains():
+    searches = loaded(1)
+    assert len(searches) == 12
+    assert {experiment.load.mode for experiment in searches} == {"sustainable"}
+    put_run(searches[0], {"runs": facts(searches[0], sustainable_rate=1000.0, unsustainable_rate=1100.0)})
+    (known,) = (each for each in loaded(1) if each not in searches)
+    assert (known.load.rate, known.workload.hot_sellers, known.faults) == (800, 0, FaultSpec())
+    assert (known.workload.query, known.engine.protocol) == (searches[0].workload.query, searches[0].engine.protocol)

@@ -240,6 +240,8 @@ def test_searches_that_differ_by_more_than_their_brackets_say_how_many_would_tel
 @pytest.mark.extended
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     for experiment in missing_runs("checkmate/fig-08", 2):
+        put_run(experiment, sustaining()(experiment))
+    for experiment in missing_runs("checkmate/fig-08", 2):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
             put_run(experiment, SHAPES["checkmate/fig-08"](experiment))
     found = reproduce("checkmate/fig-08", tmp_path, 2)
@@ -343,13 +345,17 @@ def test_the_queries_that_were_measured_are_counted():
 
 
 def test_tables_and_figures_share_runs():
-    for experiment in missing_runs("checkmate/fig-08"):
+    for experiment in missing_runs("checkmate/fig-11"):
         put_run(experiment, SHAPES["checkmate/table-3"](experiment))
     assert missing_runs("checkmate/table-3") == []
+    for experiment in missing_runs("checkmate/fig-08"):
+        put_run(experiment, sustaining()(experiment))
+    searches = [each for each in missing_runs("checkmate/fig-12") if each.load.mode == "sustainable"]
+    assert searches == [], "those of figure 8"
 
 
 def test_more_runs_of_each_cell_are_further_seeds():
-    run_all("checkmate/fig-08", SHAPES["checkmate/fig-08"], 1)
-    more = missing_runs("checkmate/fig-08", 3)
+    run_all("checkmate/fig-11", SHAPES["checkmate/fig-11"], 1)
+    more = missing_runs("checkmate/fig-11", 3)
     assert len(more) == 24
     assert {experiment.seed for experiment in more} == {2, 3}
