@@ -85,6 +85,7 @@ def publish_results(ids: Iterable[str]) -> Published:
     results = [_reproduction(id) if "/" in id else _run(id) for id in chosen]
     for id in named:
         _refuse_fewer_runs(id)
+    _refuse_two_of_an_example(results)
     for result in results:
         _refuse_traces(result)
     changed = [result.id for result in results if _write(result)]
@@ -238,7 +239,7 @@ def _example_of(run: Run) -> str | None:
     try:
         ran = spec.validate(run.experiment())
         example = spec.load(ran.name) if ran.name in spec.available() else None
-    except (BadInput, Damaged):
+    except (BadInput, Damaged, FileNotFoundError):
         return None
     return ran.name if example and experiment_digest(example) == experiment_digest(ran) else None
 
@@ -286,6 +287,14 @@ def _bytes(path: Path) -> bytes:
 
 def _json(document: Any) -> bytes:
     return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()
+
+
+def _refuse_two_of_an_example(results: Iterable[_Result]) -> None:
+    """Raise `BadInput` for two runs of one example: each would take the other's place."""
+    ids: dict[str, str] = {}
+    for result in results:
+        if (example := result.about.get("example")) and ids.setdefault(example, result.id) != result.id:
+            raise BadInput("id", result.id, f"one run of the example {example}: {ids[example]} is named, too")
 
 
 def _refuse_traces(result: _Result) -> None:

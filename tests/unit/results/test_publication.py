@@ -146,6 +146,22 @@ def test_a_newer_run_takes_the_place_of_an_earlier_one_of_the_same_example():
     assert {name.split("/")[1] for name in contents()} == {"newer"}
 
 
+def test_two_runs_of_one_example_are_refused_before_anything_is_changed():
+    for run_id, seed in (("run-2", 2), ("run-3", 3)):
+        write_run(run_id, seed=seed)
+    publish_results(["run-2"])
+    before = contents()
+    with pytest.raises(BadInput, match="one run of the example wordcount: run-2 is named, too"):
+        publish_results(["run-2", "run-3"])
+    assert contents() == before
+
+
+def test_a_run_that_lost_its_experiment_is_of_no_example():
+    write_run("run-2").experiment_path.unlink()
+    write_run("run-3", started_ns=2)
+    assert publish_results([]).changed == ["run-3"]
+
+
 def test_an_example_lacks_a_run_until_one_is_published_and_is_run_only_if_there_is_none_here_either():
     others = [name for name in spec.available() if name != "wordcount"]
     assert publication.examples_to_run() == publication.examples_not_published() == spec.available()
