@@ -116,15 +116,17 @@ def latest_series(experiment: str | None = None) -> list[Series]:
 def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequence[str]]) -> Split:
     """Take the latest runs as candidates, and as their baseline those pinned by hand or else the latest before them.
 
-    Those `set_aside` are in no baseline but a pinned one.
+    Those `set_aside` are in no baseline but a pinned one. Candidates are later than the last pinned run of their seed:
+    a pinned level is not judged by the one that it replaced.
     """
     pinned = {run.run_id for run in series.runs} & set(pins.get(series.experiment, ()))
     strata, (groups, reseeded) = [], _comparable(series.runs)
     for runs in groups:
-        open_ = [run for run in runs if run.run_id not in pinned]
-        candidates, earlier = open_[-CANDIDATES:], open_[:-CANDIDATES]
-        usual = [run for run in earlier if run.run_id not in set_aside][-BASELINE:]
-        chosen = [run for run in runs if run.run_id in pinned] if pinned else usual
+        chosen = [run for run in runs if run.run_id in pinned]
+        later = runs[runs.index(chosen[-1]) + 1 :] if chosen else runs
+        candidates, earlier = later[-CANDIDATES:], later[:-CANDIDATES]
+        if not pinned:
+            chosen = [run for run in earlier if run.run_id not in set_aside][-BASELINE:]
         strata.append((tuple(candidates), tuple(chosen)))
     return Split(tuple(strata), bool(pinned), reseeded)
 

@@ -16,13 +16,14 @@ from results.regression import history, records
 from results.regression.change import Change
 from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import HistoryRow, Series, Split
-from results.regression.judging import Judgement, from_scale, judge, margin, overall
+from results.regression.judging import Judgement, Pair, from_scale, judge, margin, overall
 from results.regression.records import ComparedExperiment, RecordedComparison, Regression
 from results.regression.wording import sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
 NO_BASELINE = "the baseline has no run of a seed that was judged"
+ONE_SIDE = "of the runs of a seed, only those on one side measured it"
 SERIES = ("experiment", "experiment_digest", "machine")  # what names one
 
 
@@ -70,13 +71,16 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
     pairs = [[history.pair(metric, split.strata) for metric in METRICS.values()] for split in splits]
     measured = [[pair for pair in own if pair.measured] for own in pairs]
     judgements = iter(judge([pair for own in measured for pair in own]))
-    return [[_told(next(judgements), split) for _ in own] for own, split in zip(measured, splits, strict=True)]
+    return [[_told(next(judgements), pair, split) for pair in own] for own, split in zip(measured, splits, strict=True)]
 
 
-def _told(one: Judgement, split: Split) -> Judgement:
-    """Runs without a baseline may hide a change, so the verdict is unknown unless another run shows one."""
-    blind = any(candidates and not baseline for candidates, baseline in split.strata)
-    reason = "the seeds were changed, and runs before had other faults" if split.reseeded else NO_BASELINE
+def _told(one: Judgement, pair: Pair, split: Split) -> Judgement:
+    """Runs without a counterpart may hide a change, so the verdict is unknown unless another run shows one."""
+    has_baseline = all(baseline for candidates, baseline in split.strata if candidates)
+    blind = not has_baseline or any(bool(len(ours)) != bool(len(theirs)) for ours, theirs in pair.strata)
+    reason = ONE_SIDE if has_baseline else NO_BASELINE
+    if split.reseeded:
+        reason = "the seeds were changed, and runs before had other faults"
     is_told = one.verdict is Change.UNKNOWN and not split.reseeded
     if one.verdict is Change.WORSE or is_told or (one.verdict is not Change.UNKNOWN and not blind):
         return one

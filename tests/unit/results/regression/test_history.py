@@ -43,8 +43,14 @@ def test_a_pinned_baseline_stays():
     found = the_split(set_aside=names[:7], pins={"wordcount": names[:6]})
     assert ids(found.baseline) == names[:6]
     assert found.pinned
-    assert ids(the_split(pins={"wordcount": names[-6:]}).candidates) == names[-11:-6]
     assert not the_split(pins={"another": names[:6]}).pinned
+
+
+@pytest.mark.parametrize("later", [0, 2, 7])
+def test_a_pinned_level_is_not_judged_by_runs_before_it(later):
+    names = write_nights(steady(14 + later))
+    found = the_split(pins={"wordcount": names[8:14]})
+    assert ids(found.candidates) == names[14:][-5:]
 
 
 def test_seeds_that_come_back_are_compared_each_with_its_own():

@@ -239,6 +239,17 @@ def test_a_pinned_baseline_accepts_a_change(home):
     assert document.verdict in ("same", "unknown")
 
 
+def test_a_metric_that_a_seed_does_not_tell_any_more_is_not_called_the_same(home):
+    for night in range(25):
+        for seed in (3, 9):
+            told = {"service_rate": 6000.0} | ({} if night >= 20 and seed == 9 else {"sustainable_rate": 9000.0})
+            write_run(f"n{night:02d}-s{seed}", night + seed / 10, seed=seed, facts=told)
+    rows = {row["metric"]: row for row in regress().rows("regression")}
+    assert rows["service_rate"]["verdict"] == "same"
+    assert rows["sustainable_rate"]["verdict"] == "unknown"
+    assert "only those on one side measured it" in rows["sustainable_rate"]["why"]
+
+
 @pytest.mark.parametrize(
     ("slower", "seeds", "verdict"),
     [
