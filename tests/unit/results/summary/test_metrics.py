@@ -62,12 +62,25 @@ def test_what_was_not_measured_is_missing(tmp_path):
 def test_nulls_are_not_measured(tmp_path):
     changes = {
         "runs": lambda frame: frame.assign(utilization=np.nan, service_rate=np.nan),
-        "recoveries": lambda frame: frame.assign(catch_up_s=[np.nan] * (len(frame) - 1) + [3.0]),
+        "recoveries": lambda frame: frame.assign(detect_s=[np.nan] * (len(frame) - 1) + [3.0]),
         "checkpoints": lambda frame: frame.assign(undisturbed=False),
     }
     found = metrics_of(make_run(tmp_path, changes=changes))
     assert not {"utilization", "service_rate", "checkpoint_s"} & set(found)
-    assert found["catch_up_s"] == 3.0
+    assert found["detect_s"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("not_back", "median"), [(0, 3.0), (1, 4.0), (2, 5.0), (3, None), (5, None)], ids=lambda value: str(value)
+)
+def test_a_recovery_that_was_not_seen_to_catch_up_took_longer_than_all_others(tmp_path, not_back, median):
+    """Of five that took 1, 2, 3, 4 and 5 s, the shortest are not seen to end."""
+
+    def five(frame):
+        times = [np.nan] * not_back + list(np.arange(1.0 + not_back, 6.0))
+        return pd.concat([frame[:1]] * 5, ignore_index=True).assign(recovery=range(5), catch_up_s=times)
+
+    assert metrics_of(make_run(tmp_path, changes={"recoveries": five})).get("catch_up_s") == median
 
 
 def test_a_run_without_tables_measured_nothing(tmp_path):
