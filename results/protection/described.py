@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments import spec
 from experiments.errors import AftershockError
-from experiments.faults import FaultAction
+from experiments.faults import FaultAction, FaultProcess, FaultScope, FaultSpec
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
 from experiments.workloads import OwnJobSpec
@@ -106,22 +106,33 @@ def _label(row: IndexRow, experiment: Experiment) -> str:
 def _failures(experiment: Experiment) -> str | None:
     """Two runs whose failures are told alike are struck alike, at rates that may differ."""
     faults = experiment.fault_spec
-    told = {_words(each, each.scope.value, {"scope"}) for each in faults.processes}
-    told |= {_words(each, _hosts(len(each.targets)), {"targets"}) for each in faults.events}
-    told |= {_words(each, f"a burst of {_hosts(each.hosts)}", {"hosts"}) for each in faults.bursts}
-    return ", ".join(sorted(told)) or None
+    told = {_words(faults, each, _scope(faults, each), {"scope"}) for each in faults.processes}
+    told |= {_words(faults, each, _hosts(len(each.targets)), {"targets"}) for each in faults.events}
+    told |= {_words(faults, each, f"a burst of {_hosts(each.hosts)}", {"hosts"}) for each in faults.bursts}
+    at_most = f", at most {_hosts(faults.max_down)} down" if faults.max_down else ""
+    return ", ".join(sorted(told)) + at_most if told else None
+
+
+def _scope(faults: FaultSpec, process: FaultProcess) -> str:
+    """What a strike takes: a domain by how many hosts it has, since the same name may be of more elsewhere."""
+    if process.scope is not FaultScope.DOMAIN:
+        return process.scope.value
+    sizes = sorted({len(hosts) for hosts in faults.taken(process).values()})
+    return f"domain of {' or '.join(map(str, sizes))}"
 
 
 def _hosts(count: int) -> str:
     return "host" if count == 1 else f"{count} hosts"
 
 
-def _words(fault: FaultAction, struck: str, told: set[str]) -> str:
+def _words(faults: FaultSpec, fault: FaultAction, struck: str, told: set[str]) -> str:
     """Such as "kill of host, healed after 2 s"; what else it says, and need not, follows."""
     said = fault.model_dump(mode="json", exclude_defaults=True, exclude=HOW_OFTEN | told | {"kind"})
     healed = said.pop("heal_after", None)
     text = f"{fault.kind.value} of {struck}"
-    if healed is not None:
+    if healed is None and fault.kind.loses_the_host and faults.time_scale != 1:
+        text += f", healed after {faults.time_scale:g} of a cloud's time"
+    elif healed is not None:
         text += (
             f", healed after {healed:g} s" if isinstance(healed, int | float) else f", healed by {json.dumps(healed)}"
         )

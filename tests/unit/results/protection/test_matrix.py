@@ -99,6 +99,27 @@ def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
     assert sorted(len(each.protections[0].runs) for each in found()) == [1, 2]
 
 
+RACKS = {f"worker-{number}": [f"rack-{number % 2}"] for number in range(1, 5)}
+ALONE = {f"worker-{number}": [f"rack-{number}"] for number in range(1, 5)}
+BY_RACK = {"processes": [{"kind": "kill", "scope": "domain", "rate": 0.01, "heal_after": 2}]}
+SLOW_HEAL = {"processes": [{"kind": "kill", "rate": 0.01}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (SLOW_HEAL | {"time_scale": 0.1}, SLOW_HEAL | {"time_scale": 0.25}),
+        (KILLS | {"max_down": 1}, KILLS | {"max_down": 2}),
+        (BY_RACK | {"hosts": RACKS}, BY_RACK | {"hosts": ALONE}),
+    ],
+    ids=["how long a new machine takes", "how many may be down", "how many hosts a domain has"],
+)
+def test_what_costs_of_a_failure_depend_on_sets_runs_apart(one, other):
+    fast("one", fields={"cluster": {"workers": 4}, "faults": one})
+    fast("other", fields={"cluster": {"workers": 4}, "faults": other})
+    assert [len(each.protections[0].runs) for each in found()] == [1, 1]
+
+
 @pytest.mark.parametrize(
     "other",
     [
