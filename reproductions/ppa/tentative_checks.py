@@ -54,6 +54,8 @@ def _rates_apart(table: pd.DataFrame) -> pd.DataFrame:
     """How far the fidelity under the rates that a run measured before the loss is from that under ours."""
     if "fidelity_in_run" not in table or table["fidelity_in_run"].isna().all():
         raise NotEnough("no run has told the rates before the loss")
+    if table["accuracy"].isna().any():
+        raise NotEnough("not every run has been made")
     told = table[table["fidelity_in_run"].notna()]
     return pd.DataFrame({"apart": told["fidelity_in_run"].astype(float) - told["output_fidelity"]})
 

@@ -312,6 +312,14 @@ def test_completeness_and_fidelity_of_q1_are_one_statement(found_in):
     assert MISLEADS > 2 * 0.01
 
 
+@pytest.mark.parametrize("id", ["ppa/fig-12", "ppa/fig-13"])
+def test_one_run_of_many_makes_no_check_pass(id):
+    experiment = missing_runs(id, 1)[0]
+    put_run(experiment, in_paper(experiment))
+    found = judged(Computed(id, CATALOGUE[id].compute(1, lambda done, total: None)))
+    assert [name for name, row in found.items() if row["verdict"] == "pass"] == []
+
+
 @pytest.mark.parametrize(
     ("id", "name"), [("ppa/fig-12", "completeness.misleads_with_joins"), ("ppa/fig-13", "greedy.accuracy_worst.q1")]
 )
