@@ -1,11 +1,12 @@
 output "inventory" {
   description = "What the ssh driver reads: docs/reference/inventory.md."
   value = {
-    hosts = [for name, host in aws_instance.host : {
+    # By number: by name, worker-10 would come before worker-2, and the driver counts workers in this order.
+    hosts = [for name in concat(["gateway"], [for index, _ in local.worker_racks : "worker-${index + 1}"]) : {
       name             = name
       role             = name == "gateway" ? "gateway" : "worker"
-      address          = host.public_ip
-      internal_address = host.private_ip
+      address          = aws_instance.host[name].public_ip
+      internal_address = aws_instance.host[name].private_ip
       port             = 22
       user             = var.user
       key_file         = local.key_file
