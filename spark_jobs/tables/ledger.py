@@ -191,7 +191,8 @@ class _Timeline:
         if after is None:
             yield LedgerSegment(cursor, until_ns, LedgerClass.IDLE)
             return
-        attempt = min(until_ns, self._next_start(last) if last else cursor)
+        due_ns = self._next_start(last) if last else cursor
+        attempt = max(cursor, min(until_ns, due_ns))  # the last batch may be that of before a restart
         yield LedgerSegment(cursor, attempt, LedgerClass.IDLE)
         yield LedgerSegment(attempt, until_ns, LedgerClass.LOST, fault=after.fault)
 

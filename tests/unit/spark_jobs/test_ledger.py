@@ -156,6 +156,14 @@ def test_a_query_that_goes_on_and_then_fails_was_idle_until_its_next_batch_was_d
     assert classes(found) == {"useful": 16, "checkpoint": 2, "idle": 20 - 9, "lost": 3, "detect": 1, "restart": 6}
 
 
+def test_what_a_restarted_query_did_until_it_failed_again_is_lost_also_if_a_host_died_amid_it():
+    """It ran again at 30, went on when a host died at 31, and failed at 50 before any commit."""
+    cuts = [outage(0, 12, 13, 30), outlived(1, 31, 31.5), outage(2, 50, 51, 60)]
+    found = ledger((0, 69 * NS), [batch(0, 0, 9), batch(1, 60, 69)], cuts, None, INTERVAL_NS)
+    assert classes(found) == {"useful": 16, "checkpoint": 2, "idle": 1, "lost": 22, "detect": 2, "restart": 26}
+    assert all(a.end_ns == b.start_ns for a, b in itertools.pairwise(found))
+
+
 def test_whether_hosts_are_back_matters_only_where_the_query_went_on():
     down = outage(0, 10, 11, 20)
     assert with_hosts_back([down], [(10 * NS, 30 * NS)]) == [down]
