@@ -22,7 +22,7 @@ from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
 from infra.ssh import claims
 from infra.strikes import delay, partition
-from infra.strikes.death import Death
+from infra.strikes.death import Death, nothing
 
 OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
 
@@ -96,8 +96,8 @@ class MachineAgent(Agent):
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
         left = Counter[str]()
         for target in (self.target, machine):
-            cleared = {"clear": target.quicken} if ours else {}
-            death = Death(target.mark, target.address, spared_ports=target.machine_ports, **cleared)
+            clear = target.quicken if ours else nothing
+            death = Death(target.mark, target.address, spared_ports=target.machine_ports, clear=clear)
             left.update(death.fire().left)
         left["nftables tables"] = int(ours and partition.has_table())
         claims.give_up(self.token)

@@ -17,7 +17,8 @@ GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need no
 GRACE_POLL_S = 0.25
 
 
-def _nothing() -> Mapping[str, int]:
+def nothing() -> Mapping[str, int]:
+    """Nothing is to be cleared."""
     return {}
 
 
@@ -31,7 +32,7 @@ class Death(StrikeOnHost):
         *,
         spared_ports: frozenset[int] = frozenset(),
         own_ports: frozenset[int] | None = None,
-        clear: Callable[[], Mapping[str, int]] = _nothing,
+        clear: Callable[[], Mapping[str, int]] = nothing,
     ) -> None:
         """Prepare the death of the host whose processes carry `mark`.
 
