@@ -76,8 +76,8 @@ def test_a_published_run_has_its_charts_and_tables(page: Page, server: str):
 
 
 def test_published_runs_are_compared(page: Page, server: str):
-    """Of the word count: that of the example, and one of the lab that recovers by tasks."""
-    runs = [each for each in run_ids() if each.startswith("wordcount-")]
+    """Of the window tree: one rolls back as a whole, the other one in its lost part only."""
+    runs = [run_of("dataflow-window-tree"), run_of("dataflow-passive")]
     open_page(page, server, "compare?" + "&".join(f"run={each}" for each in runs))
     for each in runs:
         expect(page.get_by_role("link", name=each).first).to_be_visible()
