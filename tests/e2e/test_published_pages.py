@@ -52,7 +52,12 @@ def open_page(page: Page, server: str, path: str) -> None:
 
 
 def test_the_list_has_every_published_run(page: Page, server: str):
+    """A busy machine does not read all of them at the first look."""
     open_page(page, server, "")
+    for _ in run_ids():
+        if (again := page.get_by_role("link", name="Look again")).count():
+            again.click()
+    expect(page.get_by_text("not read yet")).to_have_count(0)
     for run_id in run_ids():
         expect(page.get_by_role("row", name=run_id)).to_contain_text("published")
     screenshot(page, "published-runs-light", full_page=True)
