@@ -127,7 +127,7 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
                 coming = {epoch: partitions - lost for epoch, partitions in coming.items()}
                 yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
             case Recovering():
-                coming[event.epoch] = {*event.restored, *event.promoted} or set(everything)
+                coming[event.epoch] = {*event.restored, *event.promoted}
             case EpochReady():
                 down -= coming.pop(event.epoch, set())
                 if not down:

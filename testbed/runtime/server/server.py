@@ -326,11 +326,13 @@ class Server:
         numbers = {self._name(at.partition): at.number for at in line}
         restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
+        placed = {self._name(number) for number in self._coordinator.placement.placed}
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
         reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
         named = self._milestones.named(reached)
         positions = self._run_events.sources_at(line)
-        self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
+        there = tuple(sorted(restored & placed))  # of the others the slot was lost since this was planned
+        self._journal.record(Recovering(sweep.epoch, numbers, positions, there, promoted, named))
         self._garbage.sweep(sweep)
         self._begin_epoch(sweep.epoch, back, reached)
 

@@ -227,6 +227,20 @@ def test_a_recovery_tells_what_was_lost_and_the_furthest_that_it_ever_was(server
     serve_until(server, lambda: b'"reached":{"0":{"-1":40},"1":{}' in heard.everything())
 
 
+def test_what_is_lost_again_before_anybody_was_told_of_its_recovery_is_not_told_as_restored(server, three, tmp_path):
+    """Two slots are lost at the same look at the connections: what the one that stands by takes over goes with it."""
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
+    for name in ("slot-1", "slot-3"):
+        server.lose(server._guests[name], "both at once")
+    serve_until(server, lambda: len(events_in(tmp_path, "recovering")) > 1)
+    lost = [set(each["partitions"]) for each in events_in(tmp_path, "worker-lost")]
+    assert lost[0] == lost[1], "the second had taken over what the first one had"
+    placed = {server._name(number) for number in server._coordinator.placement.placed}
+    told = [set(each["restored"]) for each in events_in(tmp_path, "recovering")[1:]]
+    assert placed
+    assert all(each <= placed for each in told)
+
+
 def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):
     serve_until(server, lambda: events_in(tmp_path, "recovering"))
     three[2].close()
