@@ -136,7 +136,7 @@ def test_a_host_comes_back_after_its_delay(hosts):
 
 
 def test_a_kill_of_a_host_that_is_down_is_absorbed(hosts):
-    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=2.0), fault(0.2, "worker-1", heal_after=0.0))
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=4.0), fault(1.5, "worker-1", heal_after=0.0))
     assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
     assert entries[1]["fault"] == 1
     assert hosts.reborn == {"worker-1": 1}
