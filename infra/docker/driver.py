@@ -46,12 +46,7 @@ class DockerDriver(RemoteHosts):
         mounts.check_socket()
 
     def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """What the machine's kernel cannot do, or its user. The daemon can only take a host off its network as a whole.
-
-        A container has its user's id, and only root's has the capability to take its own interface down.
-        """
-        if kind is FaultKind.POWER_OFF and os.geteuid():
-            return "a kill: to take the network of a host down, Aftershock must be run by root"
+        """What the machine's kernel cannot do. The daemon can only take a host off its network as a whole."""
         in_part = kind is FaultKind.PARTITION and options != PLAIN
         if in_part and (reason := partition.refusal()):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"

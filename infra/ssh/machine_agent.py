@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.launch import REPOSITORY
 from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
 from infra.ssh import claims
 from infra.strikes import delay, partition
-from infra.strikes.death import Death, nothing
+from infra.strikes.ready import ready
 
 OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
 
@@ -57,10 +57,7 @@ class MachineAgent(Agent):
         return {
             "missing": [path for path in needed if not os.access(path, os.R_OK)],
             "taken": [port for port in ports if is_taken(self.target.address, port)],
-            "refusals": {
-                "delay": delay.refusal() or delay.obstacle(self.target.address),
-                "partition": _partition_refusal(),
-            },
+            "refusals": {"delay": delay.refusal(), "partition": _partition_refusal()},
             "owner": claim.run_id if claim else None,
             "file": str(claims.file()),
         }
@@ -84,10 +81,7 @@ class MachineAgent(Agent):
         return ""
 
     def vacate(self) -> dict[str, int]:
-        """End every process of the run here but this one, and give the machine up; returns what is left.
-
-        A network fault on a machine that another run has claimed since then is that run's, and stays.
-        """
+        """End every process of the run here but this one, and give the machine up; returns what is left."""
         ours = self._claim() is not None
         if not ours:
             self._know_ports(listening(self.target.address))
@@ -96,9 +90,7 @@ class MachineAgent(Agent):
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
         left = Counter[str]()
         for target in (self.target, machine):
-            clear = target.quicken if ours else nothing
-            death = Death(target.mark, target.address, spared_ports=target.machine_ports, clear=clear)
-            left.update(death.fire().left)
+            left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
         left["nftables tables"] = int(ours and partition.has_table())
         claims.give_up(self.token)
         return {**left, "claims": int(self._claim() is not None)}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
-from infra.strikes.death import PROOF_LIMIT_S, Death
+from infra.strikes.death import Death
 from infra.strikes.delay import interface_of
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import wait_until
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1  # of linux/sockios.h and linux/if.h
 REQUEST = "16sh14x"  # struct ifreq: the name, the flags
@@ -26,21 +26,13 @@ class Blackout(Death):
     def __init__(self, mark: str, address: str, **options: Any) -> None:
         super().__init__(mark, address, **options)
         self._interface = interface_of(address)
-        self._lit = 0  # interfaces that stayed up
 
     def shoot(self, due_ns: int = 0) -> None:
         """Take the interface down and kill the processes that have handles, at `due_ns`."""
         wait_until(due_ns)
-        try:
+        with suppress(OSError):  # no CAP_NET_ADMIN (then peers see connections end), or no interface any more
             darken(self._interface)
-        except OSError as error:
-            self._lit = int(isinstance(error, PermissionError))  # else there is no interface any more
         super().shoot(due_ns)
-
-    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """As `Death`; the interface must be down, too."""
-        proof = super().fire(limit_s)
-        return replace(proof, left={**proof.left, "interfaces up": self._lit})
 
 
 def darken(interface: str) -> None:

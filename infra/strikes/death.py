@@ -17,8 +17,7 @@ GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need no
 GRACE_POLL_S = 0.25
 
 
-def nothing() -> Mapping[str, int]:
-    """Nothing is to be cleared."""
+def _nothing() -> Mapping[str, int]:
     return {}
 
 
@@ -32,7 +31,7 @@ class Death(StrikeOnHost):
         *,
         spared_ports: frozenset[int] = frozenset(),
         own_ports: frozenset[int] | None = None,
-        clear: Callable[[], Mapping[str, int]] = nothing,
+        clear: Callable[[], Mapping[str, int]] = _nothing,
     ) -> None:
         """Prepare the death of the host whose processes carry `mark`.
 

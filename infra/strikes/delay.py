@@ -28,12 +28,10 @@ class Delay(StrikeOnHost):
     """Delays packets on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
-        """Raises `OSError` if no interface has the address, another program has changed its queueing, or `tc` fails."""
+        """Raises `OSError` if another program has changed the queueing of the interface, or if this cannot be read."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns = NOT_YET
-        if not self.interface:
-            raise OSError(errno.ENODEV, "no interface has it as its first IPv4 address", address)
         if others := [handle for handle in root_handles(self.interface) if handle not in (OURS, SYSTEMS)]:
             raise OSError(errno.EBUSY, f"somebody else has set its queueing discipline {others[0]}", self.interface)
 
@@ -41,10 +39,9 @@ class Delay(StrikeOnHost):
         return bool(members(self.mark))
 
     def shoot(self, due_ns: int = 0) -> None:
-        wait_until(due_ns)
+        self._fired_ns = wait_until(due_ns)
         netem = ("root", "handle", OURS, "netem", "delay", f"{self.delay_s * 1e3:g}ms")
         _run("tc", "qdisc", "replace", "dev", self.interface, *netem)
-        self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
         """The interface shows the delay."""
@@ -69,15 +66,6 @@ def refusal() -> str | None:
     done = _run("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     reason = " ".join(done.stderr.split())
     return f"{reason}: a delay needs root, tc and the kernel's sch_netem" if done.returncode else None
-
-
-def obstacle(address: str) -> str | None:
-    """Why the interface with that address cannot be given a delay; None if it can. Changes nothing."""
-    try:
-        Delay("", address, 0.0)
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}"
-    return None
 
 
 def undelay(address: str) -> dict[str, int]:

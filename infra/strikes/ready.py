@@ -115,9 +115,9 @@ class Together(StrikeOnHost):
 
 
 def merged(proofs: Sequence[Proof]) -> Proof:
-    """One proof of what several prove: the fault is in effect when the last of them is."""
+    """One proof of what several prove."""
     return Proof(
-        fired_ns=max(proof.fired_ns for proof in proofs),
+        fired_ns=min(proof.fired_ns for proof in proofs),
         proved_ns=max(proof.proved_ns for proof in proofs),
         done={name: count for proof in proofs for name, count in proof.done.items()},
         left={name: count for proof in proofs for name, count in proof.left.items()},

@@ -1,12 +1,11 @@
 output "inventory" {
   description = "What the ssh driver reads: docs/reference/inventory.md."
   value = {
-    # By number: by name, worker-10 would come before worker-2, and the driver counts workers in this order.
-    hosts = [for name in concat(["gateway"], [for index, _ in local.worker_racks : "worker-${index + 1}"]) : {
+    hosts = [for name, host in aws_instance.host : {
       name             = name
       role             = name == "gateway" ? "gateway" : "worker"
-      address          = aws_instance.host[name].public_ip
-      internal_address = aws_instance.host[name].private_ip
+      address          = host.public_ip
+      internal_address = host.private_ip
       port             = 22
       user             = var.user
       key_file         = local.key_file

@@ -13,7 +13,6 @@ import pytest
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import process_handles
 from infra.processes import is_stopped, members, stands_still, usage
-from infra.strikes import blackout
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.throttle import TOLERANCE, observe
@@ -313,17 +312,3 @@ def test_a_strike_that_was_shot_at_a_host_that_died_meanwhile_holds(host):
         strike.shoot(0)
         assert strike.fire().holds
     undo(host, FaultKind.SLOW)
-
-
-@pytest.mark.parametrize(("error", "holds"), [(None, True), (PermissionError, False), (OSError, True)], ids=str)
-def test_a_power_off_that_may_not_take_the_interface_down_is_only_a_kill(host, monkeypatch, error, holds):
-    """Without an interface there is none to take down."""
-
-    def darken(_interface):
-        if error:
-            raise error
-
-    monkeypatch.setattr(blackout, "darken", darken)
-    start(host.mark)
-    proof = ready(host, FaultKind.POWER_OFF, PLAIN).fire()
-    assert (proof.holds, proof.left["survivors"]) == (holds, 0)

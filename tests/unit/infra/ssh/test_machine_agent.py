@@ -11,7 +11,6 @@ from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
 from infra.strikes import partition
-from infra.strikes import ready as host_strikes
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -80,5 +79,4 @@ def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monke
     monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
     monkeypatch.setattr(partition, "has_table", lambda: True)
     monkeypatch.setattr(partition, "reconnect", lambda: pytest.fail("it was removed"))
-    monkeypatch.setattr(host_strikes, "undelay", lambda address: pytest.fail("its delay was removed"))
     assert MachineAgent("h", "127.0.251.12", "/nowhere").vacate()["nftables tables"] == 0
