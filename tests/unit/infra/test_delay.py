@@ -107,7 +107,7 @@ def test_a_kernel_without_netem_is_told_in_one_line():
     netem = in_a_namespace("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     found = delay.refusal()
     assert (found is None) == (netem.returncode == 0)
-    assert found is None or ("\\n" not in found and found)
+    assert found is None or ("\n" not in found and found)
 
 
 def test_a_machine_without_tc_is_told_in_one_line(monkeypatch):
