@@ -46,7 +46,9 @@ class DockerDriver(RemoteHosts):
         mounts.check_socket()
 
     def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """What the machine's kernel cannot do. The daemon can only take a host off its network as a whole."""
+        """What the kernel, or the user, cannot do. The daemon can only take a host off its network as a whole."""
+        if kind is FaultKind.POWER_OFF and os.geteuid():  # who is the containers' user, and NET_ADMIN is root's
+            return "power-off as root: the containers of another user may not take their network down"
         in_part = kind is FaultKind.PARTITION and options != PLAIN
         if in_part and (reason := partition.refusal()):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"
