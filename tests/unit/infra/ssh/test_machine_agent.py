@@ -80,3 +80,20 @@ def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monke
     monkeypatch.setattr(partition, "has_table", lambda: True)
     monkeypatch.setattr(partition, "reconnect", lambda: pytest.fail("it was removed"))
     assert MachineAgent("h", "127.0.251.12", "/nowhere").vacate()["nftables tables"] == 0
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_delay_is_removed_only_by_the_run_that_has_the_machine(
+    ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undelayed: list[str] = []
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: False)
+    monkeypatch.setattr("infra.strikes.ready.undelay", lambda address: undelayed.append(address) or {})
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    token = made.token if ours else "m0-fedcba9876543210"
+    assert claims.take(claims.Claim(token, "r", "/r")) is None
+    assert not any(made.vacate().values())
+    assert set(undelayed) == ({"127.0.251.12"} if ours else set())
+    assert (claims.owner() is None) == ours
