@@ -59,7 +59,7 @@ class MachineAgent(Agent):
         return {
             "missing": [path for path in needed if not os.access(path, os.R_OK)],
             "taken": [port for port in ports if is_taken(self.target.address, port)],
-            "refusals": {"delay": delay.refusal(), "partition": _partition_refusal()},
+            "refusals": {"delay": delay.refusal_at(self.target.address), "partition": _partition_refusal()},
             "owner": claim.run_id if claim else None,
             "file": str(claims.file()),
         }

@@ -68,6 +68,22 @@ def refusal() -> str | None:
     return f"{reason}: a delay needs root, tc and the kernel's sch_netem" if done.returncode else None
 
 
+def refusal_at(address: str) -> str | None:
+    """Why this machine cannot delay what it sends from one of its addresses; changes nothing.
+
+    Unlike `refusal`, it looks at the interface that would be delayed: another program may have set its queueing.
+    """
+    if reason := refusal():
+        return reason
+    if not interface_of(address):
+        return f"{address} is not the first IPv4 address of an interface"
+    try:
+        Delay("", address, 0.0)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return None
+
+
 def undelay(address: str) -> dict[str, int]:
     """Remove our delay from the interface with that address, if any has it; tells what is left, or may be."""
     interface = interface_of(address)

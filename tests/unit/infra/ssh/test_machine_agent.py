@@ -10,7 +10,7 @@ from infra.remote import agent
 from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
-from infra.strikes import partition
+from infra.strikes import delay, partition
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -44,6 +44,16 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
         failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
     assert agent._carry_out(made, CountProcesses()) == {"done": 0}
+
+
+def test_a_survey_looks_at_the_interface_that_would_be_delayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(delay, "refusal", lambda: None)
+    monkeypatch.setattr(delay, "interface_of", {"127.0.251.12": "eth0"}.get)
+    monkeypatch.setattr(delay, "root_handles", lambda interface: ["1:"])
+    found = MachineAgent("h", "127.0.251.12", "/nowhere").survey([], [])["refusals"]
+    assert found["delay"] == "eth0: somebody else has set its queueing discipline 1:"
 
 
 def test_the_disk_of_a_machine_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
