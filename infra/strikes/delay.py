@@ -39,9 +39,11 @@ class Delay(StrikeOnHost):
         return bool(members(self.mark))
 
     def shoot(self, due_ns: int = 0) -> None:
-        self._fired_ns = wait_until(due_ns)
+        """Delay packets from when it is due; it took effect when the program that sets it has ended."""
+        wait_until(due_ns)
         netem = ("root", "handle", OURS, "netem", "delay", f"{self.delay_s * 1e3:g}ms")
         _run("tc", "qdisc", "replace", "dev", self.interface, *netem)
+        self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
         """The interface shows the delay."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import process_handles
 from infra.processes import is_stopped, members, stands_still, usage
+from infra.strikes import delay
 from infra.strikes.death import Termination
-from infra.strikes.ready import Target, ready, undo
+from infra.strikes.ready import Target, merged, ready, undo
+from infra.strikes.strike import Proof
 from infra.strikes.throttle import TOLERANCE, observe
 from tests.unit.marked_processes import ignores_sigterm, start, start_python, wait_for
 
@@ -204,6 +207,25 @@ def test_a_slow_host_gets_its_share_of_the_time(host, share):
     assert healed.left == NOTHING_LEFT
     assert members(host.throttler) == []
     assert observe(host.mark, LOOK_S).stopped == set()
+
+
+def test_a_delay_takes_effect_when_the_program_that_sets_it_has_ended(monkeypatch):
+    def slowly(*command):
+        time.sleep(0.05)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(delay, "_run", slowly)
+    monkeypatch.setattr(delay, "root_handles", lambda interface: [delay.SYSTEMS])
+    strike = delay.Delay("nobody", ADDRESS, 0.1)
+    due_ns = time.time_ns() + 10_000_000
+    strike.shoot(due_ns)
+    assert strike.fire().fired_ns >= due_ns + 50_000_000
+
+
+def test_a_host_is_slow_as_a_whole_when_the_last_part_has_taken_effect():
+    proof = merged([Proof(3, 7, {"interfaces delayed": 1}, {}), Proof(4, 6, {"processes slowed": 2}, {})])
+    assert (proof.fired_ns, proof.proved_ns) == (4, 7)
+    assert proof.done == {"interfaces delayed": 1, "processes slowed": 2}
 
 
 def test_new_processes_are_slow_as_well(host):
