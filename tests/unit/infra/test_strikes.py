@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import process_handles
+from infra import process_handles, programs
 from infra.processes import is_stopped, members, stands_still, usage
 from infra.strikes import delay
 from infra.strikes.death import Termination
@@ -209,17 +209,31 @@ def test_a_slow_host_gets_its_share_of_the_time(host, share):
     assert observe(host.mark, LOOK_S).stopped == set()
 
 
-def test_a_delay_takes_effect_when_the_program_that_sets_it_has_ended(monkeypatch):
-    def slowly(*command):
-        time.sleep(0.05)
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(delay, "_run", slowly)
+@pytest.fixture
+def slow_tc(tmp_path, monkeypatch):
+    """A `tc` that takes 50 ms for what it reads; returns the file in which it says that it has been started."""
+    started = tmp_path / "started"
+    (tmp_path / "tc").write_text(f"#!/bin/sh\n[ $1 = -batch ] || exit 1\ntouch {started}\ncat\nsleep 0.05\n")
+    (tmp_path / "tc").chmod(0o755)
+    monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(delay, "root_handles", lambda interface: [delay.SYSTEMS])
+    return started
+
+
+def test_a_delay_takes_effect_when_the_program_that_sets_it_has_ended(slow_tc):
     strike = delay.Delay("nobody", ADDRESS, 0.1)
+    wait_for(slow_tc.exists)  # ahead, and not when it is due: a start takes long on a busy machine
     due_ns = time.time_ns() + 10_000_000
     strike.shoot(due_ns)
     assert strike.fire().fired_ns >= due_ns + 50_000_000
+
+
+def test_a_delay_that_is_given_up_leaves_no_program(slow_tc):
+    strike = delay.Delay("nobody", ADDRESS, 0.1)
+    wait_for(slow_tc.exists)
+    assert "tc" in {child.name() for child in psutil.Process().children()}
+    strike.close()
+    assert "tc" not in {child.name() for child in psutil.Process().children()}
 
 
 def test_a_host_is_slow_as_a_whole_when_the_last_part_has_taken_effect():
