@@ -132,7 +132,7 @@ def check(experiment: spec.Experiment) -> None:
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:
     """Raise `BadInput` for the first fault that the driver cannot inject: now, not when it is due."""
-    for field in ("processes", "events"):
+    for field in ("processes", "events", "bursts"):
         for index, fault in enumerate(getattr(experiment.faults, field)):
             if allowed := driver.refusal(experiment.cluster, fault.kind, fault.options):
                 raise BadInput(f"faults.{field}.{index}.kind", fault.kind.value, allowed)

@@ -27,6 +27,7 @@ from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.remote.requests import EmptyDisk
 from infra.services import startup
 from infra.strikes import delay, partition
+from infra.strikes.ready import merged
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = tokens.LETTERS["docker"]
@@ -46,7 +47,9 @@ class DockerDriver(RemoteHosts):
         mounts.check_socket()
 
     def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """What the machine's kernel cannot do. The daemon can only take a host off its network as a whole."""
+        """What the kernel, or the user, cannot do. The daemon can only take a host off its network as a whole."""
+        if kind is FaultKind.POWER_OFF and os.geteuid():  # who is the containers' user, and NET_ADMIN is root's
+            return "power-off as root: the containers of another user may not take their network down"
         in_part = kind is FaultKind.PARTITION and options != PLAIN
         if in_part and (reason := partition.refusal()):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"
@@ -96,7 +99,11 @@ class DockerDriver(RemoteHosts):
         return COMPLETED.get(kind, Completed)(strike, handle, worker, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
-        """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
+        """As `Driver.heal`: a container that has ended is started again, with an empty disk.
+
+        A worker would end at once on a host that the daemon has taken off its network. So if a host was lost meanwhile,
+        its worker is started when it has its network again.
+        """
         if kind.service:
             return super().heal(handle, host, kind)
         worker = startup.struck(handle, host, kind)
@@ -111,16 +118,36 @@ class DockerDriver(RemoteHosts):
                 creation.await_rules(handle, host, container)
             elif not self.running(handle, host):
                 self.ask(handle, worker, EmptyDisk())
+            if not containers.is_joined(container, handle.token):
+                return _worker_due(handle, host)
         return super().heal(handle, host, kind)
 
-    @staticmethod
-    def _joined(handle: Handle, host: Host, container: Container) -> Proof | None:
-        """The proof that a host has its network again; None when its own rules have to be removed."""
+    def heal_with_power(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """As `RemoteHosts.heal_with_power`. Where nftables does not work there are no rules, and datagrams prove it."""
+        fired_ns = time.time_ns()
+        try:
+            return super().heal_with_power(handle, host, kind)
+        except Refused:
+            if kind is not FaultKind.PARTITION:
+                raise
+        return self.reconnected(handle, handle.hosts[host], Proof(fired_ns, time.time_ns(), {"rules removed": 0}, {}))
+
+    def _joined(self, handle: Handle, host: Host, container: Container) -> Proof | None:
+        """The proof that a host has its network again, and its worker if that is due.
+
+        None when its own rules have to be removed.
+        """
         fired_ns, found = time.time_ns(), containers.join(container, handle.token, host.address)
         if not found and container.status == containers.Status.RUNNING:
             return None
         missing = int(not containers.is_joined(container, handle.token))
-        return Proof(fired_ns, time.time_ns(), {"networks joined": found}, {"networks missing": missing})
+        proof = Proof(fired_ns, time.time_ns(), {"networks joined": found}, {"networks missing": missing})
+        due = mounts.due_worker_of(handle, host.name)
+        if not due.exists():
+            return proof
+        worker = startup.revive(self, handle, host)
+        due.unlink()
+        return merged([proof, worker])
 
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
@@ -136,6 +163,13 @@ def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
     if container.status == containers.Status.PAUSED:
         raise StandsStill("it is paused")
     return ExecSession(container, command)
+
+
+def _worker_due(handle: Handle, host: str) -> Proof:
+    """Note that the worker of a host is due when the host has its network again."""
+    mounts.due_worker_of(handle, host).touch()
+    now_ns = time.time_ns()
+    return Proof(now_ns, now_ns, {"workers due with the network": 1}, {})
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:

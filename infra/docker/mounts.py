@@ -52,6 +52,11 @@ def rules_of(handle: Handle, host: str) -> Path:
     return Path(handle.root) / "rules" / host / "partition.nft"
 
 
+def due_worker_of(handle: Handle, host: str) -> Path:
+    """The file that is there while a host without a network is to get its worker: beside its rules."""
+    return rules_of(handle, host).with_name("worker-due")
+
+
 def scratch_of(handle: Handle, host: str) -> Path:
     """The folder that is /tmp in the container of a host: not in the host's own, where it could be replaced."""
     return Path(handle.root) / "scratch" / host

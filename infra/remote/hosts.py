@@ -134,9 +134,9 @@ class RemoteHosts(DeclaredFaults, Driver):
         if kind in gateway.STARTS:
             return gateway.restart(self, handle, kind)
         proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, requests.UndoFault(kind))))
-        return self._reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
+        return self.reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
 
-    def _reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
+    def reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
         """The proof that a partition was undone, and what is seen of it: others reach the host, and it them."""
         found, peers = self.tried(handle, host, others(handle, host))
         left = {**proof.left, "peers cut off": found.lost(None), **peers.left}

@@ -22,7 +22,9 @@ from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
 from infra.ssh import claims
 from infra.strikes import delay, partition
-from infra.strikes.ready import ready
+from infra.strikes.death import Death
+from infra.strikes.ready import Target, ready
+from infra.strikes.strike import StrikeOnHost
 
 OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
 
@@ -57,7 +59,7 @@ class MachineAgent(Agent):
         return {
             "missing": [path for path in needed if not os.access(path, os.R_OK)],
             "taken": [port for port in ports if is_taken(self.target.address, port)],
-            "refusals": {"delay": delay.refusal(), "partition": _partition_refusal()},
+            "refusals": {"delay": delay.refusal_at(self.target.address), "partition": _partition_refusal()},
             "owner": claim.run_id if claim else None,
             "file": str(claims.file()),
         }
@@ -81,7 +83,10 @@ class MachineAgent(Agent):
         return ""
 
     def vacate(self) -> dict[str, int]:
-        """End every process of the run here but this one, and give the machine up; returns what is left."""
+        """End every process of the run here but this one, and give the machine up; returns what is left.
+
+        If the run does not have the machine any more, another one may: then packet filters and delays are left alone.
+        """
         ours = self._claim() is not None
         if not ours:
             self._know_ports(listening(self.target.address))
@@ -90,7 +95,7 @@ class MachineAgent(Agent):
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
         left = Counter[str]()
         for target in (self.target, machine):
-            left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
+            left.update(_death(target, and_its_delay=ours).fire().left)
         left["nftables tables"] = int(ours and partition.has_table())
         claims.give_up(self.token)
         return {**left, "claims": int(self._claim() is not None)}
@@ -116,6 +121,13 @@ class MachineAgent(Agent):
         if claim is None or claim.token != self.token:
             found = f"this machine is run {claim.run_id}'s" if claim else "this machine is no run's"
             raise PermissionError(errno.EPERM, f"{found}, so nothing is done on it", str(claims.file()))
+
+
+def _death(target: Target, *, and_its_delay: bool) -> StrikeOnHost:
+    """The death of all processes of a mark; it also removes what delays packets of the machine, if that is wanted."""
+    if and_its_delay:
+        return ready(target, FaultKind.KILL, PLAIN)
+    return Death(target.mark, target.address, spared_ports=target.machine_ports)
 
 
 def _partition_refusal() -> str | None:

@@ -13,35 +13,52 @@ import socket
 import struct
 import subprocess
 import time
+from contextlib import suppress
 
 from infra import programs
-from infra.processes import members
+from infra.processes import members, take_precedence
 from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 log = logging.getLogger(__name__)
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
 OURS = "af7e:"  # the handle of our queueing discipline
 SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
+COMMAND_LIMIT_S = 5.0
 
 
 class Delay(StrikeOnHost):
-    """Delays packets on the interface that has the host's address."""
+    """Delays packets on the interface that has the host's address.
+
+    The program that sets the delay is started ahead and waits for its input: on a busy machine, a start takes tens of
+    milliseconds.
+    """
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
         """Raises `OSError` if another program has changed the queueing of the interface, or if this cannot be read."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns = NOT_YET
-        if others := [handle for handle in root_handles(self.interface) if handle not in (OURS, SYSTEMS)]:
-            raise OSError(errno.EBUSY, f"somebody else has set its queueing discipline {others[0]}", self.interface)
+        _require_free(self.interface)
+        self._waiting = subprocess.Popen(
+            ["tc", "-batch", "-"],
+            env=programs.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        take_precedence(self._waiting.pid)
 
     def refresh(self) -> bool:
         return bool(members(self.mark))
 
     def shoot(self, due_ns: int = 0) -> None:
-        self._fired_ns = wait_until(due_ns)
-        netem = ("root", "handle", OURS, "netem", "delay", f"{self.delay_s * 1e3:g}ms")
-        _run("tc", "qdisc", "replace", "dev", self.interface, *netem)
+        """Delay packets from when it is due; it took effect when the program that sets it has ended."""
+        order = f"qdisc replace dev {self.interface} root handle {OURS} netem delay {self.delay_s * 1e3:g}ms\n"
+        wait_until(due_ns)
+        with suppress(subprocess.TimeoutExpired):  # whether the interface has the delay is seen when it is proved
+            self._waiting.communicate(order, COMMAND_LIMIT_S)
+        self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
         """The interface shows the delay."""
@@ -58,7 +75,15 @@ class Delay(StrikeOnHost):
             return False
 
     def close(self) -> None:
-        """Nothing was opened ahead."""
+        """End the program that waits."""
+        self._waiting.kill()
+        self._waiting.communicate()
+
+
+def _require_free(interface: str) -> None:
+    """Raise `OSError` if another program has changed the queueing of an interface, or if this cannot be read."""
+    if others := [handle for handle in root_handles(interface) if handle not in (OURS, SYSTEMS)]:
+        raise OSError(errno.EBUSY, f"somebody else has set its queueing discipline {others[0]}", interface)
 
 
 def refusal() -> str | None:
@@ -66,6 +91,23 @@ def refusal() -> str | None:
     done = _run("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     reason = " ".join(done.stderr.split())
     return f"{reason}: a delay needs root, tc and the kernel's sch_netem" if done.returncode else None
+
+
+def refusal_at(address: str) -> str | None:
+    """Why this machine cannot delay what it sends from one of its addresses; changes nothing.
+
+    Unlike `refusal`, it looks at the interface that would be delayed: another program may have set its queueing.
+    """
+    if reason := refusal():
+        return reason
+    interface = interface_of(address)
+    if not interface:
+        return f"{address} is not the first IPv4 address of an interface"
+    try:
+        _require_free(interface)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return None
 
 
 def undelay(address: str) -> dict[str, int]:

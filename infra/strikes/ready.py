@@ -115,9 +115,9 @@ class Together(StrikeOnHost):
 
 
 def merged(proofs: Sequence[Proof]) -> Proof:
-    """One proof of what several prove."""
+    """One proof of what several prove: as a whole it took effect when the last of them had."""
     return Proof(
-        fired_ns=min(proof.fired_ns for proof in proofs),
+        fired_ns=max(proof.fired_ns for proof in proofs),
         proved_ns=max(proof.proved_ns for proof in proofs),
         done={name: count for proof in proofs for name, count in proof.done.items()},
         left={name: count for proof in proofs for name, count in proof.left.items()},

@@ -6,7 +6,8 @@ locals {
 
   racks        = sort(keys(var.racks))
   worker_racks = flatten([for rack in local.racks : [for _ in range(var.racks[rack]) : rack]])
-  workers      = { for index, rack in local.worker_racks : "worker-${index + 1}" => rack }
+  worker_names = [for index, _ in local.worker_racks : "worker-${index + 1}"]
+  workers      = zipmap(local.worker_names, local.worker_racks)
   partitions   = merge({ gateway = 1 }, { for name, rack in local.workers : name => index(local.racks, rack) + 2 })
   key_file     = abspath(pathexpand(var.key_file))
 

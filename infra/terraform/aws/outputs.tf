@@ -1,11 +1,12 @@
 output "inventory" {
   description = "What the ssh driver reads: docs/reference/inventory.md."
   value = {
-    hosts = [for name, host in aws_instance.host : {
+    # By number, for the experiment counts workers in this order: a map's own order has worker-10 before worker-2.
+    hosts = [for name in concat(["gateway"], local.worker_names) : {
       name             = name
       role             = name == "gateway" ? "gateway" : "worker"
-      address          = host.public_ip
-      internal_address = host.private_ip
+      address          = aws_instance.host[name].public_ip
+      internal_address = aws_instance.host[name].private_ip
       port             = 22
       user             = var.user
       key_file         = local.key_file
@@ -13,6 +14,6 @@ output "inventory" {
       domains          = name == "gateway" ? [] : [local.workers[name]]
       cores            = data.aws_ec2_instance_type.hosts.default_vcpus
       memory_mb        = data.aws_ec2_instance_type.hosts.memory_size
-    }]
+    } if contains(keys(aws_instance.host), name)] # one that was lost is not there until the next apply
   }
 }

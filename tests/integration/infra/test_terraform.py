@@ -113,11 +113,12 @@ def test_the_local_module_refuses_a_key_file_that_is_not_there(local: Terraform,
     assert "key_file is not there: /no/such/key" in one_line(run.stderr)
 
 
+WORKERS = {f"worker-{number}": "rack-a" if number <= 2 else "rack-b" for number in range(1, 11)}  # by name: its rack
 AWS = {
     "token": "s7-0123456789abcdef",
     "region": "eu-central-1",
     "ssh_from": "203.0.113.7",
-    "racks": {"rack-a": 2, "rack-b": 1},
+    "racks": {"rack-a": 2, "rack-b": 8},
     "ami": "ami-0123456789abcdef0",
     "key_file": "keys/controller",
     "host_keys": "keys",
@@ -190,8 +191,8 @@ def cloud() -> Iterator[Cloud]:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, str]:
-    """Keys of the controller and of three workers and a gateway, in the folder `keys`: the public halves."""
-    names = ("controller", "gateway", "worker-1", "worker-2", "worker-3")
+    """Keys of the controller and of all hosts, in the folder `keys`: the public halves."""
+    names = ("controller", "gateway", *WORKERS)
     return {name: new_key(tmp_path / "keys" / name) for name in names}
 
 
@@ -208,6 +209,8 @@ def test_the_aws_module_makes_a_closed_cluster_and_leaves_nothing(
     check_placement(instances)
     check_safety(cloud, instances, keys)
     assert unchanged(module)
+    cloud.client.terminate_instances(InstanceIds=[instances["worker-3"]["InstanceId"]])
+    module.done("plan", "-refresh-only", "-input=false")  # a machine that is gone does not break the inventory
     shutil.rmtree(tmp_path / "keys")  # a user who has lost the keys must still be able to remove the machines
     module.done("destroy", "-auto-approve", "-input=false")
     assert module.done("state", "list") == ""
@@ -219,8 +222,10 @@ def domains(found: inventory.Inventory) -> dict[str, tuple[str, ...]]:
 
 
 def check_inventory(found: inventory.Inventory, instances: dict[str, Any], keys: dict[str, str]) -> None:
+    """The workers are in the order of their numbers: an experiment names them by their place in the file."""
+    assert [host.name for host in found.hosts] == ["gateway", *WORKERS]
     assert found.gateway.name == "gateway"
-    assert domains(found) == {"worker-1": ("rack-a",), "worker-2": ("rack-a",), "worker-3": ("rack-b",)}
+    assert domains(found) == {name: (rack,) for name, rack in WORKERS.items()}
     for host in found.hosts:
         instance = instances[host.name]
         assert (host.address, host.port) == (instance["PublicIpAddress"], 22)
@@ -233,13 +238,14 @@ def check_placement(instances: dict[str, Any]) -> None:
     """Each rack is a partition, and so is the gateway."""
     assert {instance["Placement"]["GroupName"] for instance in instances.values()} == {f"aftershock-{AWS['token']}"}
     partitions = {name: instance["Placement"]["PartitionNumber"] for name, instance in instances.items()}
-    assert partitions == {"gateway": 1, "worker-1": 2, "worker-2": 2, "worker-3": 3}
+    of_rack = {"rack-a": 2, "rack-b": 3}
+    assert partitions == {"gateway": 1, **{name: of_rack[rack] for name, rack in WORKERS.items()}}
 
 
 def check_safety(cloud: Cloud, instances: dict[str, Any], keys: dict[str, str]) -> None:
     assert cloud.openings(AWS["token"]) == {("tcp", 22, 22, "203.0.113.7/32"), ("-1", -1, -1, "the group")}
-    volumes = cloud.client.describe_volumes()["Volumes"]
-    assert [(volume["Encrypted"], cloud.token_of(volume)) for volume in volumes] == [(True, AWS["token"])] * 4
+    disks = [(volume["Encrypted"], cloud.token_of(volume)) for volume in cloud.client.describe_volumes()["Volumes"]]
+    assert disks == [(True, AWS["token"])] * len(instances)
     for name, instance in instances.items():
         assert instance["MetadataOptions"]["HttpTokens"] == "required"
         assert cloud.host_key_at_birth(instance["InstanceId"]) == keys[name]

@@ -44,6 +44,19 @@ undelay("198.18.255.1")
 assert root_handles("lo") == ["1:"]
 """
 
+ASKED_BEFORE = """
+import subprocess
+from infra.strikes import delay
+addresses = ("del 127.0.0.1/8", "add 198.18.255.1/32", "add 198.18.255.2/32")
+for line in ("link set lo up", *(f"addr {what} dev lo" for what in addresses)):
+    subprocess.run(["ip", *line.split()], check=True)
+print(delay.refusal_at("198.18.255.1") == delay.refusal())
+delay.refusal = lambda: None  # also on a kernel without netem
+for address in ("198.18.255.1", "198.18.255.2", "198.18.255.3"):
+    print(delay.refusal_at(address))
+subprocess.run("tc qdisc add dev lo root handle 1: pfifo limit 10".split(), check=True)
+print(delay.refusal_at("198.18.255.1"))
+"""
 
 IN_ITS_HANDS = """
 import subprocess, sys
@@ -87,6 +100,17 @@ def test_what_somebody_else_has_set_on_the_interface_is_left_alone():
     assert (done.returncode, done.stdout) == (0, "lo somebody else has set its queueing discipline 1:\n"), done.stderr
 
 
+def test_what_would_stop_a_delay_is_known_before_it_is_due():
+    done = in_a_namespace(sys.executable, "-c", ASKED_BEFORE)
+    assert done.stdout.splitlines() == [
+        "True",
+        "None",
+        "198.18.255.2 is not the first IPv4 address of an interface",
+        "198.18.255.3 is not the first IPv4 address of an interface",
+        "lo: somebody else has set its queueing discipline 1:",
+    ], done.stderr
+
+
 @pytest.mark.parametrize("does", ["exec sleep 60", "echo no such thing >&2; exit 1", "echo '[{'"])
 def test_a_tc_that_does_not_tell_is_no_proof_that_the_delay_is_gone(tmp_path: Path, does: str):
     program = tmp_path / "tc"
@@ -107,7 +131,7 @@ def test_a_kernel_without_netem_is_told_in_one_line():
     netem = in_a_namespace("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     found = delay.refusal()
     assert (found is None) == (netem.returncode == 0)
-    assert found is None or ("\\n" not in found and found)
+    assert found is None or ("\n" not in found and found)
 
 
 def test_a_machine_without_tc_is_told_in_one_line(monkeypatch):

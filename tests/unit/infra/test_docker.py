@@ -1,5 +1,6 @@
 """What the docker driver refuses before it touches anything, and what its containers see of the machine."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from docker.types import Mount
 
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.docker import control, creation, daemon, mounts
@@ -63,6 +65,14 @@ def test_what_is_below_another_mount_is_not_mounted_again(tmp_path):
 
 
 SPEC = ClusterSpec(driver="docker", workers=2)
+
+
+@pytest.mark.parametrize(("user", "refused"), [(0, False), (1000, True)])
+def test_a_power_off_by_a_user_who_is_not_root_is_refused_in_one_line(monkeypatch, user, refused):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    found = {kind: driver_of("docker").refusal(SPEC, kind, PLAIN) for kind in (FaultKind.KILL, FaultKind.POWER_OFF)}
+    line = "power-off as root: the containers of another user may not take their network down"
+    assert found == {FaultKind.KILL: None, FaultKind.POWER_OFF: line if refused else None}
 
 
 @pytest.fixture

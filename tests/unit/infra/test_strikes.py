@@ -8,13 +8,16 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import process_handles
+from infra import process_handles, programs
 from infra.processes import is_stopped, members, stands_still, usage
+from infra.strikes import delay
 from infra.strikes.death import Termination
-from infra.strikes.ready import Target, ready, undo
+from infra.strikes.ready import Target, merged, ready, undo
+from infra.strikes.strike import Proof
 from infra.strikes.throttle import TOLERANCE, observe
 from tests.unit.marked_processes import ignores_sigterm, start, start_python, wait_for
 
@@ -204,6 +207,39 @@ def test_a_slow_host_gets_its_share_of_the_time(host, share):
     assert healed.left == NOTHING_LEFT
     assert members(host.throttler) == []
     assert observe(host.mark, LOOK_S).stopped == set()
+
+
+@pytest.fixture
+def slow_tc(tmp_path, monkeypatch):
+    """A `tc` that takes 50 ms for what it reads; returns the file in which it says that it has been started."""
+    started = tmp_path / "started"
+    (tmp_path / "tc").write_text(f"#!/bin/sh\n[ $1 = -batch ] || exit 1\ntouch {started}\ncat\nsleep 0.05\n")
+    (tmp_path / "tc").chmod(0o755)
+    monkeypatch.setattr(programs, "search_path", lambda: f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(delay, "root_handles", lambda interface: [delay.SYSTEMS])
+    return started
+
+
+def test_a_delay_takes_effect_when_the_program_that_sets_it_has_ended(slow_tc):
+    strike = delay.Delay("nobody", ADDRESS, 0.1)
+    wait_for(slow_tc.exists)  # ahead, and not when it is due: a start takes long on a busy machine
+    due_ns = time.time_ns() + 10_000_000
+    strike.shoot(due_ns)
+    assert strike.fire().fired_ns >= due_ns + 50_000_000
+
+
+def test_a_delay_that_is_given_up_leaves_no_program(slow_tc):
+    strike = delay.Delay("nobody", ADDRESS, 0.1)
+    wait_for(slow_tc.exists)
+    assert "tc" in {child.name() for child in psutil.Process().children()}
+    strike.close()
+    assert "tc" not in {child.name() for child in psutil.Process().children()}
+
+
+def test_a_host_is_slow_as_a_whole_when_the_last_part_has_taken_effect():
+    proof = merged([Proof(3, 7, {"interfaces delayed": 1}, {}), Proof(4, 6, {"processes slowed": 2}, {})])
+    assert (proof.fired_ns, proof.proved_ns) == (4, 7)
+    assert proof.done == {"interfaces delayed": 1, "processes slowed": 2}
 
 
 def test_new_processes_are_slow_as_well(host):

@@ -18,6 +18,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra import tokens
 from infra.cluster import HANDLE_FILE
+from infra.local import LocalDriver
 from infra.services import startup
 from journal.events.common import EntriesLost, Failed
 from journal.events.injector import Disarmed
@@ -74,12 +75,22 @@ def test_bad_input_leaves_nothing(home):
     assert list(home.iterdir()) == []
 
 
-def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_made(home):
-    faults = {"processes": [{"rate": 0.1}, {"kind": "power-off", "rate": 0.1}]}
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [("processes", {"rate": 0.1}), ("events", {"at": 1, "targets": ["worker-1"]}), ("bursts", {"at": 1, "hosts": 1})],
+)
+def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_made(home, field, fault):
     with pytest.raises(BadInput, match="with driver local") as mistake:
-        steps.begin({"faults": faults})
-    assert (mistake.value.field, mistake.value.value) == ("faults.processes.1.kind", "power-off")
+        steps.begin({"faults": {field: [fault, {"kind": "power-off", **fault}]}})
+    assert (mistake.value.field, mistake.value.value) == (f"faults.{field}.1.kind", "power-off")
     assert not list(home.rglob("experiment.json"))
+
+
+def test_a_fault_without_a_kind_is_held_against_the_driver_as_a_kill(home, monkeypatch):
+    monkeypatch.setattr(LocalDriver, "obstacle", lambda _, spec, kind, options: f"anything but {kind}")
+    with pytest.raises(BadInput, match="anything but kill") as mistake:
+        steps.begin({"faults": {"bursts": [{"at": 1, "hosts": 1}]}})
+    assert (mistake.value.field, mistake.value.value) == ("faults.bursts.0.kind", "kill")
 
 
 @pytest.mark.parametrize("lacking", ["find_java", "ensure_jars"])

@@ -10,7 +10,7 @@ from infra.remote import agent
 from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
-from infra.strikes import partition
+from infra.strikes import delay, partition
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -44,6 +44,16 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
         failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
     assert agent._carry_out(made, CountProcesses()) == {"done": 0}
+
+
+def test_a_survey_looks_at_the_interface_that_would_be_delayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(delay, "refusal", lambda: None)
+    monkeypatch.setattr(delay, "interface_of", {"127.0.251.12": "eth0"}.get)
+    monkeypatch.setattr(delay, "root_handles", lambda interface: ["1:"])
+    found = MachineAgent("h", "127.0.251.12", "/nowhere").survey([], [])["refusals"]
+    assert found["delay"] == "eth0: somebody else has set its queueing discipline 1:"
 
 
 def test_the_disk_of_a_machine_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,3 +90,20 @@ def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monke
     monkeypatch.setattr(partition, "has_table", lambda: True)
     monkeypatch.setattr(partition, "reconnect", lambda: pytest.fail("it was removed"))
     assert MachineAgent("h", "127.0.251.12", "/nowhere").vacate()["nftables tables"] == 0
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_delay_is_removed_only_by_the_run_that_has_the_machine(
+    ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undelayed: list[str] = []
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: False)
+    monkeypatch.setattr("infra.strikes.ready.undelay", lambda address: undelayed.append(address) or {})
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    token = made.token if ours else "m0-fedcba9876543210"
+    assert claims.take(claims.Claim(token, "r", "/r")) is None
+    assert not any(made.vacate().values())
+    assert set(undelayed) == ({"127.0.251.12"} if ours else set())
+    assert (claims.owner() is None) == ours
