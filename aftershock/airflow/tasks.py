@@ -56,11 +56,23 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
             begun = steps.begin(document, run_id)
         else:
             document = trigger_form.fold(params)
+            _end_earlier(dag_run)
             begun = steps.begin(document, run_id, dag_run)
     experiment = spec.validate(document)
     takes = step_times.in_words(step_times.whole_s(experiment))
     log.info("run %s takes %s, %g s of them measured", begun, takes, experiment.window_s)
     return begun
+
+
+def _end_earlier(dag_run: str) -> None:
+    """End what is live of this DAG run. One that is cleared amid its run begins anew, and tears down the new run only."""
+    from aftershock.run import steps
+    from results.runs import store
+
+    for run_id in store.all_live():
+        if store.live(run_id).known_status().dag_run == dag_run:
+            log.warning("run %s is ended: its DAG run was cleared", run_id)
+            steps.teardown(run_id, "its DAG run was cleared")
 
 
 def run_step(name: str, run: str) -> None:

@@ -58,6 +58,18 @@ def test_a_run_on_the_command_line_has_the_commands_experiment_and_its_dag_run_i
     assert tasks.begin(params, "manual") == ("wordcount", "mine", "manual")
 
 
+def test_a_dag_run_that_is_cleared_amid_its_run_ends_that_run_before_it_begins_another(steps, home):
+    """Its teardown knows the new run only."""
+    happened = []
+    steps.begin = lambda document, run_id, dag_run: happened.append("begun") or "new"
+    steps.teardown = lambda run_id, error: happened.append((run_id, error))
+    for run_id, dag_run in (("cleared", "manual"), ("of-another", "scheduled"), ("of-nobody", None)):
+        about = {"run_id": run_id, "state": "running", "started_ns": 1, "dag_run": dag_run}
+        store.write_json(store.live(run_id).root / "status.json", about)
+    assert tasks.begin(trigger_form.flatten(spec.load()), "manual") == "new"
+    assert happened == [("cleared", "its DAG run was cleared"), "begun"]
+
+
 def test_begin_tells_how_long_a_run_of_the_experiment_as_filled_in_takes(steps, home, caplog):
     steps.begin = lambda document, *rest: "words-7"
     params = trigger_form.flatten(spec.load()) | {"window_s": 1200}
