@@ -16,8 +16,10 @@ machine concerns both alike.
 
 What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
 A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
-several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after
-an interruption, trigger it again.
+several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
+
+After an interruption, trigger it again. If you mark a DAG run as failed while a run of it is being measured, abort that
+run first (page *Live*): it goes on by itself, beside the next one.
 """
 
 from collections.abc import Iterable
@@ -58,12 +60,13 @@ with DAG(
         "owner": "aftershock",
         "retries": 0,
         "on_failure_callback": [tasks.note_error],
-        "weight_rule": "upstream",  # a follow-up comes before the runs that wait
+        "weight_rule": "upstream",  # a follow-up comes before the runs that wait,
+        "priority_weight": 10,  # also before those of a night
     },
 ) as dag:
 
     @task
-    def missing(*asked_before: Iterable[nightly.Cell] | None) -> list[nightly.Cell]:
+    def missing(*asked_before: Iterable[nightly.Cell] | nightly.Cell | None) -> list[nightly.Cell]:
         context = get_current_context()
         params, task_instance = context["params"], context["ti"]
         name = f"{context['dag_run'].run_id}__{task_instance.task_id}"

@@ -158,14 +158,12 @@ def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
 def next_run(id: str, size: int | None, after: Experiment) -> Experiment | None:
     """The experiment that stands right after this one among those that a table or figure needs, if it lacks its run.
 
-    Raises `BadInput` as `reproduce` does, and for an experiment that is not needed.
+    None after one that is not needed any more, as a search whose rate is known. Raises `BadInput` as `reproduce` does.
     """
     from reproductions import measured
 
     needed = _needed(id, size)
-    if after not in needed:
-        raise BadInput("experiment", after.name, f"one that {id} needs")
-    following = needed[needed.index(after) + 1 :][:1]
+    following = needed[needed.index(after) + 1 :][:1] if after in needed else []
     return next(iter(measured.missing(following)), None)
 
 

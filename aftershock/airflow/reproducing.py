@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def missing(
-    id: str, size: int | None, dag_run: str, attempt: int, *asked_before: Iterable[nightly.Cell] | None
+    id: str, size: int | None, dag_run: str, attempt: int, *asked_before: Iterable[nightly.Cell] | nightly.Cell | None
 ) -> list[nightly.Cell]:
     """The DAG runs of `benchmark` that a table or figure lacks, as far as that can be told by now.
 
@@ -29,7 +29,9 @@ def missing(
 
     with tasks.failures_on_one_line():
         experiments = missing_runs(id, size)
-    known = [cell["conf"] for cells in asked_before for cell in cells or [] if cell]
+    # Airflow hands over what several mapped tasks returned, but the cell itself if only one of them did.
+    listed = ([cells] if isinstance(cells, dict) else cells or [] for cells in asked_before)
+    known = [cell["conf"] for cells in listed for cell in cells if cell]
     asked = [each for each in experiments if nightly.cell(each, dag_run, attempt)["conf"] not in known]
     log.info("%d runs are missing, about %.0f min", len(asked), expected_s(asked) / 60)
     return [nightly.cell(each, dag_run, attempt) for each in asked]

@@ -9,14 +9,14 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
-from aftershock.airflow import nightly, reproducing, trigger_form
+from aftershock.airflow import reproducing, trigger_form
 from aftershock.airflow.pool import RUNS_POOL
 from experiments import spec
-from experiments.spec import Experiment
 from reproductions import reproduce as reproductions
 from reproductions.reproduce import missing_runs
 from reproductions.utilization.experiments import Interval, interval_of, row_of
 from results.runs import store
+from tests.unit.reproductions.checkmate_shapes import sustaining
 from tests.unit.reproductions.runs import put_run
 from tests.unit.reproductions.utilization_shapes import as_modelled
 
@@ -50,9 +50,11 @@ def test_everything_waits_until_no_run_is_measured_and_no_failure_stops_the_rest
 
 
 def test_a_follow_up_comes_before_the_runs_that_wait(dag):
-    """The one slot of the pool goes to the task with the highest weight."""
+    """The one slot of the pool goes to the task with the highest weight; a night has runs that wait for it, too."""
     scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
     tasks = [scheduled.get_task(name) for name in ("runs.run", "runs.follow_up", "runs.run_follow_up")]
+    night = DagBag(dag_folder=str(REPOSITORY / "dags" / "nightly.py")).dags["nightly"]
+    tasks.insert(0, DagSerialization.from_dict(DagSerialization.to_dict(night)).get_task("run"))
     weights = [task.weight_rule.get_weight(SimpleNamespace(task=task)) for task in tasks]
     assert weights == sorted(set(weights))
 
@@ -91,15 +93,24 @@ def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
     assert row_of(best) == row_of(experiments[0])
     assert (interval_of(best), best.seed) == (Interval.BEST, experiments[0].seed)
     assert reproducing.missing("utilization/table-1", None, "manual__1__missing_then", 1, first, iter([then])) == []
+    assert reproducing.missing("utilization/table-1", None, "manual__1__missing_then", 1, first, then) == [], (
+        "a lone one"
+    )
     put_run(best, as_modelled(best))
     with pytest.raises(AirflowSkipException, match="told no other"):
         asked_after(first[0])
 
 
-def test_a_run_that_is_not_needed_has_no_follow_up(home):
-    other = nightly.cell(Experiment(), "manual__1", 1)["conf"]
-    with pytest.raises(AirflowFailException, match="one that utilization/table-1 needs"):
-        reproducing.follow_up("utilization/table-1", None, "manual__1__follow_up", 1, other, [])
+@pytest.mark.extended
+def test_a_search_that_has_found_its_rate_has_no_follow_up(home):
+    """What it has told stands in its place now; those runs come in the end."""
+    first = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1)
+    search = spec.validate(trigger_form.fold(first[0]["conf"]))
+    put_run(search, sustaining()(search))
+    with pytest.raises(AirflowSkipException, match="told no other"):
+        reproducing.follow_up("checkmate/fig-08", None, "manual__1__follow_up", 1, first[0]["conf"], first)
+    (then,) = reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, first)
+    assert spec.validate(trigger_form.fold(then["conf"])).load.mode == "rate"
 
 
 def test_what_is_computed_asks_for_no_runs(home):
