@@ -65,7 +65,7 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
 
 
 def _end_earlier(dag_run: str) -> None:
-    """End what is live of this DAG run. One that is cleared amid its run begins anew, and tears down only the new one."""
+    """End the live runs of this DAG run: if it is cleared amid a run, its teardown knows only the new one."""
     from aftershock.run import steps
     from results.runs import store
 
