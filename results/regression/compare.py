@@ -46,11 +46,11 @@ def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
     for place, one in enumerate(found):
         if one.state != RunState.DONE:
             raise BadInput("run_id", one.run_id, f"runs that are done: this one is {one.state}")
+        if one.run_id in run_ids[:place]:
+            raise BadInput("run_id", one.run_id, "each run once")
         if one.schema_version != SCHEMA_VERSION:
             again = f"`aftershock results recompute {one.run_id}` makes them so"
             raise BadInput("run_id", one.run_id, f"runs whose tables are of version {SCHEMA_VERSION}; {again}")
-        if one.run_id in run_ids[:place]:
-            raise BadInput("run_id", one.run_id, "each run once")
     return found
 
 

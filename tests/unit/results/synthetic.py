@@ -19,7 +19,7 @@ from experiments.spec import Experiment
 from models.utilization import utilization
 from results.runs.store import Run, write_json
 from results.summary.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
-from results.tables.schema import TABLES, LedgerClass
+from results.tables.schema import SCHEMA_VERSION, TABLES, LedgerClass
 
 START_NS = 1_790_000_000_000_000_000
 INTERVAL_S, CHECKPOINT_S, DETECT_S, RESTART_S, RATE = 8.0, 0.7, 1.1, 4.2, 3000.0
@@ -52,7 +52,8 @@ def make_run(
     run = Run(run_id, root / run_id)
     run.tables.mkdir(parents=True)
     status = {"run_id": run_id, "experiment": name, "state": "done", "started_ns": START_NS - 60 * 10**9}
-    write_json(run.root / "status.json", status | {"ended_ns": ns(window_s + 30), "error": None, "exit_code": 0})
+    status |= {"schema_version": SCHEMA_VERSION, "ended_ns": ns(window_s + 30), "error": None, "exit_code": 0}
+    write_json(run.root / "status.json", status)
     changes = {"runs": lambda frame: frame} | (changes or {})
     for table, frame in _tables(kills, window_s).items():
         if table in without:
