@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import pytest
+
+from tests.unit.infra.network_namespaces import in_a_namespace
 
 STRIKE = """
 import os, subprocess, sys
@@ -24,15 +24,7 @@ print(int(is_up("v0")), proof.left["interfaces up"], proof.holds)
 NOT_ROOT = 65534
 
 
-def in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, cwd=os.getcwd())
-
-
-@pytest.fixture(autouse=True)
-def _namespaces() -> None:
-    done = in_a_namespace("true")
-    if done.returncode:
-        pytest.skip(f"only root, in a machine that lets it, can make a network namespace ({done.stderr.strip()})")
+pytestmark = pytest.mark.usefixtures("namespaces")
 
 
 @pytest.mark.parametrize(("user", "found"), [(0, "0 0 True\n"), (NOT_ROOT, "1 1 False\n")])

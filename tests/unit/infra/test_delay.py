@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from infra import programs
 from infra.strikes import delay
+from tests.unit.infra.network_namespaces import in_a_namespace
 
 IN_A_NAMESPACE = """
 import subprocess, time
@@ -79,15 +78,7 @@ except OSError as error:
 """
 
 
-def in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, cwd=os.getcwd())
-
-
-@pytest.fixture(autouse=True)
-def _namespaces() -> None:
-    done = in_a_namespace("true")
-    if done.returncode:
-        pytest.skip(f"only root, in a machine that lets it, can make a network namespace ({done.stderr.strip()})")
+pytestmark = pytest.mark.usefixtures("namespaces")
 
 
 def test_a_delay_is_proved_by_the_interface_and_removed():
