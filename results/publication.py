@@ -216,9 +216,7 @@ def _run(run_id: str) -> _Result:
     status = run.status()
     if status.state != RunState.DONE:
         raise BadInput("id", run_id, "a run that is done")
-    if status.schema_version != SCHEMA_VERSION:
-        again = f"`aftershock results recompute {run_id}` makes them so"
-        raise BadInput("id", run_id, f"a run whose tables are of version {SCHEMA_VERSION}; {again}")
+    store.require_present_version("id", run_id, status.schema_version)
     example = _example_of(run)
     kept = {name: value for name, value in status.to_json().items() if name not in OF_THIS_INSTALLATION}
     files = {"status.json": _json(kept), "experiment.json": _json(run.experiment())}

@@ -11,7 +11,6 @@ from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.regress import judge_splits
 from results.runs import store
 from results.runs.state import RunState
-from results.tables.schema import SCHEMA_VERSION
 
 
 def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
@@ -39,8 +38,7 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
     """What comparisons need of each run.
 
-    Raises `BadInput` for one that is named twice, is not done, or has tables of another version, whose values may mean
-    something else.
+    Raises `BadInput` for one that is named twice, is not done, or has tables of another version.
     """
     found = [row(store.finished(run_id)) for run_id in run_ids]
     for place, one in enumerate(found):
@@ -48,9 +46,7 @@ def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
             raise BadInput("run_id", one.run_id, f"runs that are done: this one is {one.state}")
         if one.run_id in run_ids[:place]:
             raise BadInput("run_id", one.run_id, "each run once")
-        if one.schema_version != SCHEMA_VERSION:
-            again = f"`aftershock results recompute {one.run_id}` makes them so"
-            raise BadInput("run_id", one.run_id, f"runs whose tables are of version {SCHEMA_VERSION}; {again}")
+        store.require_present_version("run_id", one.run_id, one.schema_version)
     return found
 
 

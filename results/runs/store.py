@@ -281,6 +281,13 @@ def all_published() -> list[Run]:
     return [_published(name) for name in sorted(found) if RUN_ID.fullmatch(name) and not is_finished(name)]
 
 
+def require_present_version(field: str, run_id: str, schema_version: int | None) -> None:
+    """Raise `BadInput` for a run whose tables are of another version: their values may mean something else."""
+    if schema_version != SCHEMA_VERSION:
+        again = f"`aftershock results recompute {run_id}` makes them so"
+        raise BadInput(field, run_id, f"a run whose tables are of version {SCHEMA_VERSION}; {again}")
+
+
 def all_live() -> list[str]:
     """The ids of the live runs."""
     found = (home() / "live").glob("*/result/status.json")

@@ -12,6 +12,7 @@ from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
 from results.summary.findings import LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
 
+JUDGED, OF_LONG_RUN = ("measured", "at_least", "at_most", "predicted"), ("predicted", "low", "high")
 MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance
 
 
@@ -77,18 +78,14 @@ def _measured_utilization(evidence: Evidence) -> pd.DataFrame:
 
 
 def _expected_utilization(evidence: Evidence) -> str:
-    row = _measured_utilization(evidence).iloc[0]
-    _, low, high, predicted = told_apart(*row[["measured", "at_least", "at_most", "predicted"]])
-    return f"{low} to {high} ({row['model']}: {predicted})"
+    frame = _measured_utilization(evidence)
+    _, low, high, predicted = _figures(frame, *JUDGED)
+    return f"{low} to {high} ({frame['model'].iat[0]}: {predicted})"
 
 
-def _measured(frame: pd.DataFrame) -> str:
-    return told_apart(*frame[["measured", "at_least", "at_most", "predicted"]].iloc[0])[0]
-
-
-def _long_run_figures(frame: pd.DataFrame) -> list[str]:
-    """Eq. 10 and its limits, which are some thousandths apart."""
-    return told_apart(*frame[["predicted", "low", "high"]].iloc[0])
+def _figures(frame: pd.DataFrame, *columns: str) -> list[str]:
+    """The figures of the row in these columns; the first one is held against the others."""
+    return told_apart(*frame.iloc[0][list(columns)])
 
 
 CHECKS: tuple[Check, ...] = (
@@ -97,7 +94,7 @@ CHECKS: tuple[Check, ...] = (
         table="predictions",
         subject=_measured_utilization,
         rules=lambda evidence: [between("measured", *allowed_utilization(evidence))],
-        observed=lambda frame: f"measured {_measured(frame)}",
+        observed=lambda frame: f"measured {_figures(frame, *JUDGED)[0]}",
         expected=_expected_utilization,
         asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
         asked_of="no faults, or at least 3 expected ones that the model describes",
@@ -108,8 +105,10 @@ CHECKS: tuple[Check, ...] = (
         table="predictions",
         subject=long_run,
         rules=lambda evidence: [between("above_low", 0, None), between("below_high", 0, None)],
-        observed=lambda frame: f"eq. 10 gives {_long_run_figures(frame)[0]}",
-        expected=lambda evidence: f"{' to '.join(_long_run_figures(long_run(evidence))[1:])} by simulating its process",
+        observed=lambda frame: f"eq. 10 gives {_figures(frame, *OF_LONG_RUN)[0]}",
+        expected=lambda evidence: (
+            f"{' to '.join(_figures(long_run(evidence), *OF_LONG_RUN)[1:])} by simulating its process"
+        ),
         asks="eq. 10 is within 5 standard errors of the simulated mean of its own process",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,

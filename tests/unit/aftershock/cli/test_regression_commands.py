@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from results.runs import store
-from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 from tests.unit.results.protection.runs import QUERY, TASK
 from tests.unit.results.protection.runs import write_run as write_protected
@@ -143,8 +142,7 @@ def five_seeds(home, longer: float, digest: str | None = "d1") -> str:
         kills = tuple(at + 1.7 * seed for at in synthetic.KILLS_S)
         changes = {"runs": lambda rows, seed=seed: rows.assign(seed=seed, utilization=rows["utilization"] + longer)}
         run = synthetic.make_run(home / "runs", run_id=f"run-{seed}", kills=kills, changes=changes)
-        about = {"experiment_digest": digest, "schema_version": SCHEMA_VERSION}
-        store.write_json(run.root / "status.json", run.status().to_json() | about)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     return "results compare " + " ".join(f"run-{seed}" for seed in range(5))
 
 
