@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra.cluster import Driver, Handle
 from infra import local
+from infra.cluster import Driver, Handle
 from infra.docker import driver as docker
 from infra.launch import REPOSITORY
 from infra.netns import driver as netns

@@ -16,7 +16,11 @@ LIMIT_S = 60
 
 def test_tasks_of_one_target_do_not_overlap_and_those_of_two_do() -> None:
     told: list[str] = []
-    queues, may_end, done = TargetQueues(["worker-1", "worker-2"], lambda: told.append("failure")), threading.Event(), []
+    queues, may_end, done = (
+        TargetQueues(["worker-1", "worker-2"], lambda: told.append("failure")),
+        threading.Event(),
+        [],
+    )
 
     def first() -> None:
         may_end.wait(LIMIT_S)
