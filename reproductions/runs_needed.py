@@ -1,4 +1,4 @@
-"""How many runs would decide a claim about a ratio, if further runs scatter as those that there are."""
+"""How many runs would decide a claim about a ratio, if further runs scatter as the present ones do."""
 
 from __future__ import annotations
 

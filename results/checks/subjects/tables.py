@@ -1,4 +1,4 @@
-"""Every table has the columns of its schema, and values within range; recoveries are there where an outage was."""
+"""Every table has the columns of its schema, and values within range; every outage has a recovery."""
 
 from __future__ import annotations
 
