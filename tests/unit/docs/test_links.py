@@ -1,5 +1,6 @@
 """Every relative link and anchor in README and docs points to something that exists, and links lead to every page."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_every_page_is_two_clicks_from_the_readme_at_most():
 
 def test_a_page_that_takes_too_many_clicks_is_noticed(tmp_path):
     pages = [tmp_path / f"{name}.md" for name in ("first", "second", "third", "fourth")]
-    for page, after in zip(pages, pages[1:], strict=False):
+    for page, after in pairwise(pages):
         page.write_text(f"[first](first.md#), [next]({after.name}#there), `[code](fourth.md)`\n")
     pages[-1].write_text("# Fourth\n")
     assert within(pages[0], 2) == set(pages[:3])
