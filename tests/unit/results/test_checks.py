@@ -248,6 +248,15 @@ def test_an_unreadable_table_is_unknown(tmp_path: Path) -> None:
     assert (row["verdict"], "cannot be read" in row["detail"]) == ("unknown", True)
 
 
+@pytest.mark.parametrize("name", ["replayed_recoveries.values", "useful_time.values"])
+def test_a_table_with_a_hole_does_not_end_the_judging(name: str, tmp_path: Path) -> None:
+    """What replays a run reads its tables by their schemas, and cannot use one with a hole: `faults.values` fails."""
+    run = synthetic.make_run(tmp_path, changes={"faults": null("cause", 0)})
+    row = verdict_of(name, run, tmp_path)
+    assert row["verdict"] == "unknown"
+    assert "1 of its values of cause are missing" in row["detail"]
+
+
 def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     """A rule on a column that is not there raises inside Great Expectations, which reports it as a result."""
     from results.checks.check import Check
