@@ -77,8 +77,9 @@ def _phases_off_s(found: pd.DataFrame) -> Floats:
 
 
 def _left_out(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> int:
-    """Whatever hits only slots that stand by takes no work, so of runs with such slots nothing is known."""
-    if evidence.experiment.engine.standby_run:
+    """Whatever hits only slots without a partition takes no work, so of runs that can have some nothing is known."""
+    engine = evidence.experiment.engine
+    if engine.standby_run or engine.recovers_in_parts:
         return 0
     loses_work = np.array([FaultKind(kind).loses_work for kind in struck["kind"]], dtype=bool)
     struck_ns = _numbers(struck["actual_ns"])[loses_work]
@@ -89,7 +90,8 @@ def _left_out(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> 
 
 
 def _ledger_off_s(found: pd.DataFrame, evidence: Evidence) -> Floats:
-    """NaN where several faults struck: a batch may have been committed between two of them.
+    """NaN where several faults struck, or a batch without records came first: then work was done before the query was
+    at its usual pace.
 
     A batch that is being committed when the fault strikes is useful to its end.
     """
@@ -105,7 +107,9 @@ def _ledger_off_s(found: pd.DataFrame, evidence: Evidence) -> Floats:
     until_ns = np.minimum(_numbers(failed["end_ns"]), ready_ns[:, np.newaxis])
     inside_ns = (until_ns - np.maximum(_numbers(failed["start_ns"]), begins_ns[:, np.newaxis])).clip(min=0.0)
     off_s = np.abs(ready_ns - begins_ns - inside_ns.sum(axis=1)) / NS
-    return np.where(_numbers(found["faults"]) > 1, np.nan, off_s)
+    empty_ns = committed_ns[_numbers(batches["records"]) == 0]
+    works_before = ((death_ns < empty_ns) & (empty_ns <= ready_ns[:, np.newaxis])).any(axis=1)
+    return np.where(works_before | (_numbers(found["faults"]) > 1), np.nan, off_s)
 
 
 def _numbers(values: pd.Series) -> Floats:
