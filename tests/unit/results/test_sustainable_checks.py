@@ -76,5 +76,21 @@ def test_lag_that_stays_high_in_the_window_fails_the_rate_that_was_found(tmp_pat
     assert row["observed"].startswith("lag grows by 0 % of the load")
 
 
+@pytest.mark.parametrize(("growth", "verdict"), [(0.0, "pass"), (0.05, "fail")])
+def test_that_lag_rises_between_two_commits_is_no_growth(tmp_path: Path, growth: float, verdict: str) -> None:
+    """A query that keeps up commits every 40 s what fell due until then: six times in the window."""
+    rate = 1.1 * synthetic.RATE
+
+    def committed(frame: pd.DataFrame) -> pd.DataFrame:
+        since_s = frame["second"].astype(int) % 40
+        return frame.assign(
+            committed_records=(since_s == 0) * 40 * rate, lag_records=rate * (since_s + growth * frame["second"])
+        )
+
+    run = searching_run(tmp_path)
+    synthetic.write_table(run, "throughput", run.table("throughput").pipe(committed))
+    assert verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)["verdict"] == verdict
+
+
 def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(lag_records=900.0 + frame["second"].astype(float) * 0.03 * 1.1 * synthetic.RATE)
