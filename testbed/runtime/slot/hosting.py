@@ -63,7 +63,7 @@ class Hosting:
         self._hosted, self._timers = Hosted(job, layout), Timers(job.checkpoint_interval_s)
         self._exchange = Exchange(layout, job.slots, mesh, self._at)
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
-        self._storing = Storing(store, storing, self._at)
+        self._storing = Storing(store, storing, self._at, by_batch=job.protocol_class.by_batch)
         self._spilling = Spilling(store, storing, self._storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
         self._catching_up, self._long_lived = CatchingUp(), LongLived()
