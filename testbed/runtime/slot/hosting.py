@@ -154,6 +154,7 @@ class Hosting:
         """Forget all partitions; their input and output end."""
         self._inputs.close()
         self._outputs.close()
+        self._restoring.clear()
         self._storing.clear()
         self._catching_up.clear()
         self._hosted.clear()

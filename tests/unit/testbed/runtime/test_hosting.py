@@ -218,6 +218,24 @@ def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone, mo
     assert all(len(set(each)) == 1 for each in rounds)
 
 
+def test_what_a_session_had_yet_to_read_back_does_not_hold_up_the_next_one(alone):
+    """Two partitions wait for the thread that reads, and then the session ends."""
+    read, reads = threading.Event(), []
+    alone.storing.submit(read.wait, lambda _: None)
+    keys = [f"{each.name}/state-1-1" for each in alone.layout.partitions]
+    alone.hosting._restoring._store = store = MemoryStore()
+    for key in keys:
+        store.put(key, [b"large"])
+    store.get = lambda key: reads.append(key) or b""
+    alone.begin(1)
+    for number, begun in enumerate(initial_line(alone.layout)):
+        alone.hosting.order(number, Restore(1, replace(begun, number=1, state_keys=(keys[number],)), (), 0))
+    alone.hosting.close()
+    read.set()
+    alone.storing._pool.submit(lambda: None).result(60)
+    assert reads == []
+
+
 class Planted:
     """When it is unpickled, it makes a file. It stands for any code of an attacker."""
 
