@@ -81,6 +81,7 @@ class Hosting:
         self._timers.stop()
         self._inputs.begin()
         self._exchange.begin(peers)
+        self._reporting.begin(peers)
 
     def order(self, number: int, message: ToPartition) -> None:
         """A message of the coordinator to a partition, which is made if it isn't there."""
@@ -97,6 +98,8 @@ class Hosting:
             self._at(number, Partition.on_order, message)
             if isinstance(message, Promote):
                 self._catching_up.follow(self._hosted[number])
+            elif isinstance(message, Go) and message.epoch == self._hosted[number].epoch:
+                self._reporting.on_go(number)
 
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived from another slot."""
@@ -159,6 +162,7 @@ class Hosting:
         self._catching_up.clear()
         self._hosted.clear()
         self._exchange.end()
+        self._reporting.end()
         self._long_lived.end()
 
     def _dismiss(self, number: int) -> None:

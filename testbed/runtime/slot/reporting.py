@@ -10,7 +10,7 @@ from testbed.core.dataflow.layout import Layout
 from testbed.core.partition import partition_status
 from testbed.core.partition.partition import Partition
 from testbed.operators import Sink, Source
-from testbed.runtime.network.messages import Cost, SlotStatus
+from testbed.runtime.network.messages import Cost, Peers, SlotStatus
 from testbed.runtime.slot.catching_up import CatchingUp
 from testbed.runtime.slot.exchange import Exchange
 from testbed.runtime.slot.hosted import Hosted, Timed, TimedLoggedPartition
@@ -39,7 +39,24 @@ class Reporting:
         self._cyclic, self._hosted, self._exchange = layout.cyclic, hosted, exchange
         self._inputs, self._outputs, self._storing = inputs, outputs, storing
         self._catching_up = catching_up
+        self._coming_back: set[int] = set()
         self.asked = 0
+
+    def begin(self, peers: Peers) -> None:
+        """A recovery begins: partitions that come back here have caught up no earlier than they go on.
+
+        Until then they may not even be here, or not know how far they were.
+        """
+        back = self._coming_back.union(peers.restored, peers.reached)
+        self._coming_back = {number for number in back if self._exchange.hosts(number)}
+
+    def on_go(self, number: int) -> None:
+        """A partition that came back goes on."""
+        self._coming_back.discard(number)
+
+    def end(self) -> None:
+        """The session is over."""
+        self._coming_back = set()
 
     def status(self, idle_s: float) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
@@ -64,7 +81,7 @@ class Reporting:
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
             ended=bool(here)
             and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
-            caught_up=bool(here) and not any(each.repeats for each in here),
+            caught_up=bool(here) and not self._coming_back and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
             progress={each.number: partition_status.progress(each) for each in here},
