@@ -43,9 +43,9 @@ class Reporting:
         self.asked = 0
 
     def begin(self, peers: Peers) -> None:
-        """A recovery begins: partitions that come back here have caught up no earlier than they go on.
+        """A recovery begins: the slot has neither caught up nor come to its end before what comes back here goes on.
 
-        Until then they may not even be here, or not know how far they were.
+        Until then such partitions may not even be here, or not know how far they were.
         """
         back = self._coming_back.union(peers.restored, peers.reached)
         self._coming_back = {number for number in back if self._exchange.hosts(number)}
@@ -62,6 +62,7 @@ class Reporting:
         """What there is to tell now; what was stored is told once."""
         restored = [each for each in self._hosted if each.epoch >= 0]
         here = [each for each in restored if not is_muted(each)]
+        complete = bool(here) and not self._coming_back
         return SlotStatus(
             epoch=self._exchange.epoch,
             tallies={each.number: vars(each.tally) for each in here},
@@ -79,9 +80,8 @@ class Reporting:
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
-            ended=bool(here)
-            and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
-            caught_up=bool(here) and not self._coming_back and not any(each.repeats for each in here),
+            ended=complete and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
+            caught_up=complete and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
             progress={each.number: partition_status.progress(each) for each in here},
