@@ -169,6 +169,8 @@ class Hosting:
         """A copy is of no more use; a partition that takes its place here will be restored."""
         self._restoring.cancel([number])
         self._inputs.close_one(number)
+        if (copy := self._hosted.restored(number)) is not None:
+            self._spilling.forget(copy)
         self._hosted.remove(number)
 
     def _open_output(self, partition: Partition) -> None:
