@@ -151,7 +151,7 @@ def test_a_slot_has_not_caught_up_before_a_partition_that_comes_back_to_it_goes_
     assert slot.hosting.status().caught_up
     slot.hosting.begin(peers(slot, 2, (source,), {source: {}}))
     status = slot.hosting.status()
-    assert not (status.caught_up or status.ended), "the partition is not even there"
+    assert (status.caught_up, status.ended) == (False, False), "the partition is not even there"
     come_back(slot, 2, source)
     slot.hosting.begin(peers(slot, 3, (), {}))
     assert not slot.hosting.status().caught_up, "copies were placed, and the recovery still goes on"
