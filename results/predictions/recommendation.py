@@ -31,7 +31,8 @@ LATENCY = "detection + restart as measured, then the work since the last checkpo
 MODELS = {
     "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
     "those of both (Garwood, Student)",
-    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated)",
+    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated), whose "
+    "failure rate is known no better than from the faults of this run",
     "recovery_latency": LATENCY,
 }
 MODELS_IN_PART = {
@@ -165,6 +166,7 @@ def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -
         depth=inputs.depth,
         failures=None,
         failure_rate=inputs.failure_rate,
+        failures_seen=len(process.strikes),
         seed=SEED,
     )
     return None if found.low is None or found.high is None else (found.low, found.high)

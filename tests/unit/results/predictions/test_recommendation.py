@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
+from models.uncertainty import predict_run
 from models.utilization import optimal_interval, utilization
 from results.predictions.advised import advise
 from results.predictions.process import MeasuredProcess
@@ -52,6 +53,25 @@ def test_more_evidence_narrows_the_interval(tmp_path):
     few, many = recommend(made(tmp_path / "few")), recommend(made(tmp_path / "many", kills=kills, window_s=960.0))
     widths = [math.log(high / low) for low, high in (few.interval_s, many.interval_s)]
     assert 1.6 < widths[0] / widths[1] < 2.6
+
+
+def test_one_run_at_the_advised_interval_may_be_struck_at_another_rate_than_this_one(run, measured):
+    """A few kills do not say at which rate hosts fail: the interval is wider than at a rate that is known."""
+    found, inputs = recommend(run), model_inputs(run)
+    known = predict_run(
+        window_s=measured.window_s,
+        interval_s=found.advice.optimal_interval_s,
+        checkpoint_costs_s=measured.costs_s,
+        recovery_times_s=measured.recoveries_s,
+        hop_delay_s=inputs.hop_delay_s,
+        depth=inputs.depth,
+        failures=None,
+        failure_rate=inputs.failure_rate,
+        seed=1,
+    )
+    low, high = found.utilization
+    assert high - low > 1.2 * (known.high - known.low)
+    assert low < found.advice.optimal_expected < high
 
 
 def test_the_latency_is_recovery_and_the_age_of_the_checkpoint(run, measured):
