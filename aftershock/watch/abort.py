@@ -12,13 +12,13 @@ from aftershock.run.fault_state import Held
 from aftershock.run.lease import Lease
 from aftershock.run.live_run import ABORTED, LiveRun
 from aftershock.run.run_journals import journals
+from aftershock.run.step_progress import DEAF_STEPS
 from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput
 from infra.strikes.strike import Proof
 from results.runs import store
 
 HEALING_LIMIT_S = 5.0
-DEAF_STEPS = frozenset({"provision", "collect", "tabulate", "predict", "validate", "report"})  # wait, and look, nowhere
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def abort(run_id: str) -> Abortion:
     if not (live.run.root / "status.json").exists():
         raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
     began = time.monotonic()
-    store.write_json(live.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
+    if not live.aborted:
+        store.write_json(live.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
     held = _held(live)
     left: list[Held] = []
     if live.provisioned:

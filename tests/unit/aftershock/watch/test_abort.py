@@ -8,7 +8,8 @@ from aftershock.cli.program import main
 from aftershock.run import step_notes, steps
 from aftershock.run.lease import lease, lease_path
 from aftershock.run.live_run import LiveRun
-from aftershock.watch.abort import DEAF_STEPS, abort
+from aftershock.run.step_progress import DEAF_STEPS
+from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput
 from results.runs import store
 
