@@ -187,5 +187,7 @@ def end(run_id: str) -> str:
         raise
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
+    if aborted.came_late:
+        return f"{run_id} {aborted.rest}"
     left = f", {len(aborted.left)} left to its teardown" if aborted.left else ""
     return f"{run_id} was aborted: {aborted.done}{left}{aborted.rest}"
