@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -89,6 +89,10 @@ def _path(run_id: str) -> Path:
 
 
 def _write(run_id: str, notes: StepNotes) -> None:
-    """Does nothing for a run without a directory, such as one that was torn down meanwhile."""
+    """Does nothing for a run without a directory, such as one that was torn down meanwhile.
+
+    Nor does it fail: a full disk must not keep a teardown from its cluster.
+    """
     if _path(run_id).parent.is_dir():
-        store.write_json(_path(run_id), asdict(notes))
+        with suppress(OSError):
+            store.write_json(_path(run_id), asdict(notes))
