@@ -18,8 +18,9 @@ What is computed needs no runs. Figures of `cec` need none either: step `reprodu
 A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
 several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
 
-After an interruption, trigger it again. If you mark a DAG run as failed while a run of it is being measured, abort that
-run first (page *Live*): it goes on by itself, beside the next one.
+After an interruption, trigger it again. If you mark a DAG run or one of its tasks as failed while a run of it is being
+measured, that run is aborted. If you clear the DAG run instead, abort that run first (page *Live*): it goes on by
+itself, beside the next one.
 """
 
 from collections.abc import Iterable
