@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from aftershock.watch import live
-from experiments.errors import BadInput
+from experiments.errors import AftershockError, BadInput
 from plugins.access import can_abort, form_token, from_our_form, may_abort
 from plugins.rendering import render
 from results.runs import store
@@ -49,7 +49,7 @@ def _state(run_id: str) -> dict[str, Any] | None:
     """A live run as `live.state_of` describes it, and raises; None for a run that has finished, be it just now."""
     try:
         return None if store.is_finished(run_id) else live.state_of(run_id)
-    except BadInput:
+    except AftershockError:
         if store.is_finished(run_id):
             return None
         raise

@@ -92,7 +92,7 @@ def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
 def learn_from(live: LiveRun) -> None:
     """Keep how long the steps of a run took, for later estimates. If that is not possible, the run does not fail."""
     noted_ns = step_notes.read(live.run_id).began_ns
-    with suppress(AftershockError, OSError, LookupError, ValueError):
+    with suppress(AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError):
         step_times.learn(live.experiment, _began(live, noted_ns, time.time_ns()))
 
 
