@@ -18,8 +18,9 @@ Computed tables need no runs. Figures of `cec` need none either: the step `repro
 A run that fails stops no other; checks that need it are unknown. One table or figure is made at a time, since several
 share runs. All runs wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
 
-After an interruption, trigger the DAG again. Before you mark a DAG run as failed while one of its runs is being
-measured, abort that run (page *Live*): otherwise it goes on by itself, beside the next run.
+After an interruption, trigger the DAG again. If you mark a DAG run, or one of its tasks, as failed while a run of it is
+being measured, that run is aborted. If you want to clear the DAG run instead, abort that run first (page *Live*):
+otherwise it goes on by itself, beside the next run.
 """
 
 from collections.abc import Iterable
