@@ -58,7 +58,7 @@ class FaultAction(Spec):
 
     kind: Annotated[FaultKind, Field(description="what the fault does")] = FaultKind.KILL
     peers: Annotated[
-        tuple[Label, ...], Field(description="partition: from which hosts the target is cut off; by default all others")
+        tuple[Label, ...], Field(description="partition: hosts from which the target is cut off; by default all others")
     ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
@@ -162,10 +162,10 @@ class HostBurst(FaultAction):
         int | None,
         Field(ge=1, description="number of failure domains of these hosts, at least one host in each; by default any"),
     ] = None
-    spread: Annotated[NonNegative, Field(description="seconds over which they are struck")] = 0.0
-    arrivals: Annotated[Arrivals, Field(description="whether they return one by one, or all with the first")] = (
-        Arrivals.ONE_BY_ONE
-    )
+    spread: Annotated[NonNegative, Field(description="seconds over which these hosts are struck")] = 0.0
+    arrivals: Annotated[
+        Arrivals, Field(description="whether the hosts return one by one, or all together with the first")
+    ] = Arrivals.ONE_BY_ONE
 
     @model_validator(mode="after")
     def _takes_hosts(self) -> HostBurst:
@@ -190,12 +190,12 @@ class FaultSpec(Spec):
     hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     time_scale: Annotated[
-        Positive, Field(description="scale of the default `heal_after`: seconds here for one second in a cloud")
+        Positive, Field(description="scale of the default `heal_after`: seconds in the run for one second in a cloud")
     ] = 1.0
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
     bursts: Annotated[tuple[HostBurst, ...], Field(description="correlated failures at set times")] = ()
-    trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
+    trace: Annotated[str | None, Field(description="CSV or JSON file of further faults, which the run replays")] = None
 
     @property
     def duration_s(self) -> float:

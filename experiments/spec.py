@@ -51,15 +51,17 @@ class ClusterSpec(Spec):
     worker_disk_mb: Annotated[
         int,
         Field(
-            ge=64, le=1_048_576, description="a worker's own disk [MB], kept in memory; drivers local and ssh have none"
+            ge=64,
+            le=1_048_576,
+            description="size of a worker's own disk [MB], which is in memory; drivers local and ssh have none",
         ),
     ] = 512
     inventory: Annotated[
         str,
         Field(
             min_length=1,
-            description="driver ssh: JSON file of the machines (docs/reference/inventory.md); driver external: of the"
-            " cluster (docs/reference/external-cluster.md)",
+            description="driver ssh: JSON file that lists the machines (docs/reference/inventory.md); driver external:"
+            " JSON file that describes the cluster (docs/reference/external-cluster.md)",
         ),
     ] = "inventory.json"
 
@@ -69,15 +71,24 @@ class ToleranceSpec(Spec):
 
     lateness_s: Annotated[
         Positive | None,
-        Field(description="lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"),
+        Field(
+            description="largest lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"
+        ),
     ] = None
     utilization: Annotated[
-        Positive, Field(description="measured against replayed utilization, from 20 faults on; twice that with fewer")
+        Positive,
+        Field(
+            description="largest difference of measured and replayed utilization for 20 faults or more; for fewer,"
+            " twice that"
+        ),
     ] = 0.01
     estimates: Annotated[
-        Positive, Field(description="between the two measured estimates of utilization, by time and by records")
+        Positive,
+        Field(description="largest difference of the two measured estimates of utilization, by time and by records"),
     ] = 0.05
-    ledger_share: Annotated[Positive, Field(description="share of the window by which the ledger may miss it")] = 0.001
+    ledger_share: Annotated[
+        Positive, Field(description="largest difference of the ledger's sum and the window, as a share of the window")
+    ] = 0.001
 
 
 class Experiment(Spec):
