@@ -44,7 +44,7 @@ class GapLaw(StrEnum):
 
 
 NOT_THE_GATEWAY = (
-    "a worker: no fault takes the gateway, on which all depends; broker-kill, driver-kill and master-kill strike "
+    "a worker: no fault strikes the gateway, since all depends on it; broker-kill, driver-kill and master-kill strike "
     "its services"
 )
 SHAPES = {GapLaw.WEIBULL: (0.2, 100.0), GapLaw.LOGNORMAL: (0.01, 2.5)}  # wider, one gap is longer than any run
@@ -80,7 +80,9 @@ class FaultAction(Spec):
                 written = self.model_dump(mode="json")[name]
                 raise Misfit(name, written, f"an option of kind {knowing}: kind {self.kind} takes no {name}")
         if self.kind is FaultKind.SLOW and self.options == PLAIN:
-            raise Misfit("cpu_share", self.cpu_share, "a share below 1, or a delay above 0: what slow is to do")
+            raise Misfit(
+                "cpu_share", self.cpu_share, "a share below 1, or a delay above 0: kind slow needs one of them"
+            )
         return self
 
     @model_validator(mode="after")
@@ -119,7 +121,7 @@ class FaultProcess(FaultAction):
     @model_validator(mode="after")
     def _fields_go_together(self) -> FaultProcess:
         if self.spread and self.scope is FaultScope.HOST:
-            allowed = "none with scope host: one host cannot die spread over time, those of a domain or cluster can"
+            allowed = "none with scope host: only the hosts of a domain or cluster can be struck one after the other"
             raise Misfit("spread", self.spread, allowed)
         if self.domains and self.scope is not FaultScope.DOMAIN:
             raise Misfit("domains", list(self.domains), f"none with scope {self.scope}: they are for scope domain")
@@ -171,7 +173,7 @@ class HostBurst(FaultAction):
     def _takes_hosts(self) -> HostBurst:
         if not self.kind.loses_the_host:
             lose = ", ".join(kind for kind in FaultKind if kind.loses_the_host)
-            raise Misfit("kind", self.kind.value, f"{lose}: new hosts come for those that a burst takes")
+            raise Misfit("kind", self.kind.value, f"{lose}: new hosts replace those that a burst strikes")
         if self.domains is not None and self.domains > self.hosts:
             raise Misfit("domains", self.domains, f"at most {self.hosts}, as many as hosts are struck")
         return self

@@ -164,10 +164,12 @@ class Experiment(Spec):
             allowed = "structured-streaming with an own job: the testbed runs queries of its own"
             raise Misfit("engine.name", self.engine.name.value, allowed)
         if self.load.mode is LoadMode.SATURATING:
-            allowed = "rate or sustainable with an own job: how much a batch takes is not for others to measure and set"
+            allowed = (
+                "rate or sustainable with an own job: the size of its batches cannot be measured and set from outside"
+            )
             raise Misfit("load.mode", self.load.mode.value, allowed)
         if self.engine.recovery_run is not RecoveryMode.TASK:
-            allowed = "task with an own job: what the loss of a host does to it is Spark's affair and its own"
+            allowed = "task with an own job: Spark and the job itself handle the loss of a host"
             raise Misfit("engine.recovery", self.engine.recovery_run.value, allowed)
         if self.engine.trigger is not TriggerMode.MICRO_BATCH:
             raise Misfit("engine.trigger", self.engine.trigger.value, "micro-batch with an own job")
@@ -194,7 +196,7 @@ class Experiment(Spec):
         if not isinstance(self.workload, ReachabilitySpec):
             return self
         if self.load.mode is not LoadMode.RATE:
-            allowed = "rate with reachability: only then is known before how large its graph will be"
+            allowed = "rate with reachability: only then is the size of its graph known in advance"
             raise Misfit("load.mode", self.load.mode.value, allowed)
         ahead = self.load.rate * self.engine.checkpoint_interval_s  # after a recovery
         fewest = self.workload.fewest_nodes(self.load.rate * (self.window_s + LONGEST_LEAD_S), ahead)

@@ -300,7 +300,7 @@ class OwnJobSpec(Workload):
     @model_validator(mode="after")
     def _topics_differ(self) -> OwnJobSpec:
         if self.output_topic in self.inputs:
-            raise Misfit("output_topic", self.output_topic, "another topic than those of inputs")
+            raise Misfit("output_topic", self.output_topic, "a topic that is not in inputs")
         if self.oracle and self.output_topic is None:
             raise Misfit("output_topic", None, "a topic: the oracle's results are compared with what it holds")
         return self
