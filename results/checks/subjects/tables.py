@@ -126,7 +126,7 @@ def _schema_check(table: str) -> Check:
         rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
         observed=lambda frame: f"{frame['column'].notna().sum()} columns",
         expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
-        asks="the table has the columns of the schema, in name, order and type",
+        asks="the table has the columns of the schema, with their names, order and types",
         asked_of=ASKED_OF[HAVE_THE_TABLE.get(table)],
         applies=HAVE_THE_TABLE.get(table, lambda experiment: True),
     )
@@ -171,10 +171,9 @@ CHECKS: tuple[Check, ...] = (
         subject=recoveries,
         rules=_recovery_rules,
         observed=_recoveries_seen,
-        expected=lambda evidence: "no value missing or out of range; no outage without a recovery, or without an end",
-        asks="recoveries have no value missing or out of range, and the query worked again after each, unless the"
-        f" window ended at most {RESTART_S:g} s after the return of the last host; without a recovery there is no"
-        " outage either",
+        expected=lambda evidence: "no value missing or out of range; every outage has a recovery and an end",
+        asks="no value is missing or out of range; the query worked again after each outage, unless the window ended at"
+        f" most {RESTART_S:g} s after the last host returned; if there is no recovery, there is no outage",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
     ),
