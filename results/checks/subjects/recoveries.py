@@ -139,9 +139,9 @@ CHECKS: tuple[Check, ...] = (
         rules=_rules,
         observed=_seen,
         expected=lambda evidence: "no value missing or out of range; no outage without a recovery, or without an end",
-        asks="recoveries have no value missing or out of range, their phases lie between their moments, each fault that"
-        " loses work struck in one, and the query worked again after each, unless the window ended at most"
-        f" {RESTART_S:g} s after the return of the last host; without a recovery there is no outage either",
+        asks="no value is missing or out of range; each phase lies between its moments; each fault that loses work"
+        " struck in a recovery; the query worked again after each outage, unless the window ended at most"
+        f" {RESTART_S:g} s after the last host returned; if there is no recovery, there is no outage",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
     ),

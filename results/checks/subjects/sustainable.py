@@ -25,7 +25,7 @@ def bracket(evidence: Evidence) -> pd.DataFrame:
     if pd.isna(low):
         raise NotEnough("no rate was sustained")
     if pd.isna(end) or end != End.CLOSED:
-        ended = OPEN_ENDS.get(end, "nothing says why it ended")
+        ended = OPEN_ENDS.get(end, "the reason why the search ended is not recorded")
         raise NotEnough(f"{'no rate failed' if pd.isna(high) else 'the bracket is not closed'}: {ended}")
     return pd.DataFrame({"low": [float(low)], "high": [float(high)], "gap": [float(high / low - 1)]})
 
@@ -67,7 +67,7 @@ CHECKS: tuple[Check, ...] = (
             f"{percent(frame['gap'].iat[0])} apart"
         ),
         expected=lambda evidence: f"at most {percent(evidence.experiment.load.precision)} apart",
-        asks="the search closed its bracket within `load.precision`",
+        asks="the highest rate that was sustained and the lowest that was not differ by at most `load.precision`",
         asked_of=ASKED_OF[searches],
         applies=searches,
     ),
@@ -78,7 +78,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [in_set("grows", False), between("level_s", None, _level_limit_s(evidence))],
         observed=lambda frame: (
             f"lag grows by {percent(frame['growth'].iat[0])} of the load in the window, "
-            f"and is worth {significant(frame['level_s'].iat[0])} s of it"
+            f"and its median is {significant(frame['level_s'].iat[0])} s of load"
         ),
         expected=lambda evidence: (
             f"at most {MOST_GROWTH:.0%} and {_level_limit_s(evidence):g} s, "

@@ -92,7 +92,7 @@ def _schema_check(table: str) -> Check:
         rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
         observed=lambda frame: f"{frame['column'].notna().sum()} columns",
         expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
-        asks="the table has the columns of the schema, in name, order and type",
+        asks="the table has the columns of the schema, with their names, order and types",
         asked_of=ASKED_OF[HAVE_THE_TABLE.get(table)],
         applies=HAVE_THE_TABLE.get(table, lambda experiment: True),
     )

@@ -45,7 +45,7 @@ def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
         (5657.0, 6169.0, "probes", "unknown", "the bracket is not closed: load.probes were used up"),
         (5657.0, 6169.0, "generator", "unknown", "the bracket is not closed: the generator did not deliver"),
         (5657.0, 6169.0, "commits", "unknown", "the query commits too seldom"),
-        (5657.0, 6169.0, None, "unknown", "nothing says why it ended"),
+        (5657.0, 6169.0, None, "unknown", "the reason why the search ended is not recorded"),
         (5657.0, None, "generator", "unknown", "no rate failed: the generator did not deliver the next rate"),
         (None, 500.0, "probes", "unknown", "no rate was sustained"),
     ],
