@@ -138,7 +138,7 @@ CHECKS: tuple[Check, ...] = (
         subject=recoveries,
         rules=_rules,
         observed=_seen,
-        expected=lambda evidence: "no value missing or out of range; no outage without a recovery, or without an end",
+        expected=lambda evidence: "no value missing or out of range; every outage has a recovery and an end",
         asks="no value is missing or out of range; each phase lies between its moments; each fault that loses work"
         " struck in a recovery; the query worked again after each outage, unless the window ended at most"
         f" {RESTART_S:g} s after the last host returned; if there is no recovery, there is no outage",
