@@ -79,7 +79,7 @@ class Injector:
     ) -> None:
         self.driver, self.handle, self.journal, self.aborted = driver, handle, journal, aborted
         self.agenda = Agenda()
-        self.queues = TargetQueues(on_failure=self.agenda.stop)
+        self.queues = TargetQueues((each.target for each in planned_strikes(plan)), on_failure=self.agenda.stop)
         self.holds: Holds[int] = Holds(plan.max_down)
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.holds)
         self.preparation = Preparation(driver, handle, self.healing.wait)

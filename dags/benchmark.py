@@ -2,25 +2,25 @@
 ## One benchmark run
 
 Provision a cluster, run a streaming workload on it, kill its hosts by a random schedule, measure what that cost, and
-hold the measurement against the model's prediction.
+compare the measurement with the model's prediction.
 
-The **trigger form** starts from an experiment: an example, or a file of yours. Fill in only what should be otherwise:
-a field that stays empty is the experiment's.
+In the **trigger form**, choose an experiment: an example, or a file of yours. Fill in only the fields that you want to
+change: an empty field keeps the value of the experiment.
 
 | step | what happens |
 |---|---|
 | begin | the experiment is checked; the run gets its id and its directory |
 | provision | hosts are created (*teardown* removes them, even if a step in between fails) |
 | deploy | broker, Spark and the query come up |
-| start_load | the generator starts, after a search for its rate if that is wanted; the query reaches its steady state |
+| start_load | the generator starts, in mode `sustainable` after a search for the rate; the query becomes steady |
 | arm_faults | the fault plan is drawn from the seed and handed to the injector; the measurement window opens |
 | observe | waits for the window to end, without holding a worker |
 | stop, collect | the services end; their logs are gathered |
 | tabulate, predict, validate, report | result tables, the model's prediction, verdicts, the report |
 | teardown | the cluster is destroyed; the run is published as done or failed |
-| judge | the DAG run's last word: fails when a step failed, or a check, naming check, observed and expected |
+| judge | decides the DAG run: fails if a step or a check failed; its log names check, observed and expected |
 
-No step is retried but *observe*, which only watches: the others act on a cluster that is being measured.
+Only *observe* is retried, because it only watches. The other steps act on a cluster that is being measured.
 """
 
 from datetime import timedelta

@@ -1,19 +1,19 @@
 """
 ## A night of benchmark runs
 
-Every experiment of a matrix (workloads x engines x protections x faults x seeds; a file in `experiments/matrices/`) as
-a run of the DAG `benchmark`, one after the other, so that no run disturbs another.
+Runs every experiment of a matrix (workloads x engines x protections x faults x seeds; a file in
+`experiments/matrices/`) by the DAG `benchmark`, one after the other, so that no run disturbs another.
 
 | step | what happens |
 |---|---|
 | cells | the matrix is read and checked, every cell of it as an experiment |
-| run | once for each cell: the DAG `benchmark` runs it; fails when the run or a check failed; the others go on |
-| publish | an asset event for each result table, with the runs that have it: they start the DAG `regression` |
-| judge | the last word: fails with what each run that is not good has against it, and where to look |
+| run | once for each cell: the DAG `benchmark` runs it; fails if the run or a check failed; the other cells still run |
+| publish | emits an asset event for each result table, with the runs that have it; this starts the DAG `regression` |
+| judge | decides the DAG run: fails if a run is not good, and says why for each, and where to look |
 
-The DAG is paused until someone switches it on; then it runs every night at 02:00 UTC, or when the cron expression in
-`AFTERSHOCK_NIGHT` says (UTC), and a night that was missed is not made up for. The pool `aftershock_runs` has one slot,
-so that runs wait for each other.
+The DAG is paused until someone switches it on. Then it runs every night at 02:00 UTC, or at the times of the cron
+expression in `AFTERSHOCK_NIGHT` (UTC). A missed night is not repeated. The pool `aftershock_runs` has one slot, so runs
+wait for each other.
 """
 
 import os

@@ -1,16 +1,16 @@
 """
 ## Did anything become worse?
 
-The latest runs of every experiment against earlier ones of the same experiment on the same class of machine, metric by
-metric. Runs whenever the DAG `nightly` has published result tables, or by hand. The method is described in
+Compares the latest runs of every experiment with earlier runs of the same experiment on the same class of machine,
+metric by metric. Starts when the DAG `nightly` has published result tables, or by hand. The method is described in
 `docs/reference/regressions.md`.
 
 | step | what happens |
 |---|---|
 | compare | every metric of every experiment is judged, and the comparison recorded in `.aftershock/regressions/` |
-| judge | once for each experiment: fails when it became worse, with what did, by how much, and where to look |
+| judge | once for each experiment: fails if it became worse, and says which metric, by how much, and where to look |
 
-*Unknown* (too few runs, or too much noise) fails nothing, and is never called *same*.
+If a comparison is *unknown* (too few runs, or too much noise), `judge` does not fail. *Unknown* is never called *same*.
 """
 
 from airflow.sdk import DAG, Param, get_current_context, task

@@ -1,25 +1,26 @@
 """
 ## One table or figure of a paper, computed again
 
-Choose an id and press *Trigger*. The result (a table, a plot, a verdict for each check) is shown by the page
-*Reproductions* and kept in `.aftershock/reproductions/`; an earlier result of the same id is replaced.
+Choose an id and press *Trigger*. The page *Reproductions* shows the result: a table, a plot, and a verdict for each
+check. It is kept in `.aftershock/reproductions/` and replaces an earlier result of the same id.
 
 | step | what happens |
 |---|---|
-| missing, runs.run | of what is measured: the runs that are not there yet, each by the DAG `benchmark`, one at a time |
-| runs.follow_up, runs.run_follow_up | a run that only the one before could tell follows it at once |
-| missing_then, run_then | what else could not be told before: runs at a load that the first have found |
-| reproduce | table, plot and verdicts are made; fails unless every check passed, naming those that did not |
+| missing, runs.run | for measured tables: executes the runs that are missing, by the DAG `benchmark`, one at a time |
+| runs.follow_up, runs.run_follow_up | executes a run that depends on the result of the run before it, at once |
+| missing_then, run_then | executes the other runs that depend on earlier ones: at a load that these have found |
+| reproduce | makes table, plot and verdicts; fails unless every check passed, and names those that did not |
 
-Of `utilization/table-1` the run at T* follows the one at the default interval that tells T*, so that a change of the
-machine concerns both alike.
+In `utilization/table-1`, the run at T* comes at once after the run at the default interval, from which T* is computed.
+So a change of the machine affects both.
 
-What is computed needs no runs. Figures of `cec` need none either: step `reproduce` measures an operator, for minutes.
-A run that fails stops no other; what it would have shown is unknown. One table or figure is made at a time, since
-several share runs. All wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
+Computed tables need no runs. Figures of `cec` need none either: the step `reproduce` measures an operator, for minutes.
+A run that fails stops no other; checks that need it are unknown. One table or figure is made at a time, since several
+share runs. All runs wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
 
-After an interruption, trigger it again. If you mark a DAG run as failed while a run of it is being measured, abort that
-run first (page *Live*): it goes on by itself, beside the next one.
+After an interruption, trigger the DAG again. If you mark a DAG run, or one of its tasks, as failed while a run of it is
+being measured, that run is aborted. If you want to clear the DAG run instead, abort that run first (page *Live*):
+otherwise it goes on by itself, beside the next run.
 """
 
 from collections.abc import Iterable

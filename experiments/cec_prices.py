@@ -20,11 +20,15 @@ class CecPricesSpec(Workload):
     name: Literal[WorkloadName.CEC_PRICES] = WorkloadName.CEC_PRICES
     items: Annotated[int, Field(ge=1, le=2**31, description="cec-prices: how many different items there are")] = 100_000
     window_records: Annotated[
-        int, Field(ge=1, le=1_000_000, description="cec-prices: how many purchases of an item a window has")
+        int, Field(ge=1, le=1_000_000, description="cec-prices: number of purchases of one item in a window")
     ] = 10
     least_price: Annotated[
         int,
-        Field(ge=0, le=MOST_PRICE, description="cec-prices: a filter drops cheaper purchases; 0: there is no filter"),
+        Field(
+            ge=0,
+            le=MOST_PRICE,
+            description="cec-prices: a filter drops purchases with a lower price; 0: there is no filter",
+        ),
     ] = 0
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="cec-prices: seed of the purchases")] = 1
 

@@ -75,8 +75,10 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
     if isinstance(workload, CecPricesSpec) and workload.items < engine.partitions:
-        reason = "each has all purchases of its items"
-        raise Misfit("workload.items", workload.items, f"at least {engine.partitions}, the partitions: {reason}")
+        reason = "each partition has all purchases of its items"
+        raise Misfit(
+            "workload.items", workload.items, f"at least {engine.partitions}, the number of partitions: {reason}"
+        )
     hosting = cores - engine.standby_run
     if engine.partitions < hosting and engine.recovery_run not in TELL_QUERIES:
         spare = " that does not stand by" if engine.standby_run else ""
@@ -108,7 +110,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         raise Misfit("engine.planner_limit_s", engine.planner_limit_s, allowed)
     if engine.capacity is not None and engine.cpu_limit is not None:
         raise Misfit(
-            "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
+            "engine.cpu_limit",
+            engine.cpu_limit,
+            "left out with engine.capacity: a slot has one limit, partitions or CPU",
         )
     for only, fields in ONLY_UNDER.items():
         for name in fields:
@@ -170,7 +174,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, LayeredSpec | HashtagsSpec):
-        reason = "which decides itself what partition reads what"
+        reason = "in which Spark decides which partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, CecPricesSpec):

@@ -66,13 +66,13 @@ class EngineSpec(Spec):
         EngineName.STRUCTURED_STREAMING
     )
     checkpoint_interval_s: Annotated[
-        Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
+        Positive, Field(description="time from one checkpoint to the next; with micro-batches, the trigger interval")
     ] = 8.0
     recovery: Annotated[
         RecoveryMode | None,
         Field(
-            description="reaction to the loss of a host: `query`, a restart of the query (the default), or `task`,"
-            " a retry of its tasks; dataflow: which partitions roll back, and when; `global` is the default"
+            description="what happens after the loss of a host: `query` (the default) restarts the query, `task`"
+            " retries the lost tasks; dataflow: which partitions roll back, and when; default: global"
         ),
     ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
@@ -112,8 +112,8 @@ class EngineSpec(Spec):
     planner: Annotated[
         RecoveryPlanner | None,
         Field(
-            description="dataflow, recovery query-centric: planner of which queries are"
-            " recovered first; default: best-density"
+            description="dataflow, recovery query-centric: planner that decides which"
+            " queries are recovered first; default: best-density"
         ),
     ] = None
     planner_limit_s: Annotated[
@@ -128,7 +128,7 @@ class EngineSpec(Spec):
         Field(
             ge=1,
             le=1000,
-            description="dataflow, recovery query-centric: partitions that a slot takes; default: an even share",
+            description="dataflow, recovery query-centric: how many partitions a slot takes; default: an even share",
         ),
     ] = None
     replication_ratio: Annotated[
@@ -171,52 +171,52 @@ class EngineSpec(Spec):
     adapt_every_s: Annotated[
         Positive | None,
         Field(
-            description="dataflow, recovery partially-active: how often the coordinator chooses again which partitions"
-            " have a copy, by measured rates [s]; default: never"
+            description="dataflow, recovery partially-active: how often the coordinator chooses again, from measured"
+            " rates, which partitions have a copy [s]; default: never"
         ),
     ] = None
     log_extent: Annotated[
         int | None,
         Field(
             ge=1,
-            description="dataflow, protocol output-log: a partition saves windows while a recovery would read"
-            " more entries of its log (Q of cec); default: no target",
+            description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
+            " read more entries of its log than this (Q in paper cec); default: no target",
         ),
     ] = None
     log_replay: Annotated[
         int | None,
         Field(
             ge=1,
-            description="dataflow, protocol output-log: a partition saves windows while a recovery would"
-            " replay more records (U of cec); default: no target",
+            description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
+            " replay more records than this (U in paper cec); default: no target",
         ),
     ] = None
     log_failure_rate: Annotated[
         Positive | None,
         Field(
             description="dataflow, protocol output-log: expected failures of a partition per second; instead of"
-            " following a target, the partition then saves windows while that costs less time than it is expected to"
-            " save in recoveries, both as measured"
+            " following a target, the partition then saves windows as long as this costs less time than it is"
+            " expected to save in recoveries, by measured costs"
         ),
     ] = None
     check_interval_s: Annotated[
         Positive | None,
         Field(
             description="dataflow, protocol output-log: how long a partition saves windows in every check period [s]"
-            " (CI of cec); default: 0.005"
+            " (CI in paper cec); default: 0.005"
         ),
     ] = None
     check_period_s: Annotated[
         Positive | None,
-        Field(description="dataflow, protocol output-log: the check period [s] (CP of cec); default: 0.1"),
+        Field(description="dataflow, protocol output-log: the check period [s] (CP in paper cec); default: 0.1"),
     ] = None
     cpu_limit: Annotated[
         float | None,
         Field(
             gt=0,
             le=1,
-            description="dataflow, recovery query-centric: how much of its core a slot gives to partitions, which then"
-            " cost what was measured; by default each costs 1 of engine.capacity",
+            description="dataflow, recovery query-centric: share of its core that a slot gives to partitions; the cost"
+            " of a partition is then its measured CPU time; by default each partition costs 1 of engine.capacity",
         ),
     ] = None
     spare_lines: Annotated[
@@ -225,7 +225,7 @@ class EngineSpec(Spec):
             ge=0,
             le=10,
             description="dataflow, protocol coordinated: number of older recovery lines to keep, in case objects of"
-            " newer ones cannot be read; output waits until as many lines follow; default: 1",
+            " newer ones cannot be read; output waits until this many lines follow; default: 1",
         ),
     ] = None
     store: Annotated[

@@ -57,20 +57,26 @@ def _too_many_clocks(spec: FaultSpec) -> Iterator[Misfit]:
     patterns = sum(len(process.domains) for process in spec.processes)
     domains = len({domain for domains in spec.hosts.values() for domain in domains})
     if patterns * domains > MOST_CLOCKS:
-        allowed = f"at most {MOST_CLOCKS:,}: each pattern is held against each domain"
+        allowed = f"at most {MOST_CLOCKS:,}: each pattern is compared with each domain"
         yield Misfit("processes", f"{patterns} patterns times {domains} domains", allowed)
 
 
 def _burst_misfits(spec: FaultSpec, burst: HostBurst) -> Iterator[Misfit]:
     """A burst after the end, or one that takes more than there is."""
     if spec.duration is not None and burst.at + burst.spread >= spec.duration:
-        yield Misfit("at", burst.at, f"a time that leaves {burst.spread:g} s of the duration of {spec.duration:g} s")
+        yield Misfit(
+            "at",
+            burst.at,
+            f"a time more than {burst.spread:g} s, the spread, before the end of the duration of {spec.duration:g} s",
+        )
     if burst.hosts > len(spec.hosts):
         yield Misfit("hosts", burst.hosts, f"at most {len(spec.hosts)}, as many as there are")
     if burst.domains is None:
         return
     if burst.domains > len(spec.members):
-        yield Misfit("domains", burst.domains, f"at most {len(spec.members)}, as many as the hosts name")
+        yield Misfit(
+            "domains", burst.domains, f"at most {len(spec.members)}, the number of domains that the hosts name"
+        )
     elif burst.hosts > (fewest := _fewest_hosts(spec, burst.domains)):
         yield Misfit("hosts", burst.hosts, f"at most {fewest}, which any {burst.domains} domains have")
 
@@ -106,7 +112,7 @@ def _peer_misfits(spec: FaultSpec, fault: FaultAction, struck: set[str]) -> Iter
     if repeated(fault.peers):
         yield Misfit("peers", list(fault.peers), "every host once")
     if len(fault.peers) == 1 and fault.peers[0] in struck:
-        yield Misfit("peers", fault.peers[0], "a further host: this one is struck itself, and is no peer of its own")
+        yield Misfit("peers", fault.peers[0], "another host: this one is struck itself, so it cannot be a peer")
 
 
 def _unknown_domains(spec: FaultSpec, process: FaultProcess) -> Iterator[Misfit]:

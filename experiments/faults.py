@@ -44,7 +44,7 @@ class GapLaw(StrEnum):
 
 
 NOT_THE_GATEWAY = (
-    "a worker: no fault takes the gateway, on which all depends; broker-kill, driver-kill and master-kill strike "
+    "a worker: no fault strikes the gateway, since all depends on it; broker-kill, driver-kill and master-kill strike "
     "its services"
 )
 SHAPES = {GapLaw.WEIBULL: (0.2, 100.0), GapLaw.LOGNORMAL: (0.01, 2.5)}  # wider, one gap is longer than any run
@@ -58,7 +58,7 @@ class FaultAction(Spec):
 
     kind: Annotated[FaultKind, Field(description="what the fault does")] = FaultKind.KILL
     peers: Annotated[
-        tuple[Label, ...], Field(description="partition: from which hosts the target is cut off; by default all others")
+        tuple[Label, ...], Field(description="partition: hosts from which the target is cut off; by default all others")
     ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
@@ -80,7 +80,9 @@ class FaultAction(Spec):
                 written = self.model_dump(mode="json")[name]
                 raise Misfit(name, written, f"an option of kind {knowing}: kind {self.kind} takes no {name}")
         if self.kind is FaultKind.SLOW and self.options == PLAIN:
-            raise Misfit("cpu_share", self.cpu_share, "a share below 1, or a delay above 0: what slow is to do")
+            raise Misfit(
+                "cpu_share", self.cpu_share, "a share below 1, or a delay above 0: kind slow needs one of them"
+            )
         return self
 
     @model_validator(mode="after")
@@ -119,7 +121,7 @@ class FaultProcess(FaultAction):
     @model_validator(mode="after")
     def _fields_go_together(self) -> FaultProcess:
         if self.spread and self.scope is FaultScope.HOST:
-            allowed = "none with scope host: one host cannot die spread over time, those of a domain or cluster can"
+            allowed = "none with scope host: only the hosts of a domain or cluster can be struck one after the other"
             raise Misfit("spread", self.spread, allowed)
         if self.domains and self.scope is not FaultScope.DOMAIN:
             raise Misfit("domains", list(self.domains), f"none with scope {self.scope}: they are for scope domain")
@@ -162,16 +164,16 @@ class HostBurst(FaultAction):
         int | None,
         Field(ge=1, description="number of failure domains of these hosts, at least one host in each; by default any"),
     ] = None
-    spread: Annotated[NonNegative, Field(description="seconds over which they are struck")] = 0.0
-    arrivals: Annotated[Arrivals, Field(description="whether they return one by one, or all with the first")] = (
-        Arrivals.ONE_BY_ONE
-    )
+    spread: Annotated[NonNegative, Field(description="seconds over which these hosts are struck")] = 0.0
+    arrivals: Annotated[
+        Arrivals, Field(description="whether the hosts return one by one, or all together with the first")
+    ] = Arrivals.ONE_BY_ONE
 
     @model_validator(mode="after")
     def _takes_hosts(self) -> HostBurst:
         if not self.kind.loses_the_host:
             lose = ", ".join(kind for kind in FaultKind if kind.loses_the_host)
-            raise Misfit("kind", self.kind.value, f"{lose}: new hosts come for those that a burst takes")
+            raise Misfit("kind", self.kind.value, f"{lose}: new hosts replace those that a burst strikes")
         if self.domains is not None and self.domains > self.hosts:
             raise Misfit("domains", self.domains, f"at most {self.hosts}, as many as hosts are struck")
         return self
@@ -190,12 +192,12 @@ class FaultSpec(Spec):
     hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     time_scale: Annotated[
-        Positive, Field(description="scale of the default `heal_after`: seconds here for one second in a cloud")
+        Positive, Field(description="scale of the default `heal_after`: seconds in the run for one second in a cloud")
     ] = 1.0
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
     bursts: Annotated[tuple[HostBurst, ...], Field(description="correlated failures at set times")] = ()
-    trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
+    trace: Annotated[str | None, Field(description="CSV or JSON file of further faults, which the run replays")] = None
 
     @property
     def duration_s(self) -> float:

@@ -41,15 +41,15 @@ class HashtagsSpec(Windowed):
     """
 
     name: Literal[WorkloadName.HASHTAGS] = WorkloadName.HASHTAGS
-    topology: Annotated[HashtagTopology, Field(description="hashtags: which queries there are")] = (
+    topology: Annotated[HashtagTopology, Field(description="hashtags: which set of queries runs")] = (
         HashtagTopology.FIFTEEN_QUERIES
     )
     window_s: WindowLength = 5.0
     slide_s: Slide = 1.0
-    hashtags: Annotated[int, Field(ge=2, le=2**31, description="hashtags: how many different ones there are")] = 10_000
+    hashtags: Annotated[int, Field(ge=2, le=2**31, description="hashtags: number of different hashtags")] = 10_000
     priorities: Annotated[
         tuple[Priority, ...],
-        Field(description="hashtags: priorities of the queries in their order, 1 to 10; by default 1 each"),
+        Field(description="hashtags: priority of each query, 1 to 10, in the order of the queries; by default 1 each"),
     ] = ()
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="hashtags: seed of the tweets")] = 1
 

@@ -12,7 +12,7 @@ from experiments.workload_base import Windowed
 
 WIDEST = 1000
 Width = Annotated[int, Field(ge=1, le=WIDEST)]
-WIDTHS = "window-tree, top-100, incidents: partitions of the source, and of operator after operator"
+WIDTHS = "window-tree, top-100, incidents: number of partitions of the source, then of each operator"
 
 
 class LayeredSpec(Windowed):

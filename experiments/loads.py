@@ -35,21 +35,24 @@ class LoadSpec(Spec):
         LoadMode, Field(description="how the load is set: `saturating` is more than the query can process")
     ] = LoadMode.SATURATING
     rate: Annotated[
-        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, those of the first probe")
+        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, the rate of the first probe")
     ] = 5000.0
     share: Annotated[
-        float, Field(gt=0, le=1, description="mode sustainable: the window's share of the sustainable rate")
+        float, Field(gt=0, le=1, description="mode sustainable: rate in the window, as a share of the sustainable rate")
     ] = 0.8
     precision: Annotated[
         float,
         Field(
             ge=0.001,
             le=1,
-            description="mode sustainable: largest relative gap between the rate found and one that failed",
+            description="mode sustainable: largest relative gap between the rate found and the lowest rate that failed",
         ),
     ] = 0.05
     probes: Annotated[
-        int, Field(ge=2, le=100, description="mode sustainable: most probes of the search; a probe tries one rate")
+        int,
+        Field(
+            ge=2, le=100, description="mode sustainable: largest number of probes in the search; a probe tries one rate"
+        ),
     ] = 15
     probe_s: Annotated[
         Positive | None,

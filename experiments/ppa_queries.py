@@ -69,17 +69,22 @@ class IncidentsSpec(LayeredSpec):
     window_s: WindowLength = 300.0
     slide_s: Slide = 10.0
     parallelism: Annotated[tuple[Width, ...], THREE] = (4, 4, 4)
-    users: Annotated[int, Field(ge=1, le=10_000_000, description="incidents: about how many users there are")] = 100_000
+    users: Annotated[int, Field(ge=1, le=10_000_000, description="incidents: approximate number of users")] = 100_000
     segments: Annotated[int, Field(ge=1, le=1_000_000, description="incidents: how many road segments there are")] = (
         1000
     )
     skew: Annotated[float, Field(ge=0, le=3, description="exponent of the Zipf law of users by segment")] = 0.5
     events_per_incident: Annotated[
         int,
-        Field(ge=1, le=10**9, description="incidents: number of events from one to the next; 2 s of the paper's load"),
+        Field(
+            ge=1,
+            le=10**9,
+            description="incidents: number of events from one incident to the next; by default 2 s of the paper's load",
+        ),
     ] = 40_000
     jam_share: Annotated[
-        float, Field(ge=0, le=1, description="incidents: share of them that slow down the traffic on their segment")
+        float,
+        Field(ge=0, le=1, description="incidents: share of incidents that slow down the traffic on their segment"),
     ] = 0.5
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="incidents: seed of the events")] = 1
 

@@ -51,15 +51,17 @@ class ClusterSpec(Spec):
     worker_disk_mb: Annotated[
         int,
         Field(
-            ge=64, le=1_048_576, description="a worker's own disk [MB], kept in memory; drivers local and ssh have none"
+            ge=64,
+            le=1_048_576,
+            description="size of a worker's own disk [MB], which is in memory; drivers local and ssh have none",
         ),
     ] = 512
     inventory: Annotated[
         str,
         Field(
             min_length=1,
-            description="driver ssh: JSON file of the machines (docs/reference/inventory.md); driver external: of the"
-            " cluster (docs/reference/external-cluster.md)",
+            description="driver ssh: JSON file that lists the machines (docs/reference/inventory.md); driver external:"
+            " JSON file that describes the cluster (docs/reference/external-cluster.md)",
         ),
     ] = "inventory.json"
 
@@ -69,15 +71,24 @@ class ToleranceSpec(Spec):
 
     lateness_s: Annotated[
         Positive | None,
-        Field(description="lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"),
+        Field(
+            description="largest lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"
+        ),
     ] = None
     utilization: Annotated[
-        Positive, Field(description="measured against replayed utilization, from 20 faults on; twice that with fewer")
+        Positive,
+        Field(
+            description="largest difference of measured and replayed utilization for 20 faults or more; for fewer,"
+            " twice that"
+        ),
     ] = 0.01
     estimates: Annotated[
-        Positive, Field(description="between the two measured estimates of utilization, by time and by records")
+        Positive,
+        Field(description="largest difference of the two measured estimates of utilization, by time and by records"),
     ] = 0.05
-    ledger_share: Annotated[Positive, Field(description="share of the window by which the ledger may miss it")] = 0.001
+    ledger_share: Annotated[
+        Positive, Field(description="largest difference of the ledger's sum and the window, as a share of the window")
+    ] = 0.001
 
 
 class Experiment(Spec):
@@ -153,10 +164,12 @@ class Experiment(Spec):
             allowed = "structured-streaming with an own job: the testbed runs queries of its own"
             raise Misfit("engine.name", self.engine.name.value, allowed)
         if self.load.mode is LoadMode.SATURATING:
-            allowed = "rate or sustainable with an own job: how much a batch takes is not for others to measure and set"
+            allowed = (
+                "rate or sustainable with an own job: the size of its batches cannot be measured and set from outside"
+            )
             raise Misfit("load.mode", self.load.mode.value, allowed)
         if self.engine.recovery_run is not RecoveryMode.TASK:
-            allowed = "task with an own job: what the loss of a host does to it is Spark's affair and its own"
+            allowed = "task with an own job: Spark and the job itself handle the loss of a host"
             raise Misfit("engine.recovery", self.engine.recovery_run.value, allowed)
         if self.engine.trigger is not TriggerMode.MICRO_BATCH:
             raise Misfit("engine.trigger", self.engine.trigger.value, "micro-batch with an own job")
@@ -183,7 +196,7 @@ class Experiment(Spec):
         if not isinstance(self.workload, ReachabilitySpec):
             return self
         if self.load.mode is not LoadMode.RATE:
-            allowed = "rate with reachability: only then is known before how large its graph will be"
+            allowed = "rate with reachability: only then is the size of its graph known in advance"
             raise Misfit("load.mode", self.load.mode.value, allowed)
         ahead = self.load.rate * self.engine.checkpoint_interval_s  # after a recovery
         fewest = self.workload.fewest_nodes(self.load.rate * (self.window_s + LONGEST_LEAD_S), ahead)

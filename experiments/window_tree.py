@@ -30,8 +30,8 @@ class WindowTreeSpec(LayeredSpec):
         int | None,
         Field(
             ge=1,
-            description="window-tree: number of tuples after which the load moves to the next quarter of the sources; a"
-            " quarter has most of the tuples that get past the first operator. By default all sources are alike",
+            description="window-tree: number of tuples after which the load moves to the next quarter of the sources;"
+            " this quarter has most of the tuples that the first operator passes on. By default all sources are alike",
         ),
     ] = None
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="window-tree: seed of the events")] = 1

@@ -36,14 +36,16 @@ class WordCountSpec(Windowed):
     """
 
     name: Literal[WorkloadName.WORDCOUNT] = WorkloadName.WORDCOUNT
-    depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
+    depth: Annotated[
+        int, Field(ge=0, le=8, description="number of stateful operators in the chain; 0: each record gives its words")
+    ] = 1
     window_s: WindowLength = 30.0
     slide_s: Slide = 5.0
     corpus: Annotated[
         str | None,
         Field(description="file or folder of text; by default the docs and sources of installed packages"),
     ] = None
-    corpus_mb: Annotated[float, Field(gt=0, le=1024, description="how much of the text is used")] = 4.0
+    corpus_mb: Annotated[float, Field(gt=0, le=1024, description="how much of the text is used [MB]")] = 4.0
 
     @property
     def by_record(self) -> bool:
@@ -132,7 +134,10 @@ class ReachabilitySpec(Workload):
     nodes: Annotated[int, Field(ge=2, le=2**31, description="reachability: how many nodes the graph has")] = 1_000_000
     steady: Annotated[
         bool,
-        Field(description="reachability: delete as many links and sources as are created: the graph does not grow"),
+        Field(
+            description="reachability: whether to delete as many links and sources as are created, so that the graph"
+            " does not grow"
+        ),
     ] = False
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="reachability: seed of the events")] = 1
 
@@ -201,14 +206,15 @@ class InputSpec(Spec):
     file: Annotated[
         str | None,
         Field(
-            min_length=1, description="text, one record per line; or Parquet with the columns value and (optional) key"
+            min_length=1,
+            description="text file with one record per line; or Parquet file with the columns value and (optional) key",
         ),
     ] = None
     replay: Annotated[
         Annotated[str, Spelling(r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", "HOST:PORT/TOPIC")] | None,
         Field(description="HOST:PORT/TOPIC: the records that this topic holds when the run begins (at most a million)"),
     ] = None
-    workload: Annotated[GeneratedSpec | None, Field(description="the generator of a workload")] = None
+    workload: Annotated[GeneratedSpec | None, Field(description="a workload: its generator makes the records")] = None
 
     @model_validator(mode="after")
     def _one_source(self) -> InputSpec:
@@ -226,12 +232,18 @@ class OwnJobSpec(Workload):
 
     name: Literal[WorkloadName.OWN_JOB] = WorkloadName.OWN_JOB
     program: Annotated[str, Field(min_length=1, description="own-job: the PySpark program")]
-    arguments: Annotated[tuple[str, ...], Field(description="own-job: its arguments")] = ()
-    modules: Annotated[tuple[str, ...], Field(description="own-job: files and folders that it imports or reads")] = ()
+    arguments: Annotated[tuple[str, ...], Field(description="own-job: arguments of the program")] = ()
+    modules: Annotated[
+        tuple[str, ...], Field(description="own-job: files and folders that the program imports or reads")
+    ] = ()
     conf: dict[str, str] = Field({}, description="own-job: further settings of spark-submit")
     inputs: Annotated[dict[Topic, InputSpec], Field(min_length=1, description="own-job: source of each input topic")]
-    output_topic: Annotated[Topic | None, Field(description="own-job: the topic that it writes to, if any")] = None
-    oracle: Annotated[str | None, Field(min_length=1, description="own-job: file of `exact` and `results`")] = None
+    output_topic: Annotated[
+        Topic | None, Field(description="own-job: the topic that the program writes to, if any")
+    ] = None
+    oracle: Annotated[
+        str | None, Field(min_length=1, description="own-job: Python file with the functions `exact` and `results`")
+    ] = None
 
     @property
     def title(self) -> str:
@@ -288,7 +300,7 @@ class OwnJobSpec(Workload):
     @model_validator(mode="after")
     def _topics_differ(self) -> OwnJobSpec:
         if self.output_topic in self.inputs:
-            raise Misfit("output_topic", self.output_topic, "another topic than those of inputs")
+            raise Misfit("output_topic", self.output_topic, "a topic that is not in inputs")
         if self.oracle and self.output_topic is None:
             raise Misfit("output_topic", None, "a topic: the oracle's results are compared with what it holds")
         return self

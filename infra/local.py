@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
@@ -36,7 +37,7 @@ class LocalDriver(DeclaredFaults, Driver):
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.services.startup.provision` says."""
-        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts=lambda handle: None)
+        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
 
     def usage(self, handle: Handle, host: str) -> Usage:
         return usage(members(f"{handle.token}/{host}"))
@@ -88,6 +89,10 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on a free subnet, which is its own once a process of the cluster runs."""
     subnet = _free_subnet()
     return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=f"127.0.{subnet}")
+
+
+def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
+    """Nothing is to be made: a host is the processes that carry its mark."""
 
 
 def _free_subnet() -> int:

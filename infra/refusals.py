@@ -1,4 +1,4 @@
-"""Which faults a driver cannot inject: those that do not declare it, and those for which it reports an obstacle."""
+"""Which faults a driver cannot inject: kinds that do not name it, and those for which it reports an obstacle."""
 
 from __future__ import annotations
 

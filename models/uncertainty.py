@@ -15,6 +15,7 @@ from models.replay.work import Array
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
+JEFFREYS = 0.5  # failures that the prior of a rate counts for
 MOST_FAILURES = 10_000_000  # of one run, which are held at once
 PERCENTILES = (2.5, 97.5)
 DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
@@ -54,6 +55,7 @@ def predict_run(
     depth: int,
     failures: int | None,
     failure_rate: float,
+    failures_seen: int | None = None,
     runs: int = 2000,
     seed: int,
 ) -> Prediction:
@@ -66,14 +68,19 @@ def predict_run(
     strikes during a recovery starts it again. The interval holds
       - the chance of when failures strike (and of how many, when `failures` is None),
       - the scatter of single checkpoints and recoveries, drawn from the samples,
-      - the uncertainty of their means: every simulated run first resamples the samples themselves.
-    It does not hold an error of the period, of the hop delay or of the model.
+      - the uncertainty of their means: every simulated run first resamples the samples themselves,
+      - the uncertainty of `failure_rate`, if `failures_seen` says from how many failures it was estimated: every
+        simulated run then has a rate of its own, from the posterior under Jeffreys' prior.
+    It does not hold an error of the period, of the hop delay or of the model, nor of a rate that is taken as known.
 
     recovery_times_s: detection + restart of recoveries that no further failure disturbed.
+    failures_seen: 1 or more; None if the rate is known, as that of a law. It is of no use when `failures` is given.
     With fewer than 3 checkpoint costs, or than 3 recovery times where failures can strike, low, high and mean
     are None; so is `predicted` where a mean is missing. Raises `BadInput` as `check_inputs` does.
     """
     _check(window_s, failures, failure_rate, runs, seed)
+    if failures_seen is not None:
+        require_count("failures_seen", failures_seen)
     rate = failure_rate if failures is None else failures / window_s
     costs_s = samples("checkpoint_costs_s", checkpoint_costs_s)
     recoveries_s = samples("recovery_times_s", recovery_times_s)
@@ -92,7 +99,8 @@ def predict_run(
     if costs_s.size < FEWEST_SAMPLES or (rate > 0 and recoveries_s.size < FEWEST_SAMPLES):
         return Prediction(predicted, None, None, None)
     rng = np.random.default_rng(seed)
-    count = np.full(runs, failures) if failures is not None else rng.poisson(failure_rate * window_s, runs)
+    rates = _likely_rates(rng, failure_rate, failures_seen, runs)
+    count = np.full(runs, failures) if failures is not None else rng.poisson(rates * window_s)
     faults = _faults(rng, count, window_s, recoveries_s)
     drawn_s = means(rng, costs_s, runs, max(1, round(window_s / interval_s)))
     simulated = _windows(rng, faults, window_s, interval_s, drawn_s, (depth - 1) * hop_delay_s)
@@ -133,6 +141,16 @@ def simulate_windows(
     if gaps is not None:
         faults = replace(faults, struck_s=_spaced(rng, gaps, window, failures, runs))
     return _windows(rng, faults, window, interval, np.full(runs, checkpoint_cost), (depth - 1) * hop_delay)
+
+
+def _likely_rates(rng: np.random.Generator, failure_rate: float, failures_seen: int | None, runs: int) -> Array:
+    """The failure rate of each run: the one given, or what it may be if so many failures are all that is known of it.
+
+    After n failures in a time t the rate has a gamma law with mean (n + 1/2) / t (Jeffreys' prior), and t is n / L.
+    """
+    if failures_seen is None:
+        return np.full(runs, failure_rate)
+    return rng.gamma(failures_seen + JEFFREYS, failure_rate / failures_seen, runs)
 
 
 def _windows(

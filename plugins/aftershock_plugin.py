@@ -1,9 +1,12 @@
-"""The plugin that Airflow loads: the pages as an app of the API server, and the entry that opens them in the UI."""
+"""The plugin that Airflow loads: the pages as an app of the API server, the entry that opens them in the UI, and what
+happens when a task is ended by hand."""
 
 from functools import cached_property
 from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
+
+from plugins import ended_by_hand
 
 
 class AftershockPlugin(AirflowPlugin):
@@ -28,6 +31,8 @@ class AftershockPlugin(AirflowPlugin):
             "icon": "aftershock/static/latest/icon.svg",
         },
     ]
+
+    listeners: ClassVar[list[Any]] = [ended_by_hand]
 
     # Built on demand: the scheduler and every task load this file too, and have no use for the pages' imports.
     @cached_property

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked
 from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, Size
-from results.checks.rules import NotEnough
+from results.checks.rules import NotEnough, Rule, between
 from results.runs.machine import DIGEST_DIGITS, machine_class
 from results.runs.store import home
 from results.runs.versions import versions
@@ -29,6 +29,7 @@ from results.runs.versions import versions
 Row = dict[str, Any]
 KEY = ["setting", "replicate"]
 MADE_BY = ["machine", "versions", "constants"]
+ANYTHING = 1e-9  # less is no change
 REPLICATES = Size("measurements of each setting", default=1, paper=1)
 
 
@@ -152,6 +153,20 @@ def by_setting(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def steps(table: pd.DataFrame, column: str, settings: Sequence[str] | None = None) -> pd.DataFrame:
-    """By how much the median of a column rises from each setting to the next: `step`."""
+    """By how much the median of a column rises from each setting to the next, `step`, and from first to last, `total`.
+
+    Steps alone would allow a column that never changes.
+    """
     medians = by_setting(table, column)
-    return pd.DataFrame({"step": (medians if settings is None else medians[list(settings)]).diff().iloc[1:]})
+    medians = medians if settings is None else medians[list(settings)]
+    return pd.DataFrame({"step": medians.diff().iloc[1:]}).assign(total=medians.iloc[-1] - medians.iloc[0])
+
+
+def falling() -> list[Rule]:
+    """The rules of `steps` whose column rises nowhere, and is lower at the end."""
+    return [between("step", None, 0.0), between("total", None, -ANYTHING)]
+
+
+def rising() -> list[Rule]:
+    """The rules of `steps` whose column falls nowhere, and is higher at the end."""
+    return [between("step", 0.0, None), between("total", ANYTHING, None)]

@@ -1,4 +1,4 @@
-"""A new table beside the one that came with the repository: the same where it is computed, as likely where measured.
+"""Compares a new table with the published one: equal if it is computed, equal within its limits if it is measured.
 
 Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, both must lie within
 what the limits together allow, at 95 %. A check without limits only has its verdict to compare. Simulated rows of a

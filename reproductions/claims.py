@@ -88,16 +88,32 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
 
 
 def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
-    """The ratio of two means, with limits by the relative errors of both, by Student's t of all runs but one each."""
+    """The ratio of two means, with limits by the relative errors of both, by Student's t.
+
+    Its degrees of freedom are Welch's: if one side scatters much more than the other, hardly more than that side's runs
+    tell how much. A single run tells nothing of it, so that with one the degrees are those of all runs.
+    """
     if under.mean <= 0 or over.mean <= 0:
         raise NotEnough(f"{what}: a mean of 0 has no ratio")
     relative = math.hypot(over.standard_error / over.mean, under.standard_error / under.mean)
-    degrees = over.runs + under.runs - 2
+    degrees = _degrees(over, under)
     likely = stats.t(degrees) if degrees else stats.norm()
     ratio = _limits(what, math.log(over.mean / under.mean), float(likely.ppf((1 + CONFIDENCE) / 2)) * relative)
     if (runs := min(over.runs, under.runs)) == 1:
         return ratio._replace(of_one_run=True)
-    return ratio._replace(scatter=Scatter(relative, runs, in_pairs=False))
+    return ratio._replace(scatter=Scatter(relative, runs, in_pairs=False, sides=degrees / (runs - 1)))
+
+
+def _degrees(over: Mean, under: Mean) -> float:
+    """Welch's degrees of freedom (1947) of the relative errors; those of all runs if a side has one, or none an error.
+
+    From the smaller side's runs less one up to those of both sides.
+    """
+    squares = [(each.standard_error / each.mean) ** 2 for each in (over, under)]
+    if min(over.runs, under.runs) == 1 or not sum(squares):
+        return float(over.runs + under.runs - 2)
+    shares = [square / sum(squares) for square in squares]
+    return 1 / sum(share**2 / (each.runs - 1) for share, each in zip(shares, (over, under), strict=True))
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:

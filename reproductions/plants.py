@@ -1,4 +1,4 @@
-"""Planted errors: with each check stands one that it must notice, and a test plants it and looks.
+"""Planted errors: each check names an error that it must notice, and a test plants it.
 
 What is computed here has its errors in the code: `InCode` puts something wrong in the place of a function or a
 constant, and the reproduction is computed again with it. What was measured in runs has them in the rows of its table:

@@ -1,4 +1,4 @@
-"""What a reproduction is, and the kinds of checks that its table is held against."""
+"""What a reproduction is, and the kinds of checks that judge its table."""
 
 from __future__ import annotations
 

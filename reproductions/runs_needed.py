@@ -1,4 +1,4 @@
-"""How many runs would decide a claim about a ratio, if further runs scatter as those that there are."""
+"""How many runs would decide a claim about a ratio, if further runs scatter as the present ones do."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ class Scatter(NamedTuple):
     error     standard error of its logarithm
     count     runs on each side of the ratio; or pairs of runs, of which each gives a ratio
     in_pairs  which of the two it is
+    sides     degrees of freedom for each run but one of a side: 2 if both sides scatter alike, 1 if only one does
     """
 
     error: float
     count: int
     in_pairs: bool
+    sides: float = 2.0
 
     def half_width(self, count: int, among: int = 1) -> float:
         """Half of the interval of the logarithm, with `count` runs or pairs.
 
         At 95 % confidence all of `among` such intervals hold what they are of (Bonferroni).
         """
-        degrees = count - 1 if self.in_pairs else 2 * (count - 1)
+        degrees = (count - 1) * (1.0 if self.in_pairs else self.sides)
         level = 1 - (1 - CONFIDENCE) / (2 * among)
         return float(stats.t.ppf(level, degrees)) * self.error * math.sqrt(self.count / count)
 

@@ -1,4 +1,4 @@
-"""Where a function is highest, and where it is zero, of functions with one such place: in steps that are easy to check.
+"""Searches for the maximum or the zero of a function that has only one, in steps that are easy to check.
 
 `scipy.optimize` has both, but importing it takes a third of the time of a closed formula.
 """

@@ -48,8 +48,8 @@ _ENGINE = {
     "engine.name": "Executes the workload: Spark's own Structured Streaming, or the project's testbed (*dataflow*)."
     " Change it to compare protocols, which only the testbed has. Other fields of the engine then have their"
     " defaults.",
-    "engine.checkpoint_interval_s": "A checkpoint begins this long after the last one; micro-batches are as long."
-    " Shorten it to lose less work to a failure, lengthen it to spend less on checkpoints.",
+    "engine.checkpoint_interval_s": "A checkpoint begins this long after the last one; for micro-batches this is"
+    " the trigger interval. Shorten it to lose less work to a failure, lengthen it to spend less on checkpoints.",
     "engine.recovery": "Says what the loss of a worker leads to. Change it to compare a restart of the query with a"
     " retry of tasks, or, on the testbed, which partitions roll back and when.",
     "engine.trigger": "Says whether Spark works in batches of what has arrived, or emits at once. Change it to try"
@@ -71,8 +71,8 @@ _ENGINE = {
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look this long for the proof that its plan is the best. Lower it if"
     " recoveries have to begin sooner.",
-    "engine.cpu_limit": "A slot gives this share of its core to partitions, which then cost the CPU that was measured."
-    " Set it where partitions differ, with recovery *query-centric*.",
+    "engine.cpu_limit": "A slot gives this share of its core to partitions. Their costs are then their measured CPU"
+    " times. Set it where partitions differ, with recovery *query-centric*.",
     "engine.replication_ratio": "This share of the partitions has a copy that goes on at once when a host is lost."
     " Raise it for shorter outages, with recovery *partially-active* and standby slots for the copies.",
     "engine.replication_planner": "Decides which partitions have a copy. Change it to compare planners, with recovery"
@@ -83,16 +83,16 @@ _ENGINE = {
     " its place for its copies, with recovery *partially-active*.",
     "engine.trim_every_s": "A sink's copy drops output that its primary has published, this often. Raise it to send"
     " fewer messages, lower it to hold less output, with recovery *partially-active*.",
-    "engine.adapt_every_s": "The coordinator chooses the partitions with a copy again this often, by the rates of"
-    " that time. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
+    "engine.adapt_every_s": "This often, the coordinator chooses again, from measured rates, which partitions have"
+    " a copy. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
     "engine.capacity": "A slot takes at most this many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
     "engine.spare_lines": "Protocol *coordinated* keeps this many older recovery lines. Raise it if a store may"
     " lose objects; at 0, output appears soonest.",
-    "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log. Set it to bound"
-    " how long reading the log takes, with protocol *output-log*.",
-    "engine.log_replay": "A partition saves windows when a recovery would replay more records. Set it to bound the"
-    " replay, with protocol *output-log*.",
+    "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log than this. Set"
+    " it to bound how long reading the log takes, with protocol *output-log*.",
+    "engine.log_replay": "A partition saves windows when a recovery would replay more records than this. Set it to"
+    " bound the replay, with protocol *output-log*.",
     "engine.log_failure_rate": "A partition expects this many failures per second and saves windows where that pays."
     " Set it instead of a target, with protocol *output-log*.",
     "engine.check_interval_s": "A partition saves windows for this long in every check period. Raise it if the"
@@ -135,10 +135,10 @@ _WORKLOAD = {
     "workload.users": "incidents: about this many users report. Raise it with the load.",
     "workload.segments": "incidents: there are this many road segments. Raise it for more state.",
     "workload.events_per_incident": "incidents: an incident happens after this many events. Lower it if a window holds"
-    " too few to judge accuracy by.",
+    " too few incidents to judge accuracy.",
     "workload.jam_share": "incidents: this share of incidents slows traffic down. Raise it to have more to detect.",
     "workload.topology": "hashtags: which queries there are. Change it between the two topologies of the paper.",
-    "workload.hashtags": "hashtags: there are this many different ones. Raise it for more state.",
+    "workload.hashtags": "hashtags: there are this many different hashtags. Raise it for more state.",
     "workload.priorities": "hashtags: the priority of each query, as a list such as *[3, 1]*. Change it to say which"
     " query should come back first.",
     "workload.items": "cec-prices: there are this many different items. Raise it for more state.",
@@ -156,7 +156,7 @@ _WORKLOAD = {
     " Change it to feed your job other data.",
     "workload.output_topic": "own-job: the topic that the program writes to. Leave it empty if it writes to none.",
     "workload.oracle": "own-job: the path of a program that computes the exact results. Give it to have lost and"
-    " doubled results counted.",
+    " duplicated results counted.",
 }
 _CLUSTER = {
     "cluster.driver": "Says what a host is: processes (*local*), network namespaces (*netns*), containers (*docker*),"
@@ -190,6 +190,7 @@ _TOLERANCES = {
     " that with fewer. Raise it only if you know why they differ.",
     "tolerances.estimates": "The two measured estimates of utilization, by time and by records, may differ by"
     " this much. Raise it for windows of few checkpoints.",
-    "tolerances.ledger_share": "The ledger may miss this share of the window. There is hardly a reason to change it.",
+    "tolerances.ledger_share": "The ledger's sum and the window may differ by this share of the window. There is hardly"
+    " a reason to change it.",
 }
 SENTENCES = _START | _LOAD | _ENGINE | _WORKLOAD | _CLUSTER | _FAULTS | _TOLERANCES

@@ -79,7 +79,7 @@ def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[
 
     Skips when no run came to its end, so that nothing is scheduled on tables that are not there.
     """
-    found = [run for run in _runs_of_cells(cells).values() if run.status().state == RunState.DONE]
+    found = [run for run in _runs_of_cells(cells).values() if run.known_status().state == RunState.DONE]
     if not found:
         raise AirflowSkipException("no run came to its end")
     for table, asset in RESULT_TABLES.items():

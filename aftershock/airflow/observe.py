@@ -14,7 +14,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from experiments.errors import AftershockError
+from experiments.errors import AftershockError, EnvironmentFailure
 
 if TYPE_CHECKING:
     from aftershock.run.progress import Progress
@@ -75,8 +75,13 @@ class RunEnds(BaseTrigger):
 
 
 def _progress(run_id: str) -> Progress:
+    """Raises `AftershockError` also for a run that is torn down meanwhile, or damaged."""
     from aftershock.run import (
         progress,  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
     )
 
-    return progress.progress(run_id)
+    try:
+        return progress.progress(run_id)
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        cause = f"run {run_id} is gone, or damaged ({type(error).__name__}: {error})"
+        raise EnvironmentFailure(cause, "look whether it was ended by hand, and run again") from None

@@ -19,6 +19,7 @@ from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import AftershockError
 from experiments.wording import on_one_line
+from results.damage import Damaged
 from results.runs.state import RunState
 from results.summary.judged_checks import judged_checks
 from results.verdict import Verdict
@@ -97,7 +98,7 @@ def note_error(context: Any) -> None:
 
 
 def tear_down(run: str, ti: Any) -> str | None:
-    """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
+    """Destroy the run's cluster and publish the run, as failed if a step of this DAG run failed or did not happen."""
     from aftershock.run import steps
 
     error = _first_error(ti)
@@ -106,12 +107,16 @@ def tear_down(run: str, ti: Any) -> str | None:
 
 
 def _first_error(ti: Any) -> str | None:
+    """Why the run is not good; a DAG run that was ended by hand has steps that were skipped, though none has failed."""
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
     failed = [task_id for task_id, state in states.items() if state == "failed"]
-    if not failed:
-        return None
-    reason = ti.xcom_pull(task_ids=failed[0], key=ERROR)
-    return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
+    if failed:
+        reason = ti.xcom_pull(task_ids=failed[0], key=ERROR)
+        return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
+    for step in step_times.STEPS:
+        if step != ti.task_id and (state := states.get(step, "success")) != "success":
+            return f"{step}: did not happen ({state or 'never scheduled'}): the DAG run was ended by hand"
+    return None
 
 
 def judge(run: str) -> None:
@@ -133,7 +138,10 @@ def problem(run: Run) -> str | None:
 
     Ends with the address of the run's page, if an Airflow that is served has run it.
     """
-    status, checks = run.status(), judged_checks(run)
+    try:
+        status, checks = run.status(), judged_checks(run)
+    except (Damaged, FileNotFoundError) as damage:
+        return f"run {run.run_id} cannot be read: {damage}"
     where = f"; {links.run_page(run.run_id)}" if status.dag_run else ""
     if status.state != RunState.DONE:
         return f"run {run.run_id} failed: {status.error}{where}"

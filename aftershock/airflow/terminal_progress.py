@@ -64,10 +64,10 @@ class TerminalProgress:
             self._show(self._progress())
 
     def _progress(self) -> RunProgress | None:
-        """None before the run has begun and when it is over."""
+        """None before the run has begun, when it is over, and of a damaged one: the display ends no run."""
         try:
             progress = run_progress(self._run) if self._run.began else None
-        except (AftershockError, OSError, LookupError, ValueError):
+        except (AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError):
             return None
         return progress if progress and progress.steps[0].took_s is not None else None
 

@@ -33,4 +33,5 @@ def abort_run(arguments: argparse.Namespace) -> int:
 
 
 def _line(aborted: Abortion) -> str:
-    return f"run {aborted.run_id} aborted: {aborted.done}{aborted.rest}"
+    what = aborted.rest if aborted.came_late else f"aborted: {aborted.done}{aborted.rest}"
+    return f"run {aborted.run_id} {what}"

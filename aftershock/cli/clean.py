@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare `aftershock clean`."""
     declared = command(commands, "clean", "remove what dead runs left on this machine and in S3", clean_up)
-    text = "also this run: a dead one that Airflow's scheduler began, or one that left objects in S3"
+    text = "only this run: a dead one, such as one of Airflow's scheduler, or one with objects in S3; default: all dead"
     declared.add_argument("run_id", nargs="?", help=text)
 
 

@@ -18,7 +18,7 @@ MARKS = {"yes": "+", "no": "-", "unknown": "?"}
 def add(commands: Any) -> None:
     """Declare `aftershock doctor`."""
     declared = command(commands, "doctor", "say what this machine can and cannot do, by driver, with remedies", doctor)
-    text = "JSON file of machines (driver ssh) or of a cluster (external) to check as well"
+    text = "also check this: JSON file of machines (driver ssh) or of a cluster (driver external)"
     declared.add_argument("--inventory", metavar="FILE", help=text)
 
 

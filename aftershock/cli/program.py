@@ -86,9 +86,16 @@ def main(words: list[str] | None = None) -> int:
             os.dup2(nowhere, stream.fileno())
         return NOT_READ_TO_THE_END
     except OSError as error:
-        failure = EnvironmentFailure(f"{error.filename or 'the system'}: {error.strerror}", "mend that and try again")
+        failure = EnvironmentFailure(_cause(error), "mend that and try again")
         print(f"aftershock: {failure}", file=sys.stderr)
         return failure.exit_code
+
+
+def _cause(error: OSError) -> str:
+    """What failed and why; code of ours, unlike the kernel, may name a missing file and nothing else."""
+    if error.strerror:
+        return f"{error.filename or 'the system'}: {error.strerror}"
+    return f"{error} is missing" if isinstance(error, FileNotFoundError) else f"the system: {error}"
 
 
 def _print_anything() -> None:

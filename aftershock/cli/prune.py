@@ -17,7 +17,9 @@ def add(words: Any) -> None:
     text = "remove finished runs by number and age; baselines of regressions stay"
     declared = command(words, "prune", text, prune)
     declared.add_argument("--keep", type=int, metavar="N", help="keep the newest N of each experiment")
-    declared.add_argument("--older-than", type=float, metavar="DAYS", help="remove only runs that ended longer ago")
+    declared.add_argument(
+        "--older-than", type=float, metavar="DAYS", help="remove only runs that ended more than DAYS days ago"
+    )
     declared.add_argument("--dry-run", action="store_true", help="only say what would be removed")
 
 

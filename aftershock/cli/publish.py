@@ -18,7 +18,7 @@ def add(words: Any) -> None:
     declared.add_argument("ids", nargs="*", metavar="ID", help=f"{wanted}; {without}")
     text = "without an id: first run each example that has no published run"
     declared.add_argument("--run-missing", action="store_true", help=text)
-    text = "judge the published tables of these ids again, by the checks of today; nothing is run or computed"
+    text = "judge the published tables of these ids again, by today's checks; nothing is run or computed"
     declared.add_argument("--judge-again", action="store_true", help=text)
 
 

@@ -18,10 +18,10 @@ def add(commands: Any) -> None:
     add_topology(declared)
     add_failed(declared)
     declared.add_argument(
-        "--capacity", type=float, required=True, help="the most that the partitions may cost together"
+        "--capacity", type=float, required=True, help="largest total cost of the partitions in the plan"
     )
     declared.add_argument(
-        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares them"
+        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares the algorithms"
     )
 
 

@@ -20,9 +20,11 @@ def add(words: Any) -> None:
     declared.add_argument("experiment", nargs="?", help="name of the experiment; default: every experiment")
     declared = command(words, "compare", "compare runs or protections, or judge runs against a baseline", compare)
     declared.add_argument("run_id", nargs="*", help="finished runs")
-    text = "judge the runs against these, such as earlier runs or those of another version"
+    text = "judge the runs against these runs, such as earlier runs or runs of another version"
     declared.add_argument("--against", nargs="+", metavar="RUN_ID", help=text)
-    text = "instead of runs: compare protections of this workload; default: of each (docs/reference/protection.md)"
+    text = (
+        "compare protections of this workload instead of runs; default: every workload (docs/reference/protection.md)"
+    )
     declared.add_argument("--matrix", nargs="?", const=EVERY, metavar="WORKLOAD", help=text)
     text = "with --matrix: write matrix.csv, matrix.png and matrix.svg into this folder"
     declared.add_argument("--out", type=Path, metavar="DIR", help=text)

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
     add_topology(declared)
     declared.add_argument("--budget", type=int, required=True, help="how many tasks can be replicated")
     declared.add_argument(
-        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares them"
+        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares the algorithms"
     )
 
 

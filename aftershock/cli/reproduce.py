@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     """Declare `aftershock reproduce`."""
     declared = command(commands, "reproduce", "rebuild tables or figures of a paper, or list them", reproduce)
     declared.add_argument(
-        "ids", nargs="*", metavar="id", help="such as utilization/fig-04, or the word all; default: list them"
+        "ids", nargs="*", metavar="id", help="an id such as utilization/fig-04, or the word all; default: list the ids"
     )
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="size of the computation; the list says what it counts")

@@ -31,7 +31,7 @@ def add_simulation(commands: Any) -> None:
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)
     declared.add_argument("--runs", type=int, default=250, help="number of simulated runs; default 250")
-    declared.add_argument("--failures", type=int, default=2000, help="failures in a run, on average; default 2000")
+    declared.add_argument("--failures", type=int, default=2000, help="mean number of failures in a run; default 2000")
     add_seed(declared)
 
 

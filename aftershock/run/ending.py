@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from aftershock.run.gathering import gather_logs, remove_strange
 from aftershock.run.live_run import ABORTED, LiveRun
 from aftershock.run.step_progress import learn_from
 from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.locks import locked
+from experiments.locks import locked, locked_if_free
 from infra import leftovers
 from infra.cluster import HANDLE_FILE
 from infra.drivers import driver_for
@@ -36,6 +38,18 @@ def tear_down(run_id: str, error: str | None) -> str | None:
     with locked(path, f"the teardown of run {run_id}", stays=False):
         _end(LiveRun(run_id), error)
     return store.finished(run_id).status().state if store.is_finished(run_id) else None
+
+
+@contextmanager
+def keeping_teardown_away(run_id: str) -> Iterator[bool]:
+    """Within, nobody tears the run down, or yields False: somebody is doing it. A teardown that comes later waits."""
+    path = lock_path(run_id)
+    with locked_if_free(path, make=True) as is_ours:
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                path.unlink(missing_ok=True)
 
 
 def lock_path(run_id: str) -> Path:

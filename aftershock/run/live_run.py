@@ -115,7 +115,15 @@ class LiveRun:
     @property
     def aborted(self) -> AftershockError | None:
         """The error that ends the run if a user has aborted it, else None."""
-        return AftershockError(ABORTED) if (self.run.raw / ABORT_FILE).exists() else None
+        return None if self.aborted_ns is None else AftershockError(ABORTED)
+
+    @property
+    def aborted_ns(self) -> int | None:
+        """When a user aborted the run [ns UTC], if so."""
+        try:
+            return (self.run.raw / ABORT_FILE).stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
 
     @property
     def plan_path(self) -> Path:

@@ -1,10 +1,10 @@
-"""Notes of the steps of a live run: when each began, and what the current one waits for."""
+"""Notes of the steps of a live run: when each began, what the current one waits for, and which one came to its end."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,10 +25,12 @@ class Awaited:
 
 @dataclass(frozen=True)
 class StepNotes:
-    """When each step began [ns UTC], in their order, and what the last one of them waits for at this moment."""
+    """When each step began [ns UTC], in their order, what the last one of them waits for at this moment, and the last
+    one that ended without an error."""
 
     began_ns: dict[str, int]
     awaited: Awaited | None = None
+    last_done: str | None = None
 
 
 def read(run_id: str) -> StepNotes:
@@ -41,8 +43,9 @@ def read(run_id: str) -> StepNotes:
 
 def begin(run_id: str, step: str) -> None:
     """Note that a step begins now. If a step is repeated, only its last beginning counts."""
-    earlier = {name: began_ns for name, began_ns in read(run_id).began_ns.items() if name != step}
-    _write(run_id, StepNotes(earlier | {step: time.time_ns()}))
+    notes = read(run_id)
+    earlier = {name: began_ns for name, began_ns in notes.began_ns.items() if name != step}
+    _write(run_id, StepNotes(earlier | {step: time.time_ns()}, last_done=notes.last_done))
 
 
 @contextmanager
@@ -54,6 +57,7 @@ def going_on(run_id: str, step: str) -> Iterator[None]:
         begin(run_id, step)
     try:
         yield
+        _write(run_id, replace(read(run_id), last_done=step))
     finally:
         path.unlink(missing_ok=True)
 
@@ -85,6 +89,10 @@ def _path(run_id: str) -> Path:
 
 
 def _write(run_id: str, notes: StepNotes) -> None:
-    """Does nothing for a run without a directory, such as one that was torn down meanwhile."""
+    """Does nothing for a run without a directory, such as one that was torn down meanwhile.
+
+    Nor does it fail: a full disk must not keep a teardown from its cluster.
+    """
     if _path(run_id).parent.is_dir():
-        store.write_json(_path(run_id), asdict(notes))
+        with suppress(OSError):
+            store.write_json(_path(run_id), asdict(notes))

@@ -7,29 +7,37 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aftershock.run import lease, step_notes
+from aftershock.run import ending, lease, step_notes
 from aftershock.run.fault_state import Held
 from aftershock.run.lease import Lease
 from aftershock.run.live_run import ABORTED, LiveRun
 from aftershock.run.run_journals import journals
+from aftershock.run.step_progress import DEAF_STEPS, LAST
 from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput
 from infra.strikes.strike import Proof
 from results.runs import store
 
 HEALING_LIMIT_S = 5.0
-DEAF_STEPS = frozenset({"provision", "collect", "tabulate", "predict", "validate", "report"})  # wait, and look, nowhere
 
 
 @dataclass(frozen=True)
 class Abortion:
-    """What was undone, what could not be, how long that took [s], and the step that still goes on, if one does."""
+    """What was undone, what could not be, how long that took [s], and the step that still goes on, if one does.
+
+    `step` is "teardown" if the abort came so late that the teardown had begun: then nothing was done.
+    """
 
     run_id: str
     undone: list[Held]
     left: list[Held]
     seconds: float
     step: str | None
+
+    @property
+    def came_late(self) -> bool:
+        """Whether the run was being torn down already."""
+        return self.step == LAST
 
     @property
     def done(self) -> str:
@@ -39,7 +47,9 @@ class Abortion:
 
     @property
     def rest(self) -> str:
-        """What is still to come, in words that end a sentence; empty if nothing is."""
+        """What is still to come, in words that end a sentence; empty if nothing is. If it `came_late`, only that."""
+        if self.came_late:
+            return "is being torn down already: there was nothing to abort"
         if self.step is None:
             return ""
         how = "cannot be interrupted: it ends first" if self.step in DEAF_STEPS else "ends within seconds"
@@ -56,26 +66,41 @@ def abort(run_id: str) -> Abortion:
 
     The injector undoes the faults that are in force, and journals it. If the injector has died, they are undone here.
     The current step ends within seconds if it checks for an abort, otherwise when its work is done. If no process
-    works on the run any more, the run is torn down here.
+    works on the run any more, the run is torn down here. A run that is being torn down already is left to that: a heal
+    could start a worker after the teardown has looked for the last one.
     """
     live = LiveRun(run_id)
-    if not (live.run.root / "status.json").exists():
-        raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
+    _require_live(live)
     began = time.monotonic()
-    store.write_json(live.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
-    held = _held(live)
-    left: list[Held] = []
-    if live.provisioned:
-        live.stop("injector", HEALING_LIMIT_S)
-        remaining = _held(live)
-        held = list(dict.fromkeys([*held, *remaining]))
-        left = _undo(live, remaining)
+    with ending.keeping_teardown_away(run_id) as away:
+        if not away:
+            return Abortion(run_id, [], [], time.monotonic() - began, LAST)
+        _require_live(live)  # it may have ended before its teardown was kept away
+        undone, left = _undo_all(live)
     seconds = time.monotonic() - began
     if lease.state_of(store.live_directory(run_id)) is Lease.FREE:
         from aftershock.run import steps  # here, since they take a second to import
 
         steps.teardown(run_id, ABORTED)
-    return Abortion(run_id, [each for each in held if each not in left], left, seconds, step_notes.current(run_id))
+    return Abortion(run_id, undone, left, seconds, step_notes.current(run_id))
+
+
+def _require_live(live: LiveRun) -> None:
+    if not (live.run.root / "status.json").exists():
+        raise BadInput("run_id", live.run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
+
+
+def _undo_all(live: LiveRun) -> tuple[list[Held], list[Held]]:
+    """Mark the run as aborted and undo its faults; returns those that are undone, and those that are left."""
+    if not live.aborted:
+        store.write_json(live.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
+    held = _held(live)
+    if not live.provisioned:
+        return held, []
+    live.stop("injector", HEALING_LIMIT_S)
+    remaining = _held(live)
+    left = _undo(live, remaining)
+    return [each for each in dict.fromkeys([*held, *remaining]) if each not in left], left
 
 
 def _held(live: LiveRun) -> list[Held]:

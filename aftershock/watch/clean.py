@@ -39,7 +39,7 @@ class Cleaning:
     """What was removed, what was left alone and why, and the runs that were published as failed.
 
     emptied   places in S3 that had objects
-    swept     files and folders of this home that dead processes left
+    swept     files and folders of this home that dead processes left; none if a run was named
     refused   an error for each run of which something could not be removed, or of which S3 did not delete the objects
     """
 
@@ -64,25 +64,29 @@ class Cleaning:
 
 
 def clean(run_id: str | None = None) -> Cleaning:
-    """Remove the traces of every dead run, and of the named run, on which no process may be working.
+    """Remove the traces of the named run, on which no process may be working, or else of every dead run.
 
     What they checkpointed to S3 is deleted after that, and of a finished run only if it is named. Raises `BadInput` for
     a named run that is no run of this home, or a finished one that had no store in S3, or one that somebody works on.
     """
     named = _check_named(run_id) if run_id else None
     removed, kept, failed = _remove_traces(named)
-    published, unpublished = _publish([run for run in _live_runs() if run == run_id or _is_free(run)])
+    published, unpublished = _publish([run for run in _live_runs() if (run == run_id if run_id else _is_free(run))])
     emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
-    return Cleaning(
-        removed, kept, published, emptied, leftover_files.sweep(), [*failed, *unpublished.values(), *refused]
-    )
+    swept = [] if run_id else leftover_files.sweep()
+    return Cleaning(removed, kept, published, emptied, swept, [*failed, *unpublished.values(), *refused])
 
 
 def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces, str]], list[EnvironmentFailure]]:
-    """Remove what dead runs left: what was removed, what was kept and why, and what could not be removed."""
+    """Remove what dead runs left: what was removed, what was kept and why, and what could not be removed.
+
+    If a run is named, what does not name its root is passed over; by the handle, the teardown finds what names none.
+    """
     removed, kept, failed = [], [], []
     with startup.one_at_a_time():
         for traces in leftovers.find():
+            if named and not _of(named, traces):
+                continue
             if reason := why_kept(traces, named):
                 kept.append((traces, reason))
                 continue
@@ -92,6 +96,11 @@ def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces,
             except EnvironmentFailure as error:
                 failed.append(EnvironmentFailure(f"cluster {traces.label}: {error.cause}", error.remedy))
     return removed, kept, failed
+
+
+def _of(named: Path, traces: Traces) -> list[str]:
+    """The roots of the traces that are in that live directory."""
+    return [root for root in traces.roots if Path(root).parent == named]
 
 
 def _publish(run_ids: list[str]) -> tuple[list[str], dict[str, EnvironmentFailure]]:
@@ -167,7 +176,7 @@ def why_kept(traces: Traces, named: Path | None) -> str:
         return "only root can remove namespaces and mounts"
     if traces.hidden:
         return "no Docker daemon can be asked for its containers: start it, or set DOCKER_HOST"
-    of_named = [root for root in traces.roots if Path(root).parent == named]
+    of_named = _of(named, traces) if named else []
     if of_named:
         traces = replace(traces, roots=tuple(of_named))
     if len(traces.roots) > 1:

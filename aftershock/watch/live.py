@@ -14,7 +14,7 @@ from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.run.step_progress import RunProgress, run_progress
 from aftershock.watch.abort import abort
 from chaos.fault_plan import FaultPlan
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import Effect
 from results.runs import store
 from workloads.sending.load_config import LOAD_FILE, LoadConfig
@@ -56,32 +56,45 @@ class LiveHost:
 
 
 def state_of(run_id: str) -> dict[str, Any]:
-    """A live run as a JSON document; raises `BadInput` if there is none of that id.
+    """A live run as a JSON document; raises `BadInput` if there is none of that id, also if it ends meanwhile, and
+    `EnvironmentFailure` for one that is damaged.
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
-    elapsed_s, window_s, left_s; progress (`RunProgress` with its properties: every step, the current one by its name
-    and number, what is awaited, whether that is late, what is left in seconds and in words);
+    elapsed_s, window_s, left_s (None before the window is known, and of one that was cut short); progress
+    (`RunProgress` with its properties: every step, the current one by its name and number, what is awaited, whether
+    that is late, what is left in seconds and in words);
     faults (strikes planned, injected, healed: a fault strikes each of its hosts);
-    next_fault (in_s, kind, targets) or None;
+    next_fault (in_s, kind, targets), or None, also once the run is being ended;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
     partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
     copied (the worker that has a copy, by the name of the partition).
     """
-    live = LiveRun(run_id)
     if run_id not in store.all_live():
         raise BadInput("run_id", run_id, "a live run")
+    try:
+        return _state(LiveRun(run_id))
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        if run_id not in store.all_live():
+            raise BadInput("run_id", run_id, "a live run") from None
+        cause = f"run {run_id} is being ended, or damaged ({type(error).__name__}: {error})"
+        raise EnvironmentFailure(cause, f"look again; if it stays so, `aftershock abort {run_id}`") from None
+
+
+def _state(live: LiveRun) -> dict[str, Any]:
     status, plan = live.run.status(), live.plan
-    with journals(run_id) as seen:
+    with journals(live.run_id) as seen:
         now_ns = time.time_ns()
+        progress = run_progress(live, now_ns)
+        until_ns = now_ns if progress.ends_ns is None else progress.ends_ns
         return {
             **{name: getattr(status, name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
             "aborted": live.aborted is not None,
             "hosts": [vars(host) for host in _hosts(live, seen, now_ns)],
-            **_clock(plan, live.experiment.window_s, now_ns),
-            "progress": _progress(run_progress(live, now_ns)),
+            **_clock(plan, live.experiment.window_s, until_ns, is_ending=progress.ends_ns is not None),
+            "progress": _progress(progress),
             "faults": _faults(plan, seen.faults),
-            "next_fault": _next(plan, now_ns),
-            **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
+            "next_fault": _next(plan, now_ns) if progress.ends_ns is None else None,
+            **_query(live, seen.query.pace, min(until_ns, plan.window_end_ns) if plan else until_ns),
             "partitions": seen.query.partitions.states(),
             "copied": seen.query.partitions.copied,
         }
@@ -97,17 +110,20 @@ def _state_or_problem(run_id: str) -> dict[str, Any] | None:
     """None for a run that has ended meanwhile."""
     try:
         return state_of(run_id)
-    except (AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        problem = str(error) if isinstance(error, AftershockError) else repr(error)
-        return {"run_id": run_id, "problem": problem} if run_id in store.all_live() else None
+    except AftershockError as error:
+        return {"run_id": run_id, "problem": str(error)} if run_id in store.all_live() else None
 
 
-def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, Any]:
+def _clock(plan: FaultPlan | None, window_s: float, until_ns: int, *, is_ending: bool) -> dict[str, Any]:
+    """Phase and window, as they are at `until_ns`, or were when the end of the run began."""
     if plan is None:
-        return {"phase": WindowPhase.SETTING_UP, "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
-    elapsed_s = min(max((now_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
-    phase = WindowPhase.MEASURING if now_ns < plan.window_end_ns else WindowPhase.WINDING_UP
-    return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
+        phase = WindowPhase.WINDING_UP if is_ending else WindowPhase.SETTING_UP
+        return {"phase": phase, "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
+    elapsed_s = min(max((until_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
+    is_over = until_ns >= plan.window_end_ns
+    phase = WindowPhase.WINDING_UP if is_over or is_ending else WindowPhase.MEASURING
+    left_s = None if is_ending and not is_over else window_s - elapsed_s
+    return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": left_s}
 
 
 def _progress(found: RunProgress) -> dict[str, Any]:
@@ -171,5 +187,7 @@ def end(run_id: str) -> str:
         raise
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
+    if aborted.came_late:
+        return f"{run_id} {aborted.rest}"
     left = f", {len(aborted.left)} left to its teardown" if aborted.left else ""
     return f"{run_id} was aborted: {aborted.done}{left}{aborted.rest}"

@@ -15,6 +15,7 @@ from chaos.injection.target_queues import TargetQueues
 from experiments.fault_kinds import Effect, FaultKind
 from experiments.waiting import Deadline
 from infra.cluster import Driver, Handle
+from infra.processes import take_precedence
 from infra.strikes.strike import Proof
 from journal.events.injector import Healed, Joined
 from journal.writer import Journal
@@ -93,6 +94,7 @@ class Healing:
 
         A worker takes seconds to join. This runs in a thread of its own: the next strike may need that of the target.
         """
+        take_precedence()
         deadline = Deadline(JOIN_LIMIT_S)
         while not self.agenda.stopped and not deadline.passed:
             if self._strike_counts[hold.host, hold.kind.effect] > strikes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from chaos.injection.planned_strike import PlannedStrike
@@ -24,6 +25,10 @@ class Preparation:
         self._driver, self._handle, self._healed = driver, handle, healed
         threads = min(len(handle.hosts) + 1, MOST_THREADS)
         self.pool = ThreadPoolExecutor(threads, initializer=take_precedence)
+        started = Barrier(threads + 1)  # whoever starts a thread waits until it has a core, and a strike cannot
+        for _ in range(threads):
+            self.pool.submit(started.wait)
+        started.wait()
         self._prepared: dict[PlannedStrike, Future[Strike]] = {}
 
     def begin(self, planned: PlannedStrike) -> None:

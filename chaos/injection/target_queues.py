@@ -1,12 +1,16 @@
-"""Proofs and heals run beside the injector's main thread, which never waits for a host."""
+"""Proofs and heals run beside the injector's main thread, which never waits for a host.
+
+Their threads have the injector's real-time priority. All its threads share one interpreter: a thread that holds it and
+is not on a core, because the measured load is, would hold up the next strike.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any
+
+from infra.processes import take_precedence
 
 
 class TargetQueues:
@@ -15,12 +19,17 @@ class TargetQueues:
     failures   what the tasks that have ended raised, the first one first
     """
 
-    def __init__(self, on_failure: Callable[[], None]) -> None:
-        """`on_failure` is called when a task has failed, in the thread of that task."""
+    def __init__(self, targets: Iterable[str], on_failure: Callable[[], None]) -> None:
+        """Start a thread for each target: whoever starts one waits until it has a core, and a strike cannot.
+
+        `on_failure` is called when a task has failed, in the thread of that task.
+        """
         self.failures: list[BaseException] = []
         self._on_failure = on_failure
-        self._threads: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
+        self._threads = {each: ThreadPoolExecutor(1, initializer=take_precedence) for each in set(targets)}
         self._unfinished: set[Future[None]] = set()
+        for started in [thread.submit(_nothing) for thread in self._threads.values()]:
+            started.result()
 
     def add(self, target: str, act: Callable[..., None], *arguments: Any) -> Future[None]:
         """Add a task to the queue of a target."""
@@ -44,3 +53,7 @@ class TargetQueues:
         """Wait until every task has ended."""
         for thread in self._threads.values():
             thread.shutdown()
+
+
+def _nothing() -> None:
+    pass

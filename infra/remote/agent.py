@@ -44,7 +44,7 @@ class Agent:
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, StrikeOnHost] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
-        self.beside = ThreadPoolExecutor()
+        self.beside = ThreadPoolExecutor(initializer=take_precedence)
         self.listeners: dict[int, DatagramListener] = {}
 
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""The example of figure 2 of `incremental`, reconstructed: the figure is lost, its table of schedules is not."""
+"""The example of figure 2 of `incremental`, reconstructed from its table of schedules: the figure is not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extending many candidate plans at once by the feasible query of largest profit density.
+"""Extends many candidate plans at once, each by the feasible query of largest profit density.
 
 Source: `incremental`, definition 3 and lines 20 to 31 of algorithm 3.
 """

@@ -1,4 +1,4 @@
-"""Queries that two plans bring nearer together: what the union of both leaves of such a query.
+"""For each query that two plans recover in part: what is left of it if both plans are joined.
 
 The rows are plans that extend the same base, as the closures of `pair_bounds`. A row is next to a query if it
 recovers some of the query's blocks that the base does not, but not all. Rows that recover the same blocks of a query

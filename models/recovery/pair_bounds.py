@@ -1,4 +1,4 @@
-"""How much BestDensity can reach from each pair of its initial set, without extending every pair.
+"""Upper bounds of what BestDensity can reach from each pair of its initial set, to extend only some of the pairs.
 
 Write cl(S, t) for what a plan S becomes when every query denser than t is recovered, until none is left. Recovering
 a query only raises the density of the others, so cl does not depend on the order, and as long as there is room the

@@ -1,4 +1,4 @@
-"""A planner as a run has it: in limited time, and with a quick planner where it refuses or has no proof.
+"""A planner with the limits of a run: if it refuses, or has no proof in time, a quick planner takes its place.
 
 The testbed plans so, and the tables of results predict by it.
 """

@@ -1,1 +1,1 @@
-"""The checkpoint-and-restart process replayed over given faults: what a run measures whose faults are known."""
+"""Replays the checkpoint-and-restart process over known faults, to predict what a run with these faults measures."""

@@ -1,4 +1,4 @@
-"""Branches of a topology that can do without each other, for budgets that do not reach every operator.
+"""Branches of a topology that work without each other, for budgets that are too small for all operators.
 
 An MC-tree takes all inputs of a join, but only one of an operator with independent inputs, and it ends at one sink
 (`ppa`, definition 1). So a budget below the number of operators may still buy MC-trees, along some of the branches.

@@ -1,4 +1,4 @@
-"""The plan of the highest internal completeness: what `ppa` holds against plans of high output fidelity (figure 12).
+"""The plan of the highest internal completeness, which `ppa` compares with plans of high output fidelity (figure 12).
 
 In the paper the structure-aware algorithm plans by internal completeness, but the paper does not say how: that
 algorithm builds MC-trees, in which a join needs all of its inputs, and internal completeness knows no joins. So this

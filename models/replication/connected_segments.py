@@ -1,4 +1,4 @@
-"""Connected segments: from one segment of a structured topology to a set that may make up an MC-tree.
+"""Connected segments: extends one segment of a structured topology to a set that may form an MC-tree.
 
 Source: `ppa`, section IV-C1, lines 11 to 19 of algorithm 3.
 """

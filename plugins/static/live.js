@@ -18,6 +18,8 @@ function hostElement({ name, role, domains, state, cpu_cores: cores, rss_bytes: 
   return element;
 }
 
+const noHosts = () => Object.assign(document.createElement("p"), { className: "muted", textContent: "No hosts." });
+
 /** The partitions that are in one state, or have a copy, with their number. */
 function partitionsElement([state, names]) {
   const element = document.createElement("div");
@@ -37,8 +39,15 @@ function showPartitions({ partitions: states, copied }) {
   section.querySelector("dl").replaceChildren(...rows.map(partitionsElement));
 }
 
-function stepElement({ name, does, state, took_s: took, usual_s: usual }) {
-  const clock = took == null ? `about ${whole(usual, "s")}` : state === "done" ? whole(took, "s") : `${whole(took)} s of about ${whole(usual, "s")}`;
+function stepClock({ state, took_s: took, usual_s: usual }) {
+  if (state === "left out") return state;
+  if (took == null) return `about ${whole(usual, "s")}`;
+  if (state === "done") return whole(took, "s");
+  return state === "cut short" ? `${state} after ${whole(took, "s")}` : `${whole(took)} s of about ${whole(usual, "s")}`;
+}
+
+function stepElement({ name, does, state, ...times }) {
+  const clock = stepClock({ state, ...times });
   const element = Object.assign(document.createElement("li"), { className: state.replace(" ", "-") });
   const small = Object.assign(document.createElement("small"), { className: "muted", textContent: clock });
   element.append(Object.assign(document.createElement("strong"), { textContent: name }), ` ${does} `, small);
@@ -54,6 +63,7 @@ function show(state) {
   document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
+  if (state.aborted) document.querySelector("a.abort")?.remove();
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
   document.getElementById("progress").value = state.elapsed_s;
   say("left", whole(state.left_s, "s"));
@@ -66,7 +76,7 @@ function show(state) {
   say("committed", whole(state.committed_records));
   say("doing", state.doing);
   const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
-  if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
+  document.getElementById("domains").replaceChildren(...(byDomain.length ? byDomain.map(hostElement) : [noHosts()]));
   showPartitions(state);
 }
 

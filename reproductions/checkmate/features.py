@@ -1,4 +1,4 @@
-"""`checkmate`, table I: what the testbed's protocols are seen to do, held against what is printed."""
+"""`checkmate`, table I: what the testbed's protocols are seen to do, compared with the printed table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`checkmate`, table II: bytes of messages over those of the same messages without what is there for the protocol.
+"""`checkmate`, table II: bytes of messages relative to the same messages without the data of the protocol.
 
 They are those that partitions send to each other. What goes to the coordinator, which is all that UNC adds, is not
 counted: UNC has exactly 1 unless its code is wrong.

@@ -1,4 +1,4 @@
-"""`incremental`, figure 7: how long a new host takes, against the model of a cloud: 2 to 6 minutes, all alike."""
+"""`incremental`, figure 7: how long a new host takes, compared with the model of a cloud: uniform, 2 to 6 min."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from results.checks.subjects import (
     output_logs,
     quality,
     query_recoveries,
+    recoveries,
     replay,
     restores,
     sustainable,
@@ -25,7 +26,7 @@ from results.checks.subjects import (
 )
 
 SUBJECTS = (
-    *(tables, replay, ledger, faults, quality, tentative, utilization),
+    *(tables, recoveries, replay, ledger, faults, quality, tentative, utilization),
     *(restores, query_recoveries, output_logs, output_log_targets, copies, sustainable),
 )
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)

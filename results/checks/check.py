@@ -140,7 +140,7 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
-    promises_each_result_once: "the testbed with a protocol that delivers once (all but `none`), with an oracle",
+    promises_each_result_once: "the testbed, a protocol that delivers each result once (all but `none`), and an oracle",
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
     names_queries: "workload `hashtags`",
@@ -154,5 +154,5 @@ ASKED_OF = {
     saturates: "`load.mode` `saturating`",
     is_to_be_busy: "`load.mode` `saturating`, without recovery in parts",
     has_faults: "faults",
-    is_replayed: "at least 3 expected faults that the model describes",
+    is_replayed: "at least 3 expected faults, if the model describes the experiment",
 }

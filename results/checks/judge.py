@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from results.checks.rules import NotEnough, Rule, Seen, TableCheck, in_words
+from results.damage import Damaged
 from results.runs.store import discard, write_json
 from results.verdict import Verdict
 
@@ -90,7 +91,8 @@ def judge(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Evaluate one check; returns its row of the verdicts table, and the result in Great Expectations' words.
 
-    A check that cannot be evaluated (too little evidence, an error inside Great Expectations) is unknown.
+    A check that cannot be evaluated (too little evidence, a damaged table, an error inside Great Expectations) is
+    unknown.
     """
     row: dict[str, Any] = {"check": check.name, "table": check.table, "verdict": Verdict.UNKNOWN.value}
     try:
@@ -98,7 +100,7 @@ def judge(
         row |= {"observed": check.observed(frame), "expected": check.expected(evidence)}
         result = _validate(context, check, evidence, frame)
     # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON)
-    except (NotEnough, GreatExpectationsError, TypeError, ValueError) as error:
+    except (NotEnough, Damaged, GreatExpectationsError, TypeError, ValueError) as error:
         return row | {"detail": _in_one_line(error)}, {"check": check.name, "not_evaluated": str(error)}
     verdict, detail = decide(result.results)
     return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}

@@ -1,4 +1,4 @@
-"""Eq. 10 held against its own process: the mean that it states, and the mean of many simulated windows."""
+"""Compares eq. 10 with its own process: the mean that it states, and the mean of many simulated windows."""
 
 from __future__ import annotations
 

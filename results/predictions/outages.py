@@ -1,4 +1,4 @@
-"""What struck a run, and what the outages took that followed, by its tables `faults` and `ledger`."""
+"""The faults that struck a run, and how long the outages after them took, by its tables `faults` and `ledger`."""
 
 from __future__ import annotations
 

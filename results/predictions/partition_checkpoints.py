@@ -1,4 +1,4 @@
-"""What the checkpoints of the testbed's partitions took, by the table `partition_checkpoints` of a run."""
+"""How long the checkpoints of the testbed's partitions took, by the table `partition_checkpoints` of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eq. 10 held against several runs of one experiment: what no single run can show, since chance decides it.
+"""Compares eq. 10 with several runs of one experiment together, since chance decides what a single run measures.
 
 The faults of a run strike when chance will have it, so eq. 10, which is the mean over all that chance may do, cannot be
 held against one run. Over N faults their luck averages out. Let X be the time from one fault to the next, exponential

@@ -31,13 +31,14 @@ LATENCY = "detection + restart as measured, then the work since the last checkpo
 MODELS = {
     "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
     "those of both (Garwood, Student)",
-    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated)",
+    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated), whose "
+    "failure rate is known no better than from the faults of this run",
     "recovery_latency": LATENCY,
 }
 MODELS_IN_PART = {
     "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
-    "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are those "
-    "of T*, longer by the same factor",
+    "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are the "
+    "best intervals at those of failure rate and checkpoint cost (Garwood, Student)",
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
@@ -112,7 +113,7 @@ def recommend(run: Run) -> Recommendation:
         run.run_id,
         process.window_s,
         best,
-        _interval_limits(process, facts, share),
+        _interval_limits(process, inputs, facts, share),
         share,
         _one_run(process, inputs, best.optimal_interval_s) if share == 1.0 else None,
         _latency(process, inputs, best.optimal_interval_s, share),
@@ -124,7 +125,7 @@ def _in_part(inputs: ModelInputs, share: float) -> Advice:
     """The best interval if a failure takes only a share of the work since the last checkpoint, and U at both."""
     rate, cost_s, recovery_s = inputs.failure_rate, inputs.checkpoint_cost_s, inputs.recovery_time_s
     further = share, inputs.hop_delay_s, inputs.depth
-    best_s = float(partial_rollback.optimal_interval(rate, cost_s, recovery_s, *further))
+    best_s = _best_s(inputs, share, rate, cost_s)
     now, then = (
         float(partial_rollback.utilization(rate, cost_s, recovery_s, each_s, *further))
         for each_s in (inputs.interval_s, best_s)
@@ -132,13 +133,27 @@ def _in_part(inputs: ModelInputs, share: float) -> Advice:
     return Advice(inputs.interval_s, now, best_s, then)
 
 
-def _interval_limits(process: MeasuredProcess, facts: pd.Series, share: float) -> tuple[float, float]:
-    """Those of T*. To first order the best interval is sqrt(2 c / (L f)) with a share f."""
+def _interval_limits(
+    process: MeasuredProcess, inputs: ModelInputs, facts: pd.Series, share: float
+) -> tuple[float, float]:
+    """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
     estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
-    found = estimator.observe_time(process.window_s, len(process.strikes)).recommend()
-    return found.low_s / math.sqrt(share), found.high_s / math.sqrt(share)
+    estimator = estimator.observe_time(process.window_s, len(process.strikes))
+    if share == 1.0:
+        found = estimator.recommend()
+        return found.low_s, found.high_s
+    rate, cost = estimator.failure_rate(), estimator.checkpoint_cost()
+    return _best_s(inputs, share, rate.high, cost.low), _best_s(inputs, share, rate.low, cost.high)
+
+
+def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> float:
+    """The best interval at another failure rate and checkpoint cost; inf if failures or checkpoints have no bound."""
+    if rate == 0 or math.isinf(cost_s):
+        return math.inf
+    further = inputs.recovery_time_s, share, inputs.hop_delay_s, inputs.depth
+    return float(partial_rollback.optimal_interval(rate, cost_s, *further))
 
 
 def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -> tuple[float, float] | None:
@@ -151,6 +166,7 @@ def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -
         depth=inputs.depth,
         failures=None,
         failure_rate=inputs.failure_rate,
+        failures_seen=len(process.strikes),
         seed=SEED,
     )
     return None if found.low is None or found.high is None else (found.low, found.high)

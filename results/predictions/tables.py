@@ -1,4 +1,4 @@
-"""Predicts a run's utilization from what it measured, and writes the tables that hold it against the measurement."""
+"""Predicts a run's utilization from what it measured, and writes the tables that compare both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that the caller names: side by side, or judged against a baseline."""
+"""Compares runs that the caller names: side by side, or judged against a baseline."""
 
 from __future__ import annotations
 

@@ -95,9 +95,14 @@ def _catch_up_s(run: Run) -> float | None:
     return _median(times.fillna(np.inf)) if times.notna().any() else None
 
 
-def _checkpoint_s(run: Run) -> float | None:
+def usual_checkpoints(run: Run) -> pd.DataFrame:
+    """The rows of table `checkpoints` that metric `checkpoint_s` is of: in the window, with input, and undisturbed."""
     table = table_or_empty(run, "checkpoints")
-    usual = table[table["in_window"] & table["undisturbed"] & (table["records"] > 0)]
+    return table[table["in_window"] & table["undisturbed"] & (table["records"] > 0)]
+
+
+def _checkpoint_s(run: Run) -> float | None:
+    usual = usual_checkpoints(run)
     return float(usual["checkpoint_s"].mean()) if len(usual) else None
 
 

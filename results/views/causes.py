@@ -24,6 +24,7 @@ from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
+from results.summary.metrics import usual_checkpoints
 
 TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
 PREDICTION = "utilization.predicted"  # the check of the one prediction that is a sum over the window
@@ -167,12 +168,18 @@ def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[
     return look
 
 
-def _first_beyond(table: str, column: str) -> Callable[[Run, Sequence[Run]], Cause | None]:
-    """Look for the first row with a higher value than any row of the baseline has."""
+def _first_beyond(
+    table: str, column: str, rows_of: Callable[[Run], pd.DataFrame] | None = None
+) -> Callable[[Run, Sequence[Run]], Cause | None]:
+    """Look for the first row with a higher value than any row of the baseline has.
+
+    `rows_of` takes those of the table that the metric counts; without it all of them count.
+    """
+    counted = rows_of or (lambda run: table_or_empty(run, table))
 
     def look(run: Run, baseline: Sequence[Run]) -> Cause | None:
-        rows = table_or_empty(run, table)
-        known = [table_or_empty(each, table)[column].max() for each in baseline]
+        rows = counted(run)
+        known = [counted(each)[column].max() for each in baseline]
         usual = max((float(value) for value in known if pd.notna(value)), default=np.nan)
         moments = seconds_of(run, table, rows)
         beyond = rows[column].astype("float64") > usual
@@ -198,6 +205,6 @@ LOOKS: dict[str, Callable[[Run, Sequence[Run]], Cause | None]] = {
     "utilization": _curve(USEFUL, "measured_s", summed=False),
     "service_rate": _curve(THROUGHPUT, "committed_records", summed=True),
     "p99_latency_s": _first_beyond(LATENCY, "p99_s"),
-    "checkpoint_s": _first_beyond("checkpoints", "checkpoint_s"),
+    "checkpoint_s": _first_beyond("checkpoints", "checkpoint_s", usual_checkpoints),
     **{f"{phase}_s": _first_beyond("recoveries", f"{phase}_s") for phase in PHASES},
 }

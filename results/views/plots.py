@@ -57,7 +57,7 @@ AVAILABILITY = {
     "normal": ("on time again", MEASURED, ":"),
     "available": ("available", MEASURED, "-"),
 }
-NOT_MEASURED = "catch-up not measured"
+NOT_MEASURED, NOT_OVER = "catch-up not measured", "not over when the run ended"
 MOST_HOSTS = 2  # that are named beside a bar
 MANY_FAULTS, MANY_CHECKPOINTS, MANY_RECOVERIES = 40, 150, 30  # beyond which marks are small, and texts of bars few
 
@@ -220,15 +220,18 @@ def recoveries(run: Run) -> Figure | None:
             axes.barh(known.index, seconds[phase], left=left, color=colour, ec=PAPER, lw=edge, label=PHASE_NAMES[phase])
         left += seconds[phase].fillna(0.0).to_numpy()
     _hatch_executor(axes, known[f"{EXECUTOR}_s"].astype("float64"), seconds["detect"].fillna(0.0))
+    is_over = seconds["restore"].notna()
     not_known = seconds["catch_up"].isna()
-    if not_known.any():
-        beside = offset_copy(axes.transData, figure, x=3 if many else 7, units="points")
-        look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": NOT_MEASURED}
-        axes.plot(left[not_known], known.index[not_known], ">", **look)
+    for rows, label, marker in ((not_known & is_over, NOT_MEASURED, ">"), (~is_over, NOT_OVER, "x")):
+        if rows.any():
+            beside = offset_copy(axes.transData, figure, x=3 if many else 7, units="points")
+            look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": label}
+            axes.plot(left[rows], known.index[rows], marker, **look)
     if not many:
         for row, total in enumerate(left):
-            place = (14 if not_known[row] else 5, 0)
-            axes.annotate(f"{significant(total)} s", (total, row), place, textcoords="offset points", va="center")
+            place, least = (14 if not_known[row] else 5, 0), "" if is_over[row] else "more than "
+            told = f"{least}{significant(total)} s"
+            axes.annotate(told, (total, row), place, textcoords="offset points", va="center")
     begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
     names = [f"{at:.0f} s  {_hosts(struck)}" for at, struck in begins]
     step = -(-len(known) // 60)
@@ -236,7 +239,7 @@ def recoveries(run: Run) -> Figure | None:
     axes.set_ylim(len(known) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set(xlabel="time since the fault [s]", xlim=(0, 1.1 * left.max() or 1.0))
-    _legend_above(axes, 6, last=NOT_MEASURED)
+    _legend_above(axes, 6, last=(NOT_MEASURED, NOT_OVER))
     return figure
 
 
@@ -317,10 +320,10 @@ def _scale_thousands(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _legend_above(axes: Axes, columns: int, last: str | None = None) -> None:
-    """A legend above the axes, in which one label comes last."""
+def _legend_above(axes: Axes, columns: int, last: tuple[str, ...] = ()) -> None:
+    """A legend above the axes, in which some labels come last."""
     found = zip(*axes.get_legend_handles_labels(), strict=True)
-    entries = sorted(found, key=lambda entry: entry[1] == last)
+    entries = sorted(found, key=lambda entry: entry[1] in last)
     axes.legend(*zip(*entries, strict=True), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
 
 

@@ -1,1 +1,1 @@
-"""A file that runs without the rest of this project: see its docstring."""
+"""Keeps other users from PySpark's own ports: one file, which PySpark loads without the rest of this project."""

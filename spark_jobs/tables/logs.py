@@ -29,9 +29,10 @@ from spark_jobs.tables.run_files import RunFiles
 from spark_jobs.tables.streaming.batches import Batch, batches, chains
 from spark_jobs.tables.streaming.event_logs import spark_events
 from spark_jobs.tables.streaming.executors import ADDED, registered
-from spark_jobs.tables.streaming.spark_tasks import ENDED, STARTED, spark_tasks
+from spark_jobs.tables.streaming.query_events import STAGE_ENDED, STARTED, TASK_ENDED
+from spark_jobs.tables.streaming.spark_tasks import spark_tasks
 
-CHAINED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
+CHAINED = {STARTED, STAGE_ENDED}
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Logs:
         if self.files.experiment.engine.recovery_run is not RecoveryMode.TASK:
             return []
         reported = next(micro_batches(self.query), None)
-        events = spark_events(self.files.raw, {STARTED, ENDED})
+        events = spark_events(self.files.raw, {STARTED, TASK_ENDED})
         return spark_tasks(events, reported.id, host_names(self.files.raw)) if reported else []
 
     @property

@@ -1,6 +1,6 @@
 """Which partitions of the testbed were lost, by which fault, and how long no slot had them.
 
-A slot that stands by has no partitions, so its death loses nothing. The death of the driver loses all of them.
+The death of a slot without partitions, such as one that stands by, loses nothing. That of the driver loses all of them.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
 
 
 def that_took_something(injector: Iterable[Event], journal: Sequence[Event], lost: Sequence[Loss]) -> list[Event]:
-    """The injector's journal without the strikes that took nothing: they hit only slots that stood by. The driver takes
-    all slots with it."""
+    """The injector's journal without the strikes that took nothing: they hit only slots without a partition. The driver
+    takes all slots with it."""
     blamed, outages = {each.fault for each in lost}, list(_outages(journal, lost))
     return [
         event

@@ -1,4 +1,4 @@
-"""For how long a saved window was of use, measured on the windows that were saved."""
+"""How long the saving of a window was of use, measured on the windows that were saved."""
 
 from __future__ import annotations
 

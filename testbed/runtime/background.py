@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 Job = Callable[[], Any]
@@ -67,3 +68,10 @@ class Background:
     def close(self) -> None:
         """Do nothing more than what is under way."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def finish(self, limit_s: float) -> None:
+        """Do nothing more than what is under way, and return once that is over, or after this time [s]."""
+        self.close()
+        waiting = Thread(target=self._pool.shutdown, name="finish", daemon=True)
+        waiting.start()
+        waiting.join(limit_s)

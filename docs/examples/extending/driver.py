@@ -14,7 +14,7 @@ from infra.local import LocalDriver
 class PinnedDriver(LocalDriver):
     """Implements `infra.cluster.Driver`: the gateway shares the machine, a worker has `worker_cores` of it.
 
-    What is not said here is as with driver local: hosts are laid out, found, struck and healed by their marks.
+    Everything else is as in driver local: hosts are laid out, found, struck and healed by their marks.
     """
 
     def check(self, spec: ClusterSpec) -> None:

@@ -13,7 +13,7 @@ from infra.strikes.strike import Proof, wait_until
 class FilesUp:
     """Implements `infra.strikes.strike.Strike` on the processes of a mark: the limit of open files becomes 0.
 
-    What is open stays open. Children that are born later have the limit of their parents.
+    Files that are open stay open. Child processes that start later inherit the limit.
     """
 
     def __init__(self, mark: str) -> None:
@@ -31,7 +31,7 @@ class FilesUp:
             _allow(pid, nothing=True)
 
     def fire(self) -> Proof:
-        """Limit the processes that were started meanwhile, too. The proof is the limits that the kernel reports."""
+        """Also limit the processes that have started since then. The proof is the limits that the kernel reports."""
         if self._fired_ns is None:
             self.shoot()
         while new := [pid for pid in self._processes.scan() if _limit(pid) not in (0, None)]:
@@ -47,7 +47,7 @@ class FilesUp:
 
 
 def let_open(mark: str) -> Proof:
-    """Undo it, as far up as the host's processes are allowed to go: what their limit was before is not known here."""
+    """Undo the fault: raise each limit as far as the process may have it, since the limit before is not known here."""
     fired_ns, limited = time.time_ns(), [pid for pid in members(mark) if _limit(pid) == 0]
     for pid in limited:
         _allow(pid, nothing=False)

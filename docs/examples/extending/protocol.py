@@ -8,14 +8,14 @@ from testbed.core.frames import Frame
 from testbed.core.protocol import Runtime
 from testbed.protocols.uncoordinated import Uncoordinated
 
-MESSAGES = 4  # from one checkpoint to the next, which bounds how much is done again after a failure
+MESSAGES = 4  # from one checkpoint to the next: fewer messages mean less work that is done again after a failure
 
 
 class ByWork(Uncoordinated):
-    """Every partition takes a checkpoint before it processes one message more than `MESSAGES` since its last.
+    """A partition that has processed `MESSAGES` messages since its last checkpoint takes one before the next message.
 
-    What it inherits: what is sent is logged, the recovery line is found by rollback propagation, and a timer goes on
-    beside, for sources, which get no messages.
+    It inherits the rest: messages are logged, rollback propagation finds the recovery line, and a timer starts
+    checkpoints, too, because sources get no messages.
     """
 
     name = "by-work"

@@ -67,7 +67,7 @@ def query(views: DataFrame, spec: PageViewsSpec) -> DataFrame:
 
 
 def oracle(views: DataFrame, spec: PageViewsSpec) -> DataFrame:
-    """The same results by other means: here the windows of a view are worked out from its time."""
+    """The same results, computed in another way: the windows of a view follow from its time."""
     slide_ms, windows = spec.slide_ms, spec.window_ms // spec.slide_ms
     newest = F.floor(F.unix_millis("timestamp") / slide_ms) * slide_ms
     starts = F.transform(F.sequence(F.lit(0), F.lit(windows - 1)), lambda back: newest - back * slide_ms)

@@ -1,4 +1,4 @@
-"""What the job should have written, by other means than its own: decimals for a UDF, arithmetic for windows."""
+"""What the job should have written, computed in another way: decimals instead of a UDF, arithmetic for windows."""
 
 from pyspark.sql import functions as F
 

@@ -15,7 +15,7 @@ FEWEST_CPU_S = 1.0  # with less CPU time of the primaries, chance alone is more 
 
 def cost(evidence: Evidence) -> pd.DataFrame:
     """Return one row: by record, CPU time of copies relative to that of their primaries in the same seconds."""
-    rows = evidence.rows("copies", "no copy was there").dropna(subset=["primary_cpu_s", "primary_records"])
+    rows = evidence.rows("copies", "the run had no active copy").dropna(subset=["primary_cpu_s", "primary_records"])
     sums = rows[["cpu_s", "records", "primary_cpu_s", "primary_records"]].astype(float).sum()
     if sums["primary_cpu_s"] < FEWEST_CPU_S or not sums["records"] or not sums["primary_records"]:
         raise NotEnough(f"the primaries of copies took less than {FEWEST_CPU_S:g} s of CPU time")
@@ -30,10 +30,11 @@ CHECKS = (
         subject=cost,
         rules=lambda evidence: [between("relative", 0, MOST)],
         observed=lambda found: (
-            f"{significant(found['own_us'].iat[0])} µs a record, primaries {significant(found['primary_us'].iat[0])} µs"
+            f"{significant(found['own_us'].iat[0])} µs per record, primaries"
+            f" {significant(found['primary_us'].iat[0])} µs"
         ),
-        expected=lambda evidence: f"at most {MOST:g} times what a record costs the primaries",
-        asks=f"a record costs copies at most {MOST:g} times the CPU time that it costs their primaries",
+        expected=lambda evidence: f"at most {MOST:g} times the primaries' CPU time per record",
+        asks=f"copies take at most {MOST:g} times as much CPU time per record as their primaries",
         asked_of=ASKED_OF[has_copies],
         applies=has_copies,
     ),

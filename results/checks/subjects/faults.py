@@ -59,7 +59,7 @@ def fit_to_law(evidence: Evidence) -> pd.DataFrame:
     fits = evidence.table("fault_fit")
     fits = fits[fits["p_value"].notna()]
     if fits.empty:
-        raise NotEnough("table fault_fit holds the plan against no law")
+        raise NotEnough("table fault_fit has no comparison of the plan with a law")
     return fits
 
 
@@ -87,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
             f"{counted(len(frame), 'fault')}"
         ),
         expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",
-        asks="strikes came within the driver's limit of their planned time, at p99 (`tolerances.lateness_s`)",
+        asks="at p99, strikes differ from their planned time by at most the driver's limit (`tolerances.lateness_s`)",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
     ),
@@ -103,7 +103,7 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: (
             f"{frame['proved_ns'].notna().sum()} of {len(frame)} proved, {frame['violations'].sum()} contradictions"
         ),
-        expected=lambda evidence: "all proved, nothing that contradicts (survivors, open ports, packets through, ...)",
+        expected=lambda evidence: "all proved, nothing contradicts it (survivors, open ports, delivered packets, ...)",
         asks="every fault that took effect is proved, and nothing contradicts a proof",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
@@ -118,7 +118,7 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['joined_ns'].notna().sum()} joined again by themselves, "
             f"{frame['heal_violations'].sum()} contradictions"
         ),
-        expected=lambda evidence: "all undone; lost hosts, broker and master joined if there was time for it",
+        expected=lambda evidence: "all undone; lost hosts, broker and master joined again if there was time for it",
         asks=(
             "every fault was undone, at the latest when the run ended; lost hosts, broker and master joined again, "
             f"unless the window ended less than {HOST_START_S:g} s after their heal"

@@ -45,7 +45,7 @@ def clock(evidence: Evidence) -> pd.DataFrame:
     """Return one row: by how much the wall clock was moved while the window was measured [s]."""
     moved_s = evidence.the_run()["clock_step_s"]
     if pd.isna(moved_s):
-        raise NotEnough("the gateway's clock was not sampled before, in and after the window")
+        raise NotEnough("there is no sample of the gateway's clock before, in or after the window")
     return pd.DataFrame({"clock_step_s": [float(moved_s)]})
 
 
@@ -88,7 +88,9 @@ CHECKS: tuple[Check, ...] = (
         subject=clock,
         rules=lambda evidence: [between("clock_step_s", 0, MOST_STEP_S)],
         observed=lambda frame: f"the wall clock was moved by {significant(frame['clock_step_s'].iat[0] * 1e3)} ms",
-        expected=lambda evidence: f"{MOST_STEP_S * 1e3:g} ms at most: all times in the tables are the wall clock's",
+        expected=lambda evidence: (
+            f"at most {MOST_STEP_S * 1e3:g} ms, since the times in all tables are by the wall clock"
+        ),
         asks="the wall clock moved by at most 5 ms against the monotonic clock",
     ),
 )

@@ -67,7 +67,8 @@ def reports(evidence: Evidence) -> pd.DataFrame:
     before = rows.groupby("partition", sort=False)["goes_on"].shift(fill_value=False).astype(bool)
     found = rows[rows["goes_on"] & before & (rows["of_check_s"] > 0) & (rows["spent"] <= SPENT)]
     if found.empty:
-        raise NotEnough(f"between no two reports was at most {SPENT:.0%} of the time for saving windows spent")
+        share = f"{SPENT:.0%} of the time for saving windows"
+        raise NotEnough(f"no two successive reports show that at most {share} was spent")
     return found
 
 
@@ -79,7 +80,7 @@ def extents(evidence: Evidence) -> pd.DataFrame:
     found = reports(evidence)
     found = found[(found["open_windows"] <= target) & (found["open_windows"] - found["of_open_windows"] <= target)]
     if found.empty:
-        raise NotEnough(f"more windows were open than the target has entries, {target:,}")
+        raise NotEnough(f"more windows were open than the target of {target:,} entries allows")
     # A window that closes adds an entry of its own only if no result closes it, so this is an upper limit.
     closed = found["of_opens"] - found["of_open_windows"]
     grown = found["of_opens"] + found["of_checks"] + found["of_results"] + closed.clip(lower=0)
@@ -148,7 +149,7 @@ def _settled(evidence: Evidence) -> tuple[pd.DataFrame, tuple[float, int, float]
     least, most = (few, size, tail), (many, size, 1 - tail)
     settled = max(2 * oldest_window(*most), settles_after(many, size))
     if (last["records"] < settled).any():
-        raise NotEnough(f"partitions have taken in fewer than {settled:,.0f} records: the log has not settled")
+        raise NotEnough(f"partitions have read fewer than {settled:,.0f} records: the log has not settled")
     return last, least, most
 
 
@@ -176,9 +177,9 @@ def _as_modelled(column: str, subject: Callable[[Evidence], pd.DataFrame], *, mo
         subject=subject,
         rules=lambda evidence: [between("of_low", 1, None), between("of_high", None, 1)],
         observed=lambda frame: ", ".join(f"{each:,}" for each in frame[column]),
-        expected=lambda evidence: f"what the model has for {model}",
-        asks=f"in the last report a recovery would {would} as the model has for windows that are saved only"
-        f" when they open; the age of the oldest one is beyond its limits in {CHANCE:.1%} of runs",
+        expected=lambda evidence: f"what the model gives for {model}",
+        asks=f"in the last report, a recovery would {would} as the model gives for windows that are saved only when"
+        f" they open; chance alone takes the age of the oldest window beyond the limits in {CHANCE:.1%} of runs",
         asked_of="`output_logs.open_windows`, with windows of 2 records or more, without `engine.log_extent`,"
         " `engine.log_replay` and `engine.log_failure_rate`",
         applies=follows_model,
@@ -210,9 +211,9 @@ def _within_target(
         observed=lambda frame: (
             f"{len(frame):,} reports, at most {significant(frame['share'].max())} of what is allowed"
         ),
-        expected=lambda evidence: f"at most {most} and {grown} since the report before, in each",
-        asks=f"a recovery would {would}, and those since the previous report; only reports with time to"
-        f" spare count (at most {SPENT:.0%} of CI in every CP spent{besides})",
+        expected=lambda evidence: f"in each report, at most {most} plus {grown} since the previous report",
+        asks=f"a recovery would {would}, besides those that came since the previous report; only reports with time"
+        f" to spare count (at most {SPENT:.0%} of CI was used per CP{besides})",
         asked_of=f"`engine.log_{column}`",
         applies=applies,
         parting=Parting("share", worst),
@@ -226,11 +227,11 @@ CHECKS: tuple[Check, ...] = (
         has_extent_target,
         most="Q",
         would="read at most Q entries",
-        grown="what the log has grown by",
-        besides=", Q not below the open windows",
+        grown="the growth of the log",
+        besides=", and Q is not below the number of open windows",
     ),
     _within_target(
-        "replay", replays, has_replay_target, most="U", would="replay at most U records", grown="what was taken in"
+        "replay", replays, has_replay_target, most="U", would="replay at most U records", grown="the records read"
     ),
     _as_modelled(
         "extent", modelled_extents, model="the entries since the oldest window opened", would="read as many entries"

@@ -39,7 +39,7 @@ def windows(evidence: Evidence) -> pd.DataFrame:
     partitions = rows["partition"].nunique()
     whole = rows.groupby("at_ns").filter(lambda of_one: len(of_one) == partitions)
     if whole.empty:
-        raise NotEnough("no report has all partitions")
+        raise NotEnough("no report covers all partitions")
     last = whole[whole["at_ns"] == whole["at_ns"].max()]
     found, records = int(last["open_windows"].sum()), int(last["records"].sum())
     predicted = open_windows(workload.items, workload.window_records, records)
@@ -62,11 +62,12 @@ CHECKS: tuple[Check, ...] = (
         subject=windows,
         rules=lambda evidence: [between("share", 0, 1)],
         observed=lambda frame: (
-            f"{frame['open_windows'].iat[0]:,} open, {percent(frame['off'].iat[0])} off where"
+            f"{frame['open_windows'].iat[0]:,} open, {percent(frame['off'].iat[0])} off,"
             f" {percent(frame['allowed'].iat[0])} is allowed"
         ),
-        expected=lambda evidence: f"as many as the model has for the records taken in, {WITHIN}",
-        asks=f"in the last report, the number of open windows follows from items, window and records, {WITHIN}",
+        expected=lambda evidence: f"as many as the model gives for the records that were read, {WITHIN}",
+        asks="in the last report, as many windows are open as the model gives for the number of items, the window and"
+        f" the records that were read, {WITHIN}",
         asked_of=f"protocol `output-log`, workload `cec-prices` with {FEWEST_ITEMS:,} items or more",
         applies=described,
         parting=Parting("share", _last_report),

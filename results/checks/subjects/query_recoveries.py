@@ -33,7 +33,7 @@ def planned(evidence: Evidence) -> pd.DataFrame:
     known = rows[rows["predicted_ns"].notna()]
     if known.empty:
         raise NotEnough(
-            "slots came between the losses, none came, or partitions cost CPU: the model plans no such burst"
+            "the model plans no burst in which slots joined between losses, no slot joined, or costs are measured"
         )
     since_s = (known["predicted_ns"] - known["death_ns"]).astype(float) / 1e9
     allowed_s = np.maximum(TOLERANCE * since_s, evidence.experiment.engine.batch_length_run_s)
@@ -52,7 +52,7 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
     it was planned.
     """
     rows = evidence.rows("query_recoveries", "no query was lost")
-    latencies = evidence.rows("query_latencies", "no query has put anything out")
+    latencies = evidence.rows("query_latencies", "no query emitted a result")
     back = rows.assign(available_ns=rows["available_ns"].where(rows["available_ns"].notna(), rows["planned_ns"]))
     back = back[back["available_ns"].notna()]
     away_ns, first_ns = (back["available_ns"] - back["death_ns"]).astype("Int64"), _first_result_ns(back, latencies)
@@ -63,7 +63,7 @@ def caught_up(evidence: Evidence) -> pd.DataFrame:
     lasts = np.array([again > end for again, end in zip(again_ns[back.index], followed_ns, strict=True)], bool)
     seen = back["normal_ns"].notna() | (followed_ns <= latencies["arrived_ns"].max()) & lasts
     if not seen.any():
-        raise NotEnough("no query was followed for as long as it had been away")
+        raise NotEnough("no query was observed for as long after its recovery as it had been unavailable")
     took_ns = (back["normal_ns"] - back["available_ns"]).astype("Float64")
     return back.assign(off=(took_ns / allowed_ns).astype("Float64").fillna(np.inf).astype(float))[seen]
 
@@ -89,23 +89,23 @@ def _as_planned(evidence: Evidence) -> list[Rule]:
 
 def _worst(table: pd.DataFrame) -> str:
     worst = table.loc[table["off"].idxmax()]
-    return f"{len(table)} queries, the worst is {worst['query']} with {significant(worst['off'])} of what is allowed"
+    return f"{len(table)} queries, the worst is {worst['query']}: {significant(worst['off'])} of the allowed difference"
 
 
 def _slowest(table: pd.DataFrame) -> str:
     worst = table.loc[table["off"].idxmax()]
     off = significant(worst["off"])
-    return f"{len(table)} queries, the worst is {worst['query']} after {off} of the time that it was away"
+    return f"{len(table)} queries, the slowest is {worst['query']}: it took {off} of the allowed time"
 
 
 def _planned_when(query: pd.Series) -> str:
     planned_s, model_s = (_since_death(query, step) for step in ("planned", "predicted"))
-    return f"{query['query']} was lost, planned {planned_s}, and by the model {model_s}"
+    return f"{query['query']} was lost (planned: {planned_s}; by the model: {model_s})"
 
 
 def _usual_when(query: pd.Series) -> str:
     back_s, usual_s = (_since_death(query, step) for step in ("available", "normal"))
-    return f"{query['query']} was lost, available {back_s}, and its latency usual {usual_s}"
+    return f"{query['query']} was lost (available: {back_s}; latency normal: {usual_s})"
 
 
 def _since_death(query: pd.Series, step: str) -> str:
@@ -131,9 +131,9 @@ CHECKS: tuple[Check, ...] = (
         subject=planned,
         rules=_as_planned,
         observed=_worst,
-        expected=lambda evidence: f"planned within {TOLERANCE:.0%}, or a batch, of the model's moment",
-        asks="each query is planned when the model plans it for the same losses and arrivals, within a batch or 10 % of"
-        " the time since its death",
+        expected=lambda evidence: f"planned at the moment that the model gives, within {TOLERANCE:.0%} or a batch",
+        asks="each query was planned at the moment that the model gives for the same losses and the same joining slots,"
+        " within a batch or 10 % of the time since its death",
         asked_of=ASKED_OF[recovers_by_query],
         applies=recovers_by_query,
         parting=Parting("off", _planned_when),
@@ -145,10 +145,11 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("off", None, 1)],
         observed=_slowest,
         expected=lambda evidence: (
-            "relative latency below 1.2 again within the time that the query was away, or from its first result on"
+            "relative latency below 1.2 again within the time that the query was unavailable, or from its first result"
         ),
-        asks="after its recovery, each query's relative latency is below 1.2 again, on average over 3 s, within the"
-        " time that it was away, or from its first result on: a query that can process twice what comes catches up",
+        asks="after its recovery, each query's relative latency falls below 1.2 (on average over 3 s) within as much"
+        " time as the query was unavailable, or with its first result: a query that can process twice its input rate"
+        " catches up in this time",
         asked_of=ASKED_OF[tells_relative_latency],
         applies=tells_relative_latency,
         parting=Parting("off", _usual_when),

@@ -132,7 +132,7 @@ def _prediction(evidence: Evidence) -> pd.Series:
     rows = evidence.rows("predictions", "table predictions has no row")
     found = rows[rows["model"] == REPLAY_MODEL]
     if found.empty or pd.isna(found["predicted"].iat[0]):
-        raise NotEnough("there is no prediction by a replay to hold the table against")
+        raise NotEnough("no utilization was predicted by a replay, so there is nothing to compare the table with")
     return found.iloc[0]
 
 
@@ -150,8 +150,8 @@ CHECKS: tuple[Check, ...] = (
         subject=recoveries,
         rules=lambda evidence: value_rules("replayed_recoveries") + RECOVERY_RULES,
         observed=row_count,
-        expected=lambda evidence: "a row for each outage, which says what the ledger says; R as in the prediction",
-        asks="each outage has a row that agrees with the ledger; the mean R of these rows is that of the prediction",
+        expected=lambda evidence: "a row for each outage, which agrees with the ledger; a mean R as in the prediction",
+        asks="each outage has a row that agrees with the ledger; the mean R of these rows equals the prediction's R",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),
@@ -165,8 +165,9 @@ CHECKS: tuple[Check, ...] = (
             f"{significant(frame['replayed_s'].iat[-1])} s replayed, "
             f"{frame['second'].iat[-1]} s after the window opened"
         ),
-        expected=lambda evidence: "curves that rise from 0 to what the utilizations say, and no faster than time",
-        asks="both curves rise from 0 to what their utilizations give, never fall, and never rise faster than time",
+        expected=lambda evidence: "both curves rise from 0 to what their utilization gives, and no faster than time",
+        asks="both curves rise from 0 to the useful time that their utilization gives, never fall, and never rise"
+        " faster than time",
         asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),

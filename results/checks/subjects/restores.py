@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from experiments.wording import significant
+from experiments.wording import counted, significant
 from models.passive_restore import FEWEST, MeasuredRestore, predicted_s
 from results.checks.check import Check, Parting, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
@@ -47,8 +47,9 @@ def _predicted(described: Sequence[MeasuredRestore]) -> list[float]:
     try:
         return predicted_s(described)
     except BadInput:
-        told = f"{len(described)} restores were seen to their end, struck a dataflow that kept up with its load, and"
-        raise NotEnough(f"{told} should take {SHORTEST_S:g} s or more; {FEWEST} are needed") from None
+        told = f"{counted(len(described), 'restore')} can be compared with the model, {FEWEST} are needed"
+        needs = "the dataflow kept up with its load before the loss, the restore was observed to its end"
+        raise NotEnough(f"{told}: {needs}, and it should take {SHORTEST_S:g} s or more") from None
 
 
 def _steady(restored: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -159,8 +160,8 @@ CHECKS: tuple[Check, ...] = (
         rules=_rules,
         observed=_observed,
         expected=lambda evidence: f"measured (predicted) within {TOLERANCE:.0%} on average",
-        asks="restores take what bytes / read rate + checkpoint age x rate / service rate gives, within 20 % on average"
-        "; the rates are those of the other restores",
+        asks="a restore takes as long as the model says: bytes / read rate + checkpoint age x rate / service rate,"
+        " within 20 % on average; read rate and service rate are measured in the other restores",
         asked_of="`engine.recovery` `passive`, checkpoints 20 s apart or more, and at least 3 expected faults",
         applies=is_described,
         parting=Parting("apart", _worst),

@@ -1,4 +1,4 @@
-"""Every table has the columns of its schema, and values within range; recoveries are there where an outage was."""
+"""Every table has the columns of its schema, and values within range."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import zip_longest
 
 import pandas as pd
 
-from experiments.fault_kinds import FaultKind
 from experiments.wording import counted
 from models.sustainable.lag import ProbeOutcome
 from results.checks.check import (
@@ -26,13 +25,11 @@ from results.checks.check import (
     takes_checkpoints,
 )
 from results.checks.evidence import PYTHON_TYPES, Evidence
-from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
-from results.summary.findings import FAILURE_CLASSES, took_effect
+from results.checks.rules import Rule, between, in_set, pairs_equal, present
 from results.tables.columns import SIGNED
 from results.tables.schema import RUN_TABLES, TABLES, FaultOutcome, LedgerClass
 from results.tables.testbed import RecoveredHow
 
-RESTART_S = 60.0  # from the return of the last host until the query works again: twice as long as usual
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
     "recoveries",
@@ -68,37 +65,6 @@ def columns(evidence: Evidence, table: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["column", "type", "expected_column", "expected_type"])
 
 
-def recoveries(evidence: Evidence) -> pd.DataFrame:
-    """Return the recoveries with `ended`, or of a run that needed none one row: `outage_s`, the ledger's seconds of
-    outages.
-
-    A run needs none where no fault that took effect loses work by itself, and the query went on through those that did.
-    """
-    found = evidence.table("recoveries")
-    struck = took_effect(evidence.table("faults"))
-    if not found.empty:
-        return found.assign(ended=_ended(found, struck, evidence))
-    if struck.empty:
-        raise NotEnough("no fault took effect: there was nothing to recover from")
-    if any(FaultKind(kind).loses_work for kind in struck["kind"]):
-        raise NotEnough("table recoveries has no rows, but a fault that loses work took effect")
-    ledger = evidence.rows("ledger", "the ledger has no segments")
-    return pd.DataFrame({"outage_s": [float(ledger.loc[ledger["class"].isin(FAILURE_CLASSES), "seconds"].sum())]})
-
-
-def _ended(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Whether the query worked again after each outage, or had too little time for that before the window ended.
-
-    Only the last outage can have too little: others ended before the next began. It lasts until the last of the faults
-    that struck during it is over.
-    """
-    last_ns = max([found["death_ns"].max(), *struck["actual_ns"].dropna()])
-    due_ns = last_ns + int((evidence.experiment.faults.longest_heal_s + RESTART_S) * 1e9)
-    ended = found["ready_ns"].notna()
-    ended.iloc[-1] |= due_ns > evidence.the_run()["window_end_ns"]
-    return ended
-
-
 def value_rules(table: str) -> list[Rule]:
     """The expectations on a table's values that follow from its schema: what must be there, and in what range."""
     rules = []
@@ -126,7 +92,7 @@ def _schema_check(table: str) -> Check:
         rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
         observed=lambda frame: f"{frame['column'].notna().sum()} columns",
         expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
-        asks="the table has the columns of the schema, in name, order and type",
+        asks="the table has the columns of the schema, with their names, order and types",
         asked_of=ASKED_OF[HAVE_THE_TABLE.get(table)],
         applies=HAVE_THE_TABLE.get(table, lambda experiment: True),
     )
@@ -151,31 +117,7 @@ def row_count(frame: pd.DataFrame) -> str:
     return counted(len(frame), "row")
 
 
-def _recoveries_seen(frame: pd.DataFrame) -> str:
-    return f"no recovery, {frame['outage_s'].iat[0]:g} s of outages" if "outage_s" in frame else row_count(frame)
-
-
-def _recovery_rules(evidence: Evidence) -> list[Rule]:
-    """On the recoveries, or on what stands for their absence."""
-    if evidence.table("recoveries").empty:
-        return [in_set("outage_s", 0.0)]
-    return [*value_rules("recoveries"), in_set("ended", True)]
-
-
 CHECKS: tuple[Check, ...] = (
     *map(_schema_check, JUDGED_TABLES),
     *(_values_check(table) for table in JUDGED_TABLES if table not in HELD_AGAINST_OTHERS),
-    Check(
-        name="recoveries.values",
-        table="recoveries",
-        subject=recoveries,
-        rules=_recovery_rules,
-        observed=_recoveries_seen,
-        expected=lambda evidence: "no value missing or out of range; no outage without a recovery, or without an end",
-        asks="recoveries have no value missing or out of range, and the query worked again after each, unless the"
-        f" window ended at most {RESTART_S:g} s after the return of the last host; without a recovery there is no"
-        " outage either",
-        asked_of=ASKED_OF[has_faults],
-        applies=has_faults,
-    ),
 )

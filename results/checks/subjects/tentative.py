@@ -50,10 +50,10 @@ def predicted_windows(evidence: Evidence) -> pd.DataFrame:
     found = windows_with_results(evidence)
     found = found[found["throughout"] & found["output_fidelity"].notna()]
     if found.empty:
-        raise NotEnough("no window lacked the same input from its beginning to its end")
+        raise NotEnough("in no window was the same input missing from beginning to end")
     groups = [frame for _, frame in found.groupby("absent") if _told_apart(frame) >= TELLING]
     if not groups:
-        raise NotEnough(f"the windows have too few results to tell {MOST_APART:g}")
+        raise NotEnough(f"the windows have too few results to show a difference of {MOST_APART:g}")
     together = pd.concat(map(_together, groups))
     apart = (together["accuracy"] - together["output_fidelity"]).abs()
     return together.assign(apart=apart, left_out=len(found) - together["windows"].sum())
@@ -97,7 +97,7 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['leaked'].sum():,} of {frame['emitted'].sum():,} tentative results in the exact output"
         ),
         expected=lambda evidence: "0",
-        asks="the exact output has no tentative result that the oracle does not have",
+        asks="every tentative result that is in the exact output is in the oracle, too",
         asked_of=OF_TENTATIVE_RUNS,
         applies=judged_by_oracle,
     ),
@@ -123,10 +123,10 @@ CHECKS: tuple[Check, ...] = (
             f"at most {significant(frame['apart'].max())} apart, {frame['windows'].sum():,} windows judged, "
             f"{frame['left_out'].iloc[0]:,} left out"
         ),
-        expected=lambda evidence: f"at most {MOST_APART:g} apart, for all windows that lacked the same",
-        asks="the accuracy of all windows that missed the same input throughout agrees with the predicted output "
-        f"fidelity; windows that together have fewer than {TELLING} results are left out",
-        asked_of="`engine.tentative`, with a query whose results come from one path through the dataflow each",
+        expected=lambda evidence: f"at most {MOST_APART:g} apart, over all windows that lacked the same input",
+        asks="over all windows that lacked the same input from beginning to end, accuracy agrees with the predicted"
+        f" output fidelity; if these windows have fewer than {TELLING} results together, they are left out",
+        asked_of="`engine.tentative`, and a query of which each result comes from one path through the dataflow",
         applies=fidelity_describes,
         parting=Parting("apart", _worst),
     ),

@@ -23,12 +23,12 @@ def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
     if row is None:
         raise NotEnough("no utilization was predicted for this run")
     if pd.isna(row["measured"]):
-        raise NotEnough("nothing was measured to hold the prediction against")
+        raise NotEnough("there is no measurement to compare the prediction with")
     if not pd.isna(row["why"]):
         raise NotEnough(row["why"])
     if row[["predicted", "low", "high"]].isna().any():
-        what = "checkpoints, and of recoveries that no second fault disturbed if there are faults"
-        raise NotEnough(f"the prediction has no interval: that takes {FEWEST_SAMPLES} of the {what}")
+        also = f"with faults also {FEWEST_SAMPLES} recoveries that no second fault disturbed"
+        raise NotEnough(f"the prediction has no interval: that needs {FEWEST_SAMPLES} checkpoints, and {also}")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
 
 
@@ -96,8 +96,9 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("measured", *allowed_utilization(evidence))],
         observed=lambda frame: f"measured {_figures(frame, *JUDGED)[0]}",
         expected=_expected_utilization,
-        asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
-        asked_of="no faults, or at least 3 expected ones that the model describes",
+        asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, measured and modelled"
+        " utilization agree",
+        asked_of="no faults, or at least 3 expected faults if the model describes the experiment",
         applies=lambda experiment: not has_faults(experiment) or is_replayed(experiment),
     ),
     Check(

@@ -61,9 +61,12 @@ class TestbedLogs(Logs):
 
     @cached_property
     def outages(self) -> list[Outage]:
-        """When partitions were lost; in runs that recover in parts the others went on."""
-        injector = self.files.journal("injector", INJECTOR)
-        if self.files.experiment.engine.standby_run:
+        """When partitions were lost; in runs that recover in parts the others went on.
+
+        There a host that comes back has no partition if the others had room for those that it had lost.
+        """
+        injector, engine = self.files.journal("injector", INJECTOR), self.files.experiment.engine
+        if engine.standby_run or engine.recovers_in_parts:
             injector = that_took_something(injector, self.query, self.losses)
         return self._outages(as_query_journal(self.query), injector)
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from spark_jobs.streaming.progress import MicroBatch, Place
+from spark_jobs.tables.streaming.query_events import STAGE_ENDED, Attempt, of_query
 
 MS = 1_000_000  # nanoseconds
 
@@ -83,21 +84,13 @@ def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, StageCh
 
     A batch that a fault cut off ran more than once: only the jobs of its last attempt count.
     """
-    attempt_of: dict[int, tuple[int, str]] = {}
-    last: dict[int, str] = {}
-    spans: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
-    for event in events:
-        if event["Event"] == "SparkListenerJobStart":
-            properties = event.get("Properties") or {}
-            if properties.get("sql.streaming.queryId") == query_id:
-                batch, query_run = int(properties["streaming.sql.batchId"]), properties["spark.jobGroup.id"]
-                attempt_of |= {stage["Stage ID"]: (batch, query_run) for stage in event["Stage Infos"]}
-                last[batch] = query_run
-        else:
-            stage = event["Stage Info"]
-            if stage["Stage ID"] in attempt_of and _ran(stage):
-                spans[attempt_of[stage["Stage ID"]]].append((stage["Submission Time"], stage["Completion Time"]))
-    attempts = {batch: sorted(spans[batch, query_run]) for batch, query_run in last.items()}
+    last: dict[int, Attempt] = {}
+    spans: dict[Attempt, list[tuple[int, int]]] = defaultdict(list)
+    for attempt, event in of_query(events, query_id):
+        last[attempt.batch] = attempt
+        if event["Event"] == STAGE_ENDED and _ran(stage := event["Stage Info"]):
+            spans[attempt].append((stage["Submission Time"], stage["Completion Time"]))
+    attempts = {batch: sorted(spans[attempt]) for batch, attempt in last.items()}
     return {batch: _chain(found) for batch, found in attempts.items() if found}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from results.tables.columns import Row
 from spark_jobs.tables.streaming.batches import MS
+from spark_jobs.tables.streaming.query_events import TASK_ENDED, Attempt, of_query
 
-STARTED, ENDED = "SparkListenerJobStart", "SparkListenerTaskEnd"
 OUTPUT_LOST = "Resubmitted"  # told of a task that had ended, when its host was lost: it will be run again
 
 
@@ -17,31 +18,22 @@ def spark_tasks(events: Iterable[dict[str, Any]], query_id: str, names: Mapping[
 
     Stages are numbered within their batch, from 0, in the order in which Spark made them.
     """
-    batch_of: dict[int, tuple[int, str]] = {}
-    ended = []
-    for event in events:
-        if event["Event"] == STARTED:
-            batch_of |= dict(_stages(event, query_id))
-        elif event["Stage ID"] in batch_of and event["Task End Reason"]["Reason"] != OUTPUT_LOST:
-            ended.append(event)
-    numbers = _numbers({event["Stage ID"] for event in ended}, batch_of)
-    return [_row(each, batch_of[each["Stage ID"]][0], numbers[each["Stage ID"]], names) for each in ended]
+    ended = [
+        (attempt, event)
+        for attempt, event in of_query(events, query_id)
+        if event["Event"] == TASK_ENDED and event["Task End Reason"]["Reason"] != OUTPUT_LOST
+    ]
+    numbers = _numbers((attempt, event["Stage ID"]) for attempt, event in ended)
+    return [_row(event, attempt.batch, numbers[attempt, event["Stage ID"]], names) for attempt, event in ended]
 
 
-def _stages(event: dict[str, Any], query_id: str) -> Iterator[tuple[int, tuple[int, str]]]:
-    """The stages of a job, with the batch and the life of the query that they belong to."""
-    properties = event.get("Properties") or {}
-    if properties.get("sql.streaming.queryId") == query_id:
-        batch = int(properties["streaming.sql.batchId"]), properties["spark.jobGroup.id"]
-        yield from ((stage["Stage ID"], batch) for stage in event["Stage Infos"])
-
-
-def _numbers(stages: set[int], batch_of: Mapping[int, tuple[int, str]]) -> dict[int, int]:
-    """Which of its batch's stages each is."""
-    seen: dict[tuple[int, str], int] = {}
+def _numbers(stages: Iterable[tuple[Attempt, int]]) -> dict[tuple[Attempt, int], int]:
+    """Which of its attempt's stages each is."""
+    seen = Counter[Attempt]()
     numbers = {}
-    for stage in sorted(stages):
-        numbers[stage] = seen[batch_of[stage]] = seen.get(batch_of[stage], -1) + 1
+    for attempt, stage in sorted(set(stages)):
+        numbers[attempt, stage] = seen[attempt]
+        seen[attempt] += 1
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Objects in the store that nothing needs any more, until nobody is about to read them."""
+"""Objects in the store that are no longer needed: they are kept until nobody is about to read them."""
 
 from __future__ import annotations
 

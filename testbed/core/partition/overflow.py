@@ -1,4 +1,4 @@
-"""What returns on a cycle and is too much for memory waits in the store."""
+"""Keeps messages in the store that wait on a cycle and are too many for memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition does when the store answers for output that it has put there for a while."""
+"""Handles the answers of the store about output that a partition keeps there for a while."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class KafkaResults(Outlet):
         producer.begin_transaction()
         try:
             for batches in outputs.values():
-                self._send(producer, batches)
+                self._send(producer, batches, ANSWER_S)
             self._flush(producer)
         except KafkaException:
             _step(producer.abort_transaction)  # says so if another has the sink: a record's error does not
@@ -174,19 +174,25 @@ class KafkaResults(Outlet):
             self._stop_if_ended()
             before, left = left, producer.flush(ANSWER_S)
 
-    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
+    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch], limit_s: float = math.inf) -> None:
         for some in together(batches):
             found = as_messages(self._job.workload, some, self._job.parallelism, self._job.output.batch_records)
             for key, value in found:
-                self._produce(producer, key, value)
+                self._produce(producer, key, value, limit_s)
 
-    def _produce(self, producer: Producer, key: str | None, value: str | bytes) -> None:
+    def _produce(self, producer: Producer, key: str | None, value: str | bytes, limit_s: float) -> None:
+        """Raises `KafkaException` if there is no room for so long [s]: then the broker takes nothing."""
+        deadline = None
         while True:
             try:
                 producer.produce(self._topic, value, key, partition=self._partition)
                 return
             except BufferError:
                 self._stop_if_ended()
+                deadline = deadline or Deadline(limit_s)
+                if deadline.passed:
+                    why = f"no message was taken for {limit_s:g} s"
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why)) from None
                 producer.poll(POLL_S)
 
 

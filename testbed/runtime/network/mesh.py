@@ -15,7 +15,7 @@ from testbed.runtime.network.admission import Admission, Fields, Greeting
 from testbed.runtime.network.messages import NOBODY, Peers
 from testbed.runtime.network.wire import Address, Link, WireError, begin_connecting
 
-PEER = Greeting(b"AS-PEER\n", "II")  # the worker that speaks, and its slot
+PEER = Greeting(b"AS-PEER\n", "III")  # the worker that speaks, its slot, and the last epoch that it knows of
 CREDIT = struct.Struct("<III")
 
 
@@ -38,7 +38,7 @@ class Mesh:
     ) -> None:
         self._selector, self._host, self._token, self._schemas = selector, host, token, schemas
         self._on_frame, self._on_grant, self._on_broken = on_frame, on_grant, on_broken
-        self._peers = NOBODY
+        self._peers, self._since = NOBODY, 0
         self._sending: dict[int, Link] = {}
         self._receiving: dict[int, Link] = {}
         self._admission = Admission(selector, host, PEER, token, self._on_guest)
@@ -54,6 +54,8 @@ class Mesh:
         for links in (self._sending, self._receiving):
             for slot in [each for each in links if self._is_new(peers, each)]:
                 links.pop(slot).close()
+        if self._peers is NOBODY:
+            self._since = peers.epoch
         self._peers = peers
         for slot in {each for links in (self._sending, self._receiving) for each in links if links[each].closed}:
             self._on_broken(slot)
@@ -99,15 +101,21 @@ class Mesh:
         connection = begin_connecting(address, self._host)
         credit = _CreditReader(self._on_grant, len(self._schemas))
         link = Link(self._selector, connection, credit.feed, lambda: self._on_broken(slot))
-        link.send(PEER.of(self._token, self._peers.workers[self._peers.mine], self._peers.mine))
+        peers = self._peers
+        link.send(PEER.of(self._token, peers.workers[peers.mine], peers.mine, peers.epoch))
         self._sending[slot] = link
         return link
 
     def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
-        """Who is not the current worker of its slot is shut out, and so is who is there already."""
-        worker, slot = numbers
+        """Who is not the current worker of its slot is shut out, and so is who is there already.
+
+        So is who has yet to hear of the recovery since which the connections of this slot count. It will end all of
+        its own when it does, and that of a connection that was let in would look like a break.
+        """
+        worker, slot, epoch = numbers
         workers = self._peers.workers
-        if slot >= len(workers) or worker != workers[slot] or slot in self._receiving:
+        is_current = slot < len(workers) and worker == workers[slot] and epoch >= self._since
+        if not is_current or slot in self._receiving:
             connection.close()
             return
         reader = FrameReader(self._schemas)

@@ -1,4 +1,4 @@
-"""Measures what partitions cost, and has the queries that wait planned again by it."""
+"""Measures what partitions cost, and has waiting queries planned again by these costs."""
 
 from __future__ import annotations
 

@@ -146,7 +146,6 @@ class Server:
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
-            self._draining.look(self._records.ends)
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
             for guest in list(self._guests.values()):
@@ -307,7 +306,9 @@ class Server:
     def _carry_out(self) -> None:
         self._missing_input.look()
         self._waiting_queries.look()
-        for effect in self._records.effects():
+        effects = self._records.effects()
+        self._draining.look(self._records.ends)  # ends that are written are told before a recovery lets sources go on
+        for effect in effects:
             match effect:
                 case Order(worker, partition, message):
                     self._run_events.order(message)

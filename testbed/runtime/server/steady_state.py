@@ -1,4 +1,4 @@
-"""Tells when partitions take their input as it comes: neither do they wait for a lost partition nor catch up."""
+"""Tells when partitions are in a steady state: they neither wait for a lost partition nor catch up."""
 
 from __future__ import annotations
 

@@ -43,6 +43,10 @@ class Exchange:
         """The session is over."""
         self._peers, self._grants = NOBODY, Counter()
 
+    def hosts(self, partition: int) -> bool:
+        """Whether this slot is where a partition is, which may have yet to be restored here; copies do not count."""
+        return self._seat_of(partition) == self._peers.mine
+
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived for a partition that is here."""
         self._at(self._layout.channels[frame.channel].receiver, Partition.on_frame, frame)

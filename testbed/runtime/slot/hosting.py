@@ -63,7 +63,7 @@ class Hosting:
         self._hosted, self._timers = Hosted(job, layout), Timers(job.checkpoint_interval_s)
         self._exchange = Exchange(layout, job.slots, mesh, self._at)
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
-        self._storing = Storing(store, storing, self._at)
+        self._storing = Storing(store, storing, self._at, by_batch=job.protocol_class.by_batch)
         self._spilling = Spilling(store, storing, self._storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
         self._catching_up, self._long_lived = CatchingUp(), LongLived()
@@ -81,6 +81,7 @@ class Hosting:
         self._timers.stop()
         self._inputs.begin()
         self._exchange.begin(peers)
+        self._reporting.begin(peers)
 
     def order(self, number: int, message: ToPartition) -> None:
         """A message of the coordinator to a partition, which is made if it isn't there."""
@@ -97,6 +98,8 @@ class Hosting:
             self._at(number, Partition.on_order, message)
             if isinstance(message, Promote):
                 self._catching_up.follow(self._hosted[number])
+            elif isinstance(message, Go) and message.epoch == self._hosted[number].epoch:
+                self._reporting.on_go(number)
 
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived from another slot."""
@@ -154,16 +157,20 @@ class Hosting:
         """Forget all partitions; their input and output end."""
         self._inputs.close()
         self._outputs.close()
+        self._restoring.clear()
         self._storing.clear()
         self._catching_up.clear()
         self._hosted.clear()
         self._exchange.end()
+        self._reporting.end()
         self._long_lived.end()
 
     def _dismiss(self, number: int) -> None:
         """A copy is of no more use; a partition that takes its place here will be restored."""
         self._restoring.cancel([number])
         self._inputs.close_one(number)
+        if (copy := self._hosted.restored(number)) is not None:
+            self._spilling.forget(copy)
         self._hosted.remove(number)
 
     def _open_output(self, partition: Partition) -> None:

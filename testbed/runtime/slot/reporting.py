@@ -10,7 +10,7 @@ from testbed.core.dataflow.layout import Layout
 from testbed.core.partition import partition_status
 from testbed.core.partition.partition import Partition
 from testbed.operators import Sink, Source
-from testbed.runtime.network.messages import Cost, SlotStatus
+from testbed.runtime.network.messages import Cost, Peers, SlotStatus
 from testbed.runtime.slot.catching_up import CatchingUp
 from testbed.runtime.slot.exchange import Exchange
 from testbed.runtime.slot.hosted import Hosted, Timed, TimedLoggedPartition
@@ -39,12 +39,30 @@ class Reporting:
         self._cyclic, self._hosted, self._exchange = layout.cyclic, hosted, exchange
         self._inputs, self._outputs, self._storing = inputs, outputs, storing
         self._catching_up = catching_up
+        self._coming_back: set[int] = set()
         self.asked = 0
+
+    def begin(self, peers: Peers) -> None:
+        """A recovery begins: the slot has neither caught up nor come to its end before what comes back here goes on.
+
+        Until then such partitions may not even be here, or not know how far they were.
+        """
+        back = self._coming_back.union(peers.restored, peers.reached)
+        self._coming_back = {number for number in back if self._exchange.hosts(number)}
+
+    def on_go(self, number: int) -> None:
+        """A partition that came back goes on."""
+        self._coming_back.discard(number)
+
+    def end(self) -> None:
+        """The session is over."""
+        self._coming_back = set()
 
     def status(self, idle_s: float) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
         restored = [each for each in self._hosted if each.epoch >= 0]
         here = [each for each in restored if not is_muted(each)]
+        complete = bool(here) and not self._coming_back
         return SlotStatus(
             epoch=self._exchange.epoch,
             tallies={each.number: vars(each.tally) for each in here},
@@ -62,9 +80,8 @@ class Reporting:
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
-            ended=bool(here)
-            and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
-            caught_up=bool(here) and not any(each.repeats for each in here),
+            ended=complete and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
+            caught_up=complete and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
             progress={each.number: partition_status.progress(each) for each in here},

@@ -56,6 +56,11 @@ class Restoring:
         for number in numbers:
             self._under_way.pop(number, None)
 
+    def clear(self) -> None:
+        """The session is over: what is read back later should not wait for what was asked before."""
+        self._under_way.clear()
+        self._put_off.clear()
+
     def begin(self, partition: Timed, message: Restore) -> None:
         """Read back what the partition is to restore."""
         self._under_way[partition.number] = message.epoch

@@ -41,6 +41,7 @@ STATUS_S = 0.25
 TURN_S = 0.005
 LONGEST_ERROR = 1000
 CONNECT_S, RETRY_S, PATIENCE_S = 5.0, 0.2, 30.0
+LAST_WRITE_S = 8.0  # the driver waits for 10 s for its slots, and then deletes what they have stored
 
 
 class SessionState(Enum):
@@ -88,6 +89,8 @@ class Slot:
                     self._turn()
                 self._hosting.close()
                 self._mesh.drop()
+            store, _ = self._threads
+            store.finish(LAST_WRITE_S)  # what is written after the driver has deleted all objects would stay for ever
 
     def _meet(self) -> None:
         connect = partial(socket.create_connection, self._coordinator, CONNECT_S, source_address=(self._host, 0))

@@ -33,6 +33,12 @@ class Spilling:
             case Discard(keys):
                 self._background.submit(partial(self._delete, keys), lambda _: None)
 
+    def forget(self, partition: Partition) -> None:
+        """A copy is of no more use: it writes nothing more, and what it has written is deleted."""
+        self._storing.restart(partition.number)
+        if keys := partition.sending.spilled.keys:
+            self.do(partition.number, Discard(tuple(sorted(keys))))
+
     def _write(self, number: int, life: object, effect: Spill) -> EnvironmentFailure | None:
         """Why the store refused; None if it did not."""
         if self._storing.life(number) is life:

@@ -35,13 +35,16 @@ class Unstored:
 class Storing:
     """Writes checkpoints in order, and tells partitions what the store has answered.
 
+    By batches, the next checkpoint needs input. So one that the store has refused must not hold the sources up: they
+    would wait for ever. Only one that is still being written does.
+
     lags        whether some checkpoint has waited for too long: logs grow until it is stored
     written_s   CPU time of the thread that writes [s]
     written_of  the same for each partition
     """
 
-    def __init__(self, store: ObjectStore, background: Background, at: At) -> None:
-        self._store, self._background, self._at = store, background, at
+    def __init__(self, store: ObjectStore, background: Background, at: At, *, by_batch: bool) -> None:
+        self._store, self._background, self._at, self._by_batch = store, background, at, by_batch
         self._unstored: dict[int, Unstored] = {}
         self._kept: list[tuple[Kept, float]] = []  # and when it was taken [s, monotonic]
         self.lags, self.written_s = False, 0.0
@@ -80,7 +83,11 @@ class Storing:
 
     def on_clock(self, now_s: float, interval_s: float) -> None:
         """See whether the store keeps up with this checkpoint interval."""
-        waiting = [each.since_s for each in self._unstored.values() if each.since_s is not None]
+        waiting = [
+            each.since_s
+            for each in self._unstored.values()
+            if each.since_s is not None and (each.under_way or not self._by_batch)
+        ]
         self.lags = bool(waiting) and now_s - min(waiting) > STORE_INTERVALS * interval_s
 
     def take_kept(self) -> tuple[Kept, ...]:

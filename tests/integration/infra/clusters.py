@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
+from infra import local
 from infra.cluster import Driver, Handle
 from infra.docker import driver as docker
 from infra.launch import REPOSITORY
@@ -19,7 +20,7 @@ from infra.services import spark, startup
 
 SLEEP = ["sleep", "600"]
 JOINED = "Successfully registered with master"
-MODULES = {ClusterDriver.NETNS: netns, ClusterDriver.DOCKER: docker}
+MODULES = {ClusterDriver.LOCAL: local, ClusterDriver.NETNS: netns, ClusterDriver.DOCKER: docker}
 
 
 def times_joined(cluster: Handle) -> int:
@@ -37,8 +38,8 @@ def clean() -> str:
 def sleeping_cluster(
     driver: Driver, spec: ClusterSpec, root: Path, run_id: str, once_made: Callable[[Handle], None] = lambda _: None
 ) -> Iterator[Handle]:
-    """Hosts in namespaces or containers on which a process sleeps in Spark's place: all that a fault does to a host,
-    without a JVM. Also workers that are healed sleep, as long as the cluster lasts.
+    """Hosts on which a process sleeps in Spark's place: all that a fault does to a host, without a JVM. Also
+    workers that are healed sleep, as long as the cluster lasts.
 
     `once_made` gets it when its hosts are there and nothing runs on them.
     """

@@ -178,6 +178,16 @@ def test_one_damaged_run_stops_no_night(publish):
     nightly.judge(CELLS[:1])
 
 
+@pytest.mark.parametrize("damaged", ["status.json", "tables/verdicts.parquet"])
+def test_a_damaged_run_of_a_night_is_told_and_the_others_count(publish, events, damaged):
+    run = publish("done", GOOD, run_id="torn", dag_run=FIRST)
+    publish("done", GOOD, run_id="good", dag_run=SECOND)
+    (run.root / damaged).write_text("{")
+    assert "good" in nightly.publish(CELLS, events)
+    with pytest.raises(AirflowFailException, match="1 of 2 runs are not good: torn: run torn cannot be read: "):
+        nightly.judge(CELLS)
+
+
 def test_tables_are_published_with_the_runs_that_have_them(publish, events):
     publish("done", GOOD, run_id="one", dag_run=FIRST)
     publish("failed", run_id="two", error="no disk", dag_run=SECOND)

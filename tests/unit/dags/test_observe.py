@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import sys
 from types import SimpleNamespace
 
@@ -82,11 +83,21 @@ def test_the_last_look_is_at_the_end_of_the_window(run_says, monkeypatch):
     [
         (Progress("gone", 9, "the query driver is gone"), "the query driver is gone"),
         (EnvironmentFailure("no live directory", "start again"), "no live directory; start again"),
+        (
+            FileNotFoundError("/home/live/run-1/result/raw/plan.json"),
+            "run run-1 is gone, or damaged (FileNotFoundError: /home/live/run-1/result/raw/plan.json);"
+            " look whether it was ended by hand, and run again",
+        ),
+        (
+            KeyError("window_start_ns"),
+            "run run-1 is gone, or damaged (KeyError: 'window_start_ns');"
+            " look whether it was ended by hand, and run again",
+        ),
     ],
 )
 def test_an_error_of_the_run_ends_the_wait_and_fails_the_task(run_says, answer, error):
     run_says(Progress("fine", 9, None), answer)
     event = fire(RunEnds("run-1", 0))
     assert event == {"error": error}
-    with pytest.raises(AirflowFailException, match=error):
+    with pytest.raises(AirflowFailException, match=re.escape(error)):
         Observe(task_id="observe", experiment_run_id="run-1").resume({}, event)

@@ -27,10 +27,10 @@ def steps(monkeypatch):
 class TaskInstance:
     """The part of Airflow's task instance that the tasks use, over plain dicts."""
 
-    dag_id, run_id, task_id = "benchmark", "manual", "tabulate"
+    dag_id, run_id = "benchmark", "manual"
 
-    def __init__(self, states):
-        self.states, self.pushed = states, {}
+    def __init__(self, states, task_id="teardown"):
+        self.states, self.task_id, self.pushed = states, task_id, {}
 
     def get_task_states(self, dag_id, run_ids):
         return {self.run_id: self.states}
@@ -95,7 +95,8 @@ def test_what_a_step_returns_is_not_given_to_airflow_which_would_show_it(steps):
 
 def test_teardown_hears_which_task_failed_and_why(steps):
     steps.teardown = lambda run_id, error: (run_id, error)
-    ti = TaskInstance({"begin": "success", "tabulate": "failed", "predict": "upstream_failed"})
+    states = {"begin": "success", "tabulate": "failed", "predict": "upstream_failed"}
+    ti = TaskInstance(states, task_id="tabulate")
     tasks.note_error({"ti": ti, "exception": EnvironmentFailure("disk full", "free some\nspace")})
     assert tasks.tear_down("run-1", ti) == ("run-1", "tabulate: disk full; free some space")
 
@@ -107,7 +108,18 @@ def test_teardown_names_a_task_that_died_without_a_word(steps):
 
 def test_teardown_of_a_good_run_has_no_error(steps):
     steps.teardown = lambda run_id, error: error
-    assert tasks.tear_down("run-1", TaskInstance({"collect": "success", "teardown": "running"})) is None
+    states = {"begin": "success", **dict.fromkeys(step_times.STEPS, "success"), "teardown": "running", "judge": None}
+    assert tasks.tear_down("run-1", TaskInstance(states)) is None
+
+
+@pytest.mark.parametrize("observed", ["success", "skipped"])
+def test_a_run_whose_dag_run_was_ended_by_hand_between_two_tasks_is_not_good(steps, observed):
+    """Airflow then skips what was to come, but for teardowns; no task has failed."""
+    steps.teardown = lambda run_id, error: error
+    states = {"arm_faults": "success", "observe": observed, "stop": "skipped", "teardown": "running", "judge": None}
+    first = "stop" if observed == "success" else "observe"
+    told = tasks.tear_down("run-1", TaskInstance(states))
+    assert told == f"{first}: did not happen (skipped): the DAG run was ended by hand"
 
 
 def test_judge_accepts_pass_and_unknown(publish, caplog):

@@ -40,6 +40,16 @@ def broken(page: Path) -> list[str]:
     return [link for link in links(page) if not _is_there(page, *link.partition("#")[::2])]
 
 
+def within(start: Path, clicks: int) -> set[Path]:
+    """The pages to which at most so many links lead from a page, one after the other."""
+    found = newest = {start.resolve()}
+    for _ in range(clicks):
+        targets = {(page.parent / link.partition("#")[0]).resolve() for page in newest for link in links(page)}
+        newest = {page for page in targets - found if page.suffix == ".md" and page.is_file()}
+        found = found | newest
+    return found
+
+
 def _is_there(page: Path, path: str, anchor: str) -> bool:
     target = (page.parent / path).resolve() if path else page
     if not target.exists():

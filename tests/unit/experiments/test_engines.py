@@ -196,7 +196,11 @@ def test_the_testbed_has_defaults_of_its_own():
             "left out with protocol output-log",
         ),
         ("engine={name: structured-streaming, log_extent: 5}", "engine.log_extent", "left out with engine structured"),
-        ("workload={name: cec-prices, items: 1}", "workload.items", "at least 2, the partitions: each has all"),
+        (
+            "workload={name: cec-prices, items: 1}",
+            "workload.items",
+            "at least 2, the number of partitions: each partition has all",
+        ),
         ("workload={name: cec-prices, window_records: 0}", "workload.window_records", "1 or more"),
         ("workload={name: cec-prices, least_price: 1001}", "workload.least_price", "1000 or less"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),

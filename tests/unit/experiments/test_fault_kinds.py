@@ -133,11 +133,11 @@ PROCESS, EVENT = "processes: [{rate: 0.01, %s}]\n", "events: [{at: 1, %s}]\n"
         (EVENT % "kind: master-kill, targets: [a]", "events.0.targets", "no target, or gateway"),
         (EVENT % "kind: kill", "events.0.targets", "required"),
         (EVENT % "targets: [gateway]", "events.0.targets", "broker-kill, driver-kill and master-kill"),
-        (EVENT % "targets: [a, gateway], kind: power-off", "events.0.targets", "no fault takes the gateway"),
+        (EVENT % "targets: [a, gateway], kind: power-off", "events.0.targets", "no fault strikes the gateway"),
         (PROCESS % "kind: partition, heal_after: 1, peers: [d]", "processes.0.peers", "gateway, or a host of the spec"),
         (PROCESS % "kind: partition, heal_after: 1, peers: [b, b]", "processes.0.peers", "every host once"),
-        (PROCESS % "kind: partition, heal_after: 1, peers: [b]", "processes.0.peers", "a further host"),
-        (EVENT % "kind: partition, heal_after: 1, targets: [a], peers: [a]", "events.0.peers", "a further host"),
+        (PROCESS % "kind: partition, heal_after: 1, peers: [b]", "processes.0.peers", "another host"),
+        (EVENT % "kind: partition, heal_after: 1, targets: [a], peers: [a]", "events.0.peers", "another host"),
         (EVENT % "kind: partition, heal_after: 1, targets: [a], peers: [d]", "events.0.peers", "a host of the spec"),
         ("max_down: 0\n", "max_down", "1 or more"),
         ("max_down: 1.5\n", "max_down", "whole number"),
@@ -160,7 +160,7 @@ def test_what_does_not_go_together_is_one_line_with_the_remedy(written, text, fi
 def test_hosts_must_not_name_the_gateway(tmp_path):
     path = tmp_path / "FAULTS.yaml"
     path.write_text("duration: 9\nhosts: {a: [], gateway: []}\nprocesses: [{rate: 1}]\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="no fault takes the gateway") as mistake:
+    with pytest.raises(BadInput, match="no fault strikes the gateway") as mistake:
         load_fault_spec(path)
     assert (mistake.value.field, mistake.value.value) == ("hosts", GATEWAY)
 
@@ -171,7 +171,7 @@ def test_hosts_must_not_name_the_gateway(tmp_path):
         ("1,a,partition,,b", "heal_after None", "a delay in seconds"),
         ("1,a,kill,5,b", "peers ['b']", "an option of kind partition"),
         ("1,a,partition,5,d", "peers 'd'", "a host of the spec"),
-        ("1,gateway,kill,5,", "targets 'gateway'", "no fault takes the gateway"),
+        ("1,gateway,kill,5,", "targets 'gateway'", "no fault strikes the gateway"),
     ],
 )
 def test_a_trace_with_such_a_mistake_names_the_fault(tmp_path, row, value, allowed):

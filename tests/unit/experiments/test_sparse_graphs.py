@@ -15,7 +15,7 @@ def steady(nodes, *overrides):
     [
         ("workload.nodes=239999", "workload.nodes", "at least 240000: the number of paths explodes"),
         ("load.rate=30000", "workload.nodes", "at least 2400000: the number of paths explodes"),
-        ("load={mode: saturating}", "load.mode", "rate with reachability: only then is known before how large"),
+        ("load={mode: saturating}", "load.mode", "rate with reachability: only then is the size of its graph known"),
     ],
 )
 def test_what_would_make_too_many_links_is_named_in_one_line(override, field, allowed):

@@ -107,6 +107,36 @@ def test_scattered_recoveries_and_a_random_number_of_failures_widen_it():
     assert width(failures=None) > 1.5 * width()
 
 
+def test_a_rate_that_was_seen_in_one_run_widens_the_interval_of_the_next():
+    """Each failure costs R and hardly anything else, so the interval is that of their number.
+
+    At a known rate the variance of the number is m. If n = m failures are all that is known of the rate, it is
+    (n + 1/2) (1 + m / n) m / n, which is 2 n + 1.
+    """
+    cheap = {"interval_s": 0.01, "checkpoint_costs_s": (0.0,) * 3, "recovery_times_s": (1.0,) * 3, "runs": 4000}
+    known = predict(failures=None, failure_rate=16 / 480, **cheap)
+    seen = predict(failures=None, failure_rate=16 / 480, failures_seen=16, **cheap)
+    assert (seen.high - seen.low) / (known.high - known.low) == pytest.approx(np.sqrt(33 / 16), rel=0.08)
+    often = predict(failures=None, failure_rate=16 / 480, failures_seen=10**6, **cheap)
+    assert often.high - often.low == pytest.approx(known.high - known.low, rel=0.08)
+    assert seen.predicted == known.predicted
+
+
+@pytest.mark.extended
+def test_the_next_run_is_inside_as_often_as_the_interval_says_though_only_one_run_has_shown_the_rate():
+    """With the rate taken as known the interval of a run that has had six failures holds four of five."""
+    rng = np.random.default_rng(8)
+    cheap = {"interval_s": 8.0, "checkpoint_costs_s": (1.0,) * 3, "recovery_times_s": (6.0,) * 3, "runs": 300}
+    rate, runs, inside = 6 / 480, 200, 0
+    for seed in range(runs):
+        seen = max(1, int(rng.poisson(rate * 480)))
+        found = predict(failures=None, failure_rate=seen / 480, failures_seen=seen, seed=seed, **cheap)
+        given = {"window": 480.0, "failures": int(rng.poisson(rate * 480)), "interval": 8.0, "runs": 1}
+        (next_run,) = simulate_windows(**given, checkpoint_cost=1.0, recovery_time=6.0, seed=10_000 + seed)
+        inside += found.low <= next_run <= found.high
+    assert 0.95 * runs - 4 * np.sqrt(0.95 * 0.05 * runs) <= inside
+
+
 def test_a_failure_during_recovery_starts_the_recovery_again():
     """A recovery longer than the window: what is kept ends at the last checkpoint before the first failure."""
     result = predict(recovery_times_s=(1000.0,) * 3, failures=40, checkpoint_costs_s=(0.0,) * 3, runs=2000)
@@ -152,6 +182,7 @@ def test_a_benchmark_is_predicted_in_seconds():
         ("failures", {"failures": -1}),
         ("failure_rate", {"failures": None, "failure_rate": -0.1}),
         ("failure_rate", {"failures": None, "failure_rate": float("nan")}),
+        ("failures_seen", {"failures": None, "failures_seen": 0}),
         ("runs", {"runs": 0}),
         ("interval", {"interval_s": 0.9}),
         ("failures", {"failures": None, "failure_rate": 1e9}),

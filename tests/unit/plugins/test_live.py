@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -13,7 +15,10 @@ from fastapi.testclient import TestClient
 
 from aftershock.run import run_journals, step_notes
 from aftershock.watch import live
+from chaos.events import ABORT_FILE
+from chaos.fault_plan import PLAN_FILE
 from experiments import spec
+from experiments.errors import BadInput
 from journal.events.injector import Healed
 from journal.events.services import HostSample
 from journal.events.testbed import Committed
@@ -152,6 +157,22 @@ def test_a_run_that_is_set_up_has_little_to_show(browser: TestClient):
     assert browser.get("/aftershock/live/wordcount-new").status_code == 200
 
 
+def test_an_aborted_run_counts_down_to_no_fault(browser: TestClient):
+    address = f"/aftershock/live/{LIVE}"
+    raw = store.live(LIVE).raw
+    at_ns = store.read_json(raw / PLAN_FILE)["window_start_ns"] + 20 * 10**9
+    (raw / ABORT_FILE).touch()
+    os.utime(raw / ABORT_FILE, ns=(at_ns, at_ns))
+    state = browser.get(f"{address}/state.json").json()
+    assert (state["phase"], state["next_fault"], state["left_s"]) == ("winding up", None, None)
+    assert state["elapsed_s"] == 20.0
+    words = words_of(browser.get(address).text)
+    assert f"Window left {MISSING} Next planned fault {MISSING} Strikes 1 of 2" in words
+    assert "start_load start the load, until the query runs steadily left out" in words
+    step_notes.begin(LIVE, "teardown")
+    assert "observe measure while hosts fail cut short after " in words_of(browser.get(address).text)
+
+
 def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browser: TestClient):
     run = write_live_run("wordcount-new")
     (run.raw / "plan.json").unlink()
@@ -227,6 +248,63 @@ def test_a_live_run_that_cannot_be_looked_at_costs_the_others_nothing(
     assert re.search(rf'href="/aftershock/live/odd">.*cannot be looked at: .*{told}', page.text)
     assert re.search(rf'href="/aftershock/live/{LIVE}">.*step 5 of 12: observe', page.text)
     assert browser.get(f"/aftershock/dag-runs/{LIVE_DAG_RUN}").status_code == 303
+
+
+@pytest.mark.parametrize("part", ["", "/state.json"])
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [(_tear_status, "status.json"), (_refuse_experiment, "window_s"), (_empty_plan, "window_start_ns")],
+)
+def test_the_page_of_a_damaged_live_run_is_one_line_that_says_so(
+    browser: TestClient, damage: Callable[[store.Run], None], told: str, part: str
+):
+    damage(write_live_run("odd"))
+    answer = browser.get(f"/aftershock/live/odd{part}")
+    assert answer.status_code in (404, 500)
+    assert re.search(rf"<p>[^<]*{told}[^<]*</p>", answer.text)
+
+
+@pytest.mark.parametrize("vanishing", ["experiment.json", "raw/plan.json"])
+def test_a_live_run_that_is_published_while_it_is_looked_at_leads_to_its_results(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch, vanishing: str
+):
+    read = store.read_json
+
+    def is_published_first(path: Path, *words: str) -> object:
+        if str(path).endswith(f"ending/result/{vanishing}"):
+            store.publish(store.live("ending"))
+        return read(path, *words)
+
+    for address, asked in (("/aftershock/live/ending", "Location"), ("/aftershock/live/ending/state.json", None)):
+        store.discard(store.home() / "runs" / "ending")
+        write_live_run("ending")
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "read_json", is_published_first)
+            answer = browser.get(address)
+        assert (answer.headers[asked] if asked else answer.json()) == (
+            "/aftershock/runs/ending" if asked else {"finished": True}
+        )
+        store.discard(store.live_directory("ending"))
+
+
+def test_a_damaged_run_can_be_aborted(operator: TestClient, ended: list[str]):
+    _tear_status(store.live(LIVE))
+    assert operator.post(ABORT, data={"token": form_token(operator)}).status_code == 200
+    assert ended == [LIVE]
+
+
+def test_the_switch_of_a_run_that_has_just_ended_leads_to_its_results(
+    operator: TestClient, ended: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    token = form_token(operator)
+    store.publish(store.live(LIVE))
+    assert operator.get(ABORT).headers["Location"] == f"/aftershock/runs/{LIVE}"
+
+    def gone(run_id: str) -> str:
+        raise BadInput("run_id", run_id, "a live run")
+
+    monkeypatch.setattr(live, "end", gone)
+    assert operator.post(ABORT, data={"token": token}).headers["Location"] == f"/aftershock/runs/{LIVE}"
 
 
 def test_a_run_that_ends_while_the_list_is_made_is_not_in_it(browser: TestClient, monkeypatch: pytest.MonkeyPatch):

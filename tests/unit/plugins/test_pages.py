@@ -209,7 +209,7 @@ def test_a_table_is_headed_by_label_and_unit_and_tells_name_and_meaning(browser:
     assert {
         ("planned_ns: planned time", ' class="number"', "Planned (UTC)"),
         ("committed_records: records committed", ' class="number"', "Committed [records]"),
-        ("cause: the clock that drew it, or the label of a listed fault", "", "Cause"),
+        ("cause: the clock whose tick caused it, or the label of a listed fault", "", "Cause"),
     } <= set(heads)
 
 

@@ -93,12 +93,12 @@ def test_no_route_has_fastapi_read_a_body_before_the_user_is_let_in():
     assert [route.path for route in create_app().routes if route.body_field is not None] == []
 
 
-def test_the_plugin_adds_the_app_and_two_links_and_nothing_else():
+def test_the_plugin_adds_the_app_two_links_and_a_listener_and_nothing_else():
     plugin = AftershockPlugin()
     assert [each["url_prefix"] for each in plugin.fastapi_apps] == ["/aftershock"]
     assert all(each["href"].startswith("aftershock/") for each in plugin.external_views)
     told = {name for name in vars(AftershockPlugin) if not name.startswith("_")}
-    assert told == {"name", "external_views", "fastapi_apps"}
+    assert told == {"name", "external_views", "listeners", "fastapi_apps"}
     assert told <= set(dir(AirflowPlugin))
 
 

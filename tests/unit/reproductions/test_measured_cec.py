@@ -112,6 +112,29 @@ def test_one_measurement_does_not_tell_whether_loads_grow(id, measured):
     assert (found["verdict"], "one pair is too little" in str(found["detail"])) == ("unknown", True)
 
 
+@pytest.mark.parametrize(
+    ("id", "name", "column"),
+    [
+        ("cec/fig-06", "checks.fall", "checks"),
+        ("cec/fig-06", "extent.grows", "extent"),
+        ("cec/fig-07", "checks.fall", "checks"),
+        ("cec/fig-07", "replay.grows", "replay_mb"),
+        ("cec/fig-08", "response.falls_with_the_period", "response_s"),
+        ("cec/fig-09", "extent.grows_with_the_period", "extent"),
+        ("cec/fig-09", "checks.shorten_the_extent", "extent"),
+    ],
+)
+def test_what_never_changes_neither_falls_nor_grows(id, name, column, measured):
+    """As if an operator took no notice of its targets and periods."""
+    sound = measured(id)
+    constant = replace(sound, table=sound.rows().assign(**{column: 1000.0}))
+    (check,) = (each for each in CATALOGUE[id].checks if each.name == name)
+    assert judge(check, sound)["verdict"] == "pass"
+    found = judge(check, constant)
+    assert found["verdict"] == "fail"
+    assert "3 of 3" not in str(found["observed"])
+
+
 def test_load_times_that_scatter_as_much_as_they_grow_are_undecided(measured):
     """As measured on 2026-11-24: medians of .24 and .25 s, between .23 and .27."""
     sound = measured("cec/fig-07", 3)

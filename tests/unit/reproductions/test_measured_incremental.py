@@ -259,6 +259,27 @@ def test_a_query_that_never_comes_back_keeps_its_run_behind(found_in):
     assert judge(check, spoilt)["verdict"] == "fail"
 
 
+@pytest.mark.parametrize(("waits", "other"), [(Waits.NOTHING, Waits.ROOM), (Waits.ROOM, Waits.ALL)])
+def test_a_recovery_that_is_no_sooner_than_the_other_is_not_ahead_of_it(waits, other, found_in):
+    """Nowhere behind is not enough: so would be a recovery query by query that waits for the last host."""
+    sound = found_in("incremental/fig-12")
+    table = sound.rows()
+    as_late = table[table["waits"] == other.value].assign(waits=waits.value)
+    name = {Waits.NOTHING: "best_case", Waits.ROOM: "incremental"}[waits]
+    check = next(each for each in CATALOGUE["incremental/fig-12"].checks if each.name == f"{name}.never_behind")
+    alike = replace(sound, table=pd.concat([table[table["waits"] != waits.value], as_late], ignore_index=True))
+    assert (judge(check, sound)["verdict"], judge(check, alike)["verdict"]) == ("pass", "fail")
+
+
+def test_lost_queries_that_are_as_late_as_under_blocking_are_not_below_it(found_in):
+    sound = found_in("incremental/fig-13")
+    table = sound.rows()
+    alike = [table[table["waits"] == Waits.ALL.value].assign(waits=waits.value) for waits in (Waits.ALL, Waits.ROOM)]
+    check = next(each for each in CATALOGUE["incremental/fig-13"].checks if each.name == "incremental.below_blocking")
+    assert judge(check, sound)["verdict"] == "pass"
+    assert judge(check, replace(sound, table=pd.concat(alike, ignore_index=True)))["verdict"] == "fail"
+
+
 def never_back(experiment: Experiment) -> Tables:
     tables = paper(experiment)
     return tables | {"query_recoveries": [row | {"normal_ns": None} for row in tables["query_recoveries"]]}

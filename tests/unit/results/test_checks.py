@@ -36,6 +36,12 @@ def test_a_sound_run_passes_every_check(good_run: Run) -> None:
     assert verdicts[["observed", "expected"]].notna().all(axis=None)
 
 
+def shifted(recoveries: pd.DataFrame, row: int, by_s: float) -> pd.DataFrame:
+    """A recovery that says that it was ready later, and was so for less time."""
+    later = move("ready_ns", row, int(by_s * 1e9))(recoveries)
+    return move("restore_s", row, -by_s)(move("restart_s", row, by_s)(later))
+
+
 DAMAGE = [
     ("runs.schema", "runs", lambda frame: frame.rename(columns={"seed": "sed"})),
     ("ledger.schema", "ledger", lambda frame: frame[frame.columns[::-1]]),
@@ -44,6 +50,12 @@ DAMAGE = [
     ("throughput.schema", "throughput", lambda frame: frame.assign(lag_records="many")),
     ("faults.values", "faults", null("cause", 0)),
     ("recoveries.values", "recoveries", put("detect_s", 1, -0.5)),
+    ("recoveries.values", "recoveries", move("restart_s", 1, 0.1)),
+    ("recoveries.values", "recoveries", null("restore_s", 1)),
+    ("recoveries.values", "recoveries", null("notice_ns", 1)),
+    ("recoveries.values", "recoveries", lambda frame: frame.drop(index=2)),  # a kill without a recovery
+    ("recoveries.values", "recoveries", lambda frame: shifted(frame, 1, 0.1)),
+    ("recoveries.values", "ledger", put("class", 5, "useful")),  # the time of an outage
     ("checkpoints.values", "checkpoints", put("checkpoint_s", 1, -0.001)),
     ("runs.values", "runs", put("utilization", 0, 1.01)),
     ("ledger.values", "ledger", put("class", 3, "napping")),
@@ -201,25 +213,25 @@ def test_the_tables_that_the_product_writes_pass_their_checks(tmp_path, kills) -
 
 
 LACKS = [
-    ("utilization.predicted", "predictions", every("low", None), "no interval: that takes 3 of the checkpoints"),
-    ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
+    ("utilization.predicted", "predictions", every("low", None), "no interval: that needs 3 checkpoints"),
+    ("utilization.predicted", "predictions", every("measured", None), "there is no measurement"),
     ("utilization.predicted", "predictions", lambda frame: frame.iloc[3:], "no utilization was predicted"),
     ("utilization.long_run", "predictions", lambda frame: frame.iloc[:2], "eq. 10 was not simulated"),
     ("utilization.estimates_agree", "runs", every("utilization_by_records", None), "no second estimate"),
     ("quality.nothing_lost", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
     ("quality.nothing_wrong", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
     ("faults.on_time", "faults", every("outcome", "absorbed"), "absorbed"),
-    ("faults.follow_their_law", "fault_fit", lambda frame: frame.iloc[2:], "against no law"),
+    ("faults.follow_their_law", "fault_fit", lambda frame: frame.iloc[2:], "no comparison of the plan with a law"),
     ("faults.as_planned", "fault_fit", lambda frame: frame.iloc[:2], "no planned fault"),
     ("ledger.adds_up", "ledger", lambda frame: frame.iloc[:0], "no segments"),
     ("ledger.adds_up", "runs", lambda frame: frame.assign(window_end_ns=frame["window_start_ns"]), "window is empty"),
     ("ledger.adds_up", "ledger", lambda frame: frame.assign(seconds="long"), "ledger.seconds is"),
-    ("clock.steady", "runs", every("clock_step_s", None), "the gateway's clock was not sampled"),
+    ("clock.steady", "runs", every("clock_step_s", None), "there is no sample of the gateway's clock"),
     ("hosts.values", "hosts", lambda frame: frame.iloc[:0], "no rows"),
     ("replayed_recoveries.values", "replayed_recoveries", lambda frame: frame.iloc[:0], "nothing was replayed"),
     ("useful_time.values", "useful_time", lambda frame: frame.iloc[:0], "nothing was replayed"),
-    ("useful_time.values", "predictions", lambda frame: frame.iloc[1:], "no prediction by a replay"),
-    ("useful_time.values", "predictions", every("predicted", None), "no prediction by a replay"),
+    ("useful_time.values", "predictions", lambda frame: frame.iloc[1:], "no utilization was predicted by a replay"),
+    ("useful_time.values", "predictions", every("predicted", None), "no utilization was predicted by a replay"),
     ("useful_time.values", "ledger", lambda frame: frame.iloc[:0], "ledger"),
     ("hosts.values", "hosts", lambda frame: frame.drop(columns="cpu_s"), "no column cpu_s"),
 ]
@@ -246,6 +258,15 @@ def test_an_unreadable_table_is_unknown(tmp_path: Path) -> None:
     (run.tables / "quality.parquet").write_bytes(b"half a file")
     row = verdict_of("quality.nothing_lost", run, tmp_path)
     assert (row["verdict"], "cannot be read" in row["detail"]) == ("unknown", True)
+
+
+@pytest.mark.parametrize("name", ["replayed_recoveries.values", "useful_time.values"])
+def test_a_table_with_a_hole_does_not_end_the_judging(name: str, tmp_path: Path) -> None:
+    """What replays a run reads its tables by their schemas, and cannot use one with a hole: `faults.values` fails."""
+    run = synthetic.make_run(tmp_path, changes={"faults": null("cause", 0)})
+    row = verdict_of(name, run, tmp_path)
+    assert row["verdict"] == "unknown"
+    assert "1 of its values of cause are missing" in row["detail"]
 
 
 def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
@@ -304,13 +325,38 @@ def test_no_recovery_is_sound_only_where_none_was_needed(
     assert (row["verdict"], told in row["observed"] if verdict == "pass" else told in row["detail"]) == (verdict, True)
 
 
+def test_a_batch_without_records_may_come_before_the_query_is_at_its_usual_pace(tmp_path: Path) -> None:
+    """The recovery from the kill at 50.9 s takes .5 s longer than the ledger says: that long such a batch takes."""
+    empty = {"batch": 107, "started_ns": synthetic.ns(56.4), "completed_ns": synthetic.ns(56.7), "records": 0}
+
+    def with_empty(batches: pd.DataFrame) -> pd.DataFrame:
+        return pd.concat([batches, batches.iloc[[0]].assign(**empty)], ignore_index=True)
+
+    changes = {"recoveries": lambda frame: shifted(frame, 1, 0.5)}
+    for folder, more, verdict in (("all", {}, "fail"), ("one-empty", {"checkpoints": with_empty}, "pass")):
+        run = synthetic.make_run(tmp_path / folder, changes=changes | more)
+        assert verdict_of("recoveries.values", run, tmp_path / folder)["verdict"] == verdict
+
+
+def unended(recoveries: pd.DataFrame, row: int) -> pd.DataFrame:
+    """Of this recovery, nothing that comes after the notice was seen."""
+    for name in ("ready_ns", "restored_ns", "normal_ns", "restart_s", "restore_s", "catch_up_s"):
+        recoveries = null(name, row)(recoveries)
+    return recoveries
+
+
 @pytest.mark.parametrize(
     ("row", "window_s", "verdict"),
     [(5, 240.0, "pass"), (5, 263.0, "pass"), (5, 264.5, "fail"), (2, 240.0, "fail")],
 )
 def test_an_outage_ends_unless_too_little_time_was_left(row, window_s, verdict, tmp_path: Path) -> None:
     """The last fault strikes at 201.7 s, and its host is away for 2 s."""
-    run = synthetic.make_run(tmp_path, window_s=window_s, changes={"recoveries": null("ready_ns", row)})
+
+    def still_down(ledger: pd.DataFrame) -> pd.DataFrame:
+        return ledger.assign(**{"class": ledger["class"].where(ledger["start_ns"] < synthetic.ns(201.7), "restart")})
+
+    changes = {"recoveries": lambda frame: unended(frame, row), "ledger": still_down}
+    run = synthetic.make_run(tmp_path, window_s=window_s, changes=changes)
     found = verdict_of("recoveries.values", run, tmp_path)
     assert found["verdict"] == verdict, found
     assert verdict == "pass" or "ended" in found["detail"]

@@ -70,14 +70,14 @@ def test_the_query_that_is_furthest_from_the_plan_is_found(tmp_path, planned_s, 
     synthetic.write_table(run, "query_recoveries", frame)
     found = parts_at(PLANNED, run, EXPERIMENT)
     assert (found.table, found.second) == ("query_recoveries", 25.0)
-    assert found.words == f"second 25: q0.0 was lost, planned {told}, and by the model 25 s later"
+    assert found.words == f"second 25: q0.0 was lost (planned: {told}; by the model: 25 s later)"
 
 
 @pytest.mark.parametrize(
     ("frame", "why"),
     [
         (table()[:0], "no query was lost"),
-        (table().assign(predicted_ns=pd.NA), "slots came between the losses"),
+        (table().assign(predicted_ns=pd.NA), "no burst in which slots joined between losses"),
     ],
 )
 def test_what_the_model_does_not_know_is_unknown(tmp_path, frame, why):
@@ -139,7 +139,7 @@ def test_the_query_that_needs_longest_to_catch_up_is_found(tmp_path):
     synthetic.write_table(run, "query_latencies", slides(90)[TABLES["query_latencies"].names])
     found = parts_at(ON_TIME, run, EXPERIMENT)
     assert (found.table, found.second) == ("query_recoveries", DEATH_S)
-    assert found.words.endswith("q1.0 was lost, available 11 s later, and its latency usual 23.5 s later")
+    assert found.words.endswith("q1.0 was lost (available: 11 s later; latency normal: 23.5 s later)")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
         (5657.0, 6169.0, "probes", "unknown", "the bracket is not closed: load.probes were used up"),
         (5657.0, 6169.0, "generator", "unknown", "the bracket is not closed: the generator did not deliver"),
         (5657.0, 6169.0, "commits", "unknown", "the query commits too seldom"),
-        (5657.0, 6169.0, None, "unknown", "nothing says why it ended"),
+        (5657.0, 6169.0, None, "unknown", "the reason why the search ended is not recorded"),
         (5657.0, None, "generator", "unknown", "no rate failed: the generator did not deliver the next rate"),
         (None, 500.0, "probes", "unknown", "no rate was sustained"),
     ],
@@ -74,6 +74,22 @@ def test_lag_that_stays_high_in_the_window_fails_the_rate_that_was_found(tmp_pat
     row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
     assert row["verdict"] == verdict
     assert row["observed"].startswith("lag grows by 0 % of the load")
+
+
+@pytest.mark.parametrize(("growth", "verdict"), [(0.0, "pass"), (0.05, "fail")])
+def test_that_lag_rises_between_two_commits_is_no_growth(tmp_path: Path, growth: float, verdict: str) -> None:
+    """A query that keeps up commits every 40 s what fell due until then: six times in the window."""
+    rate = 1.1 * synthetic.RATE
+
+    def committed(frame: pd.DataFrame) -> pd.DataFrame:
+        since_s = frame["second"].astype(int) % 40
+        return frame.assign(
+            committed_records=(since_s == 0) * 40 * rate, lag_records=rate * (since_s + growth * frame["second"])
+        )
+
+    run = searching_run(tmp_path)
+    synthetic.write_table(run, "throughput", run.table("throughput").pipe(committed))
+    assert verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)["verdict"] == verdict
 
 
 def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:

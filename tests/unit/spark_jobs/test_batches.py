@@ -117,6 +117,11 @@ def test_only_stages_that_completed_for_this_query_count():
     assert chains(events, QUERY) == {2: StageChain(1, None)}
 
 
+def test_a_stage_of_another_query_may_have_the_number_of_one_in_an_earlier_life_of_the_driver():
+    events = [job(1, 0), stage(0, 0, 400), job(9, 0, query="calibration"), stage(0, 900, 950)]
+    assert chains(events, QUERY) == {1: StageChain(1, None)}
+
+
 def test_a_retry_of_a_stage_that_had_nothing_left_to_do_is_no_hop():
     empty = {"Event": "SparkListenerStageCompleted", "Stage Info": {"Stage ID": 10, "Completion Time": 420}}
     events = [job(1, 10, 11), stage(10, 0, 400), empty, stage(11, 430, 600)]

@@ -1,11 +1,15 @@
 """Which slots were lost with partitions, and which faults took nothing."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from experiments.engines import EngineName
 from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import PARTIAL, RecoveryMode
 from journal.events.services import ProgramEnded
+from spark_jobs.tables.build import LOGS
 from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something, with_losses
 from spark_jobs.tables.outages import Outage, moments, outages
@@ -73,6 +77,21 @@ def test_the_death_of_a_slot_that_stands_by_is_no_outage():
     expected = [Outage(0, 1, at(20), at(20.5), at(21)), Outage(2, 1, at(40), at(40.5), at(45))]
     assert outages_of(that_took_something(INJECTED, JOURNAL, LOST)) == expected
     assert outages_of(INJECTED) != expected, "the fault on it would count as one that was not noticed"
+
+
+@pytest.mark.parametrize(
+    ("standby", "recovery"), [(1, RecoveryMode.GLOBAL), (0, RecoveryMode.PASSIVE)], ids=["stands by", "came back empty"]
+)
+def test_a_host_without_partitions_can_be_struck_wherever_slots_may_have_none(standby, recovery):
+    engine = SimpleNamespace(standby_run=standby, recovery_run=recovery, recovers_in_parts=recovery in PARTIAL)
+    files = SimpleNamespace(
+        experiment=SimpleNamespace(engine=engine),
+        journal=lambda name, _: INJECTED if name == "injector" else [],
+        window=(at(0), at(60)),
+    )
+    logs = LOGS[EngineName.DATAFLOW](files)
+    vars(logs).update(query=JOURNAL, losses=LOST, batches=[])  # in place of those that the files tell
+    assert [(each.fault, each.death_ns) for each in logs.outages] == [(0, at(20)), (2, at(40))]
 
 
 @pytest.mark.parametrize(("second", "kept"), [(42, True), (30, False), (46, False)])

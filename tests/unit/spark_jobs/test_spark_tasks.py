@@ -56,6 +56,16 @@ def test_each_life_of_the_query_numbers_the_stages_of_a_batch_anew():
     assert [row["stage"] for row in rows] == [0, 0]
 
 
+def test_a_driver_that_was_started_again_numbers_its_stages_from_0():
+    rows = found(job(7, 0), ended(0, 0, 0, 1), job(8, 0, run="life-2"), ended(0, 0, 2, 3))
+    assert [(row["batch"], row["stage"]) for row in rows] == [(7, 0), (8, 0)]
+
+
+def test_a_stage_of_another_query_may_have_the_number_of_one_in_an_earlier_life_of_the_driver():
+    rows = found(job(7, 0), ended(0, 0, 0, 1), job(1, 0, query="calibration"), ended(0, 0, 2, 3))
+    assert [row["launched_ns"] for row in rows] == [0]
+
+
 def test_output_that_was_lost_is_no_task_that_was_run():
     rows = found(job(7, 20), ended(20, 0, 0, 1), ended(20, 0, 0, 1, reason="Resubmitted"))
     assert len(rows) == 1

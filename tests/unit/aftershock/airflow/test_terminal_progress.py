@@ -10,7 +10,7 @@ from aftershock.airflow import terminal_progress
 from aftershock.airflow.terminal_progress import TerminalProgress, awaited, described
 from aftershock.run import step_notes
 from aftershock.run.live_run import LiveRun
-from aftershock.run.step_progress import RunProgress, StepProgress, StepState
+from aftershock.run.step_progress import RunProgress, StepProgress, StepState, learn_from
 from results.runs import store
 from tests.e2e.example_run import LIVE, write_live_run
 
@@ -112,6 +112,17 @@ def test_of_a_run_that_is_over_nothing_more_is_said(setting_up, clock, capsys):
     starting, provision = capsys.readouterr().err.splitlines()
     assert starting.startswith("Airflow starts: ")
     assert provision.startswith("step 1 of 12, provision: ")
+
+
+@pytest.mark.parametrize("plan", ["[]", "{", '{"events": 3}', '{"events": [[]]}'])
+def test_a_damaged_run_is_not_ended_by_its_display(setting_up, clock, capsys, plan):
+    step_notes.begin(LIVE, "provision")
+    LiveRun(LIVE).plan_path.write_text(plan)
+    with TerminalProgress(LIVE) as progress:
+        clock[0] += 60
+        progress.look()
+    learn_from(LiveRun(LIVE))
+    assert capsys.readouterr().err.splitlines()[-1] == "Airflow starts: 60 s of about 30 s"
 
 
 def test_a_run_that_never_began_is_no_failure_of_its_display(clock, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -296,3 +297,20 @@ def test_simulated_clusters_are_bounded(call, workers):
     code, out, err = call(f"simulate protocols --workers {workers}")
     assert (code, out) == (2, "")
     assert "allowed: whole numbers from 1 to 200" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (FileNotFoundError("/runs/one/tables/runs.parquet"), "/runs/one/tables/runs.parquet is missing"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), "/x: No such file or directory"),
+        (TimeoutError("no answer in time"), "the system: no answer in time"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the system: No space left on device"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line_that_says_what_it_is(call, monkeypatch, error, told):
+    def refused():
+        raise error
+
+    monkeypatch.setattr(store, "all_finished", refused)
+    assert call("results prune --keep 1") == (3, "", f"aftershock: {told}; mend that and try again\n")

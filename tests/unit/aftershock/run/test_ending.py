@@ -54,6 +54,19 @@ def test_only_its_user_may_enter_a_live_run(home):
     assert stat.S_IMODE(begin().stat().st_mode) == 0o700
 
 
+def test_a_full_disk_keeps_no_teardown_from_its_cluster(monkeypatch):
+    begin()
+    _, process = provision()
+
+    def refused(path, document):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(store, "write_json", refused)
+    with pytest.raises(OSError, match=r"No space left on device: .*status\.json"):
+        steps.teardown("run-1", "failed")
+    assert process.wait(60) == -signal.SIGKILL
+
+
 def test_of_the_hosts_folders_only_regular_files_of_the_run_are_kept(tmp_path):
     live = begin()
     secret, hosts = tmp_path / "secret.log", live / "cluster" / "hosts"

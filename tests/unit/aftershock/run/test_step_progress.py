@@ -1,10 +1,14 @@
 """Where a run is: which steps are done, how long they took, what is awaited, and what is probably left."""
 
+import os
+from contextlib import suppress
+
 import pytest
 
 from aftershock.run import step_notes, step_times
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import RunProgress, StepState, learn_from, run_progress
+from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results.runs import store
@@ -150,3 +154,101 @@ def test_damaged_notes_make_estimates_worse_and_nothing_else(setting_up, damage)
 def test_nothing_is_noted_of_a_run_that_is_gone(home):
     step_notes.begin("gone", "teardown")
     assert not store.live_directory("gone").exists()
+
+
+def carry_out(clock, *steps):
+    """Steps that end without an error, each after 10 s."""
+    for step in steps:
+        with step_notes.going_on(LIVE, step):
+            clock[0] += 10
+
+
+def fail(clock, step):
+    """A step that ends with an error, after 10 s."""
+    with suppress(EnvironmentFailure), step_notes.going_on(LIVE, step):
+        clock[0] += 10
+        raise EnvironmentFailure("gone", "again")
+
+
+def mark_aborted(at_s):
+    path = store.live(LIVE).raw / ABORT_FILE
+    path.touch()
+    os.utime(path, ns=(at_s * S, at_s * S))
+
+
+def states_of(progress):
+    """The steps that are not to come, by their states."""
+    by_state = {}
+    for step in progress.steps:
+        by_state.setdefault(step.state, []).append(step.name)
+    return by_state
+
+
+def test_in_the_teardown_of_a_failed_run_what_never_began_is_not_done(setting_up, clock):
+    carry_out(clock, "provision")
+    fail(clock, "deploy")
+    step_notes.begin(LIVE, "teardown")
+    progress = run_progress(setting_up, (clock[0] + 1) * S)
+    names = list(step_times.STEPS)
+    assert states_of(progress) == {
+        StepState.DONE: ["provision"],
+        StepState.CUT_SHORT: ["deploy"],
+        StepState.LEFT_OUT: names[2:-1],
+        StepState.GOING_ON: ["teardown"],
+    }
+    assert progress.steps[1].took_s == 10.0
+    assert progress.left_s == progress.current.usual_s - 1
+
+
+def test_in_the_teardown_of_a_good_run_everything_is_done(live, clock):
+    clock[0] = live.armed_plan.window_start_ns // S - 40
+    carry_out(clock, "provision", "deploy", "start_load", "arm_faults")
+    clock[0] = live.armed_plan.window_end_ns // S + 1
+    carry_out(clock, "stop", "collect", "tabulate", "predict", "validate", "report")
+    step_notes.begin(LIVE, "teardown")
+    found = states_of(run_progress(live, (clock[0] + 1) * S))
+    assert found == {StepState.DONE: list(step_times.STEPS)[:-1], StepState.GOING_ON: ["teardown"]}
+
+
+def test_a_run_that_was_aborted_in_its_window_measures_no_longer(live, clock):
+    opened_s = live.armed_plan.window_start_ns // S
+    clock[0] = opened_s - 10
+    carry_out(clock, "arm_faults")
+    mark_aborted(opened_s + 20)
+    progress = run_progress(live, (opened_s + 23) * S)
+    assert (progress.current.name, progress.steps[-1].state) == ("observe", StepState.TO_COME)
+    assert states_of(progress)[StepState.LEFT_OUT][-1] == "report"
+    assert progress.left_s == progress.steps[-1].usual_s
+    clock[0] = opened_s + 25
+    step_notes.begin(LIVE, "teardown")
+    progress = run_progress(live, (opened_s + 26) * S)
+    assert states_of(progress)[StepState.CUT_SHORT] == ["observe"]
+    assert progress.ends_ns == (opened_s + 20) * S
+
+
+def test_a_window_that_would_have_opened_after_the_abort_is_left_out(live, clock):
+    opened_s = live.armed_plan.window_start_ns // S
+    clock[0] = opened_s - 12
+    fail(clock, "arm_faults")
+    mark_aborted(opened_s - 3)
+    assert "observe" in states_of(run_progress(live, (opened_s + 5) * S))[StepState.LEFT_OUT]
+
+
+def test_a_window_that_was_over_before_the_abort_is_done(live, clock):
+    closed_s = live.armed_plan.window_end_ns // S + 1
+    mark_aborted(closed_s + 5)
+    clock[0] = closed_s + 6
+    step_notes.begin(LIVE, "teardown")
+    found = states_of(run_progress(live, (closed_s + 7) * S))
+    assert (found[StepState.DONE], StepState.CUT_SHORT in found) == (["observe"], False)
+
+
+def test_a_step_that_an_abort_cannot_interrupt_comes_to_its_end(setting_up, clock):
+    began_s = clock[0]
+    step_notes.begin(LIVE, "provision")
+    mark_aborted(began_s + 1)
+    progress = run_progress(setting_up, (began_s + 2) * S)
+    assert progress.left_s == progress.current.usual_s - 2 + progress.steps[-1].usual_s
+    carry_out(clock, "provision")
+    step_notes.begin(LIVE, "teardown")
+    assert states_of(run_progress(setting_up, clock[0] * S))[StepState.DONE] == ["provision"]

@@ -1,16 +1,23 @@
 """The abort switch on runs that have no cluster yet: who may be aborted, what then begins no more, how the run ends."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
 from aftershock.cli.program import main
-from aftershock.run import step_notes, steps
+from aftershock.run import ending, step_notes, steps
 from aftershock.run.lease import lease, lease_path
 from aftershock.run.live_run import LiveRun
-from aftershock.watch.abort import DEAF_STEPS, abort
+from aftershock.run.step_progress import DEAF_STEPS
+from aftershock.watch import live
+from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput
+from experiments.locks import is_free, locked
+from infra.local import LocalDriver
+from infra.strikes.strike import Proof
 from results.runs import store
+from tests.e2e.example_run import LIVE, write_live_run
 
 
 @steps.step
@@ -43,6 +50,51 @@ def test_a_run_that_somebody_works_on_is_left_to_its_own_teardown():
     with lease(store.live_directory("run-1")):
         abort("run-1")
         assert not store.is_finished("run-1")
+
+
+@pytest.fixture
+def healed(monkeypatch):
+    """The hosts of the made-up live run that were healed; whether a teardown could have gone on meanwhile."""
+    found = []
+
+    def heal(driver, handle, host, kind):
+        found.append((host, is_free(ending.lock_path(LIVE))))
+        return Proof(0, 0, {}, {})
+
+    monkeypatch.setattr(LocalDriver, "heal", heal)
+    monkeypatch.setattr(LocalDriver, "stop", lambda *stopped: None)
+    write_live_run()
+    return found
+
+
+def test_nothing_is_healed_amid_a_teardown(healed, capsys):
+    line = f"{LIVE} is being torn down already: there was nothing to abort"
+    with locked(ending.lock_path(LIVE), "the teardown", stays=False):
+        assert main(["abort", LIVE]) == 0
+        assert live.end(LIVE) == line
+    assert healed == []
+    assert capsys.readouterr().out == f"run {line}\n"
+    assert not LiveRun(LIVE).aborted, "its teardown ends it as what it was"
+
+
+def test_a_teardown_waits_until_the_faults_are_undone(healed):
+    aborted = abort(LIVE)
+    assert healed == [("worker-2", False)]
+    assert [held.host for held in aborted.undone] == ["worker-2"]
+    assert not ending.lock_path(LIVE).exists()
+
+
+def test_a_run_that_ends_before_its_abort_is_no_live_one(healed, monkeypatch):
+    @contextmanager
+    def ends_first(run_id):
+        store.publish(store.live(run_id))
+        yield True
+
+    monkeypatch.setattr(ending, "keeping_teardown_away", ends_first)
+    with pytest.raises(BadInput, match="a live run"):
+        abort(LIVE)
+    assert healed == []
+    assert not store.live(LIVE).root.exists()
 
 
 def test_only_a_live_run_can_be_aborted(capsys):

@@ -188,6 +188,31 @@ def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint
     assert objects.keys() == []
 
 
+def test_a_named_run_is_the_only_one_that_is_cleaned_up(run, home, tmp_path, monkeypatch, capsys):
+    """The others would be found dead: a cluster without a handle, a run with a free lease, a lock of no run."""
+    token, root = run
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
+    others = traces(run, label="s251-0123456789abcdef", roots=(str(tmp_path / "gone" / "cluster"),))
+    cut_off = traces(run, label="n252-0123456789abcdef", roots=(), processes=0, namespaces=1)
+    monkeypatch.setattr(leftovers, "find", lambda: [traces(run), others, cut_off])
+    removed = []
+    monkeypatch.setattr(leftovers, "remove", lambda label, uid=None: removed.append(label))
+    for run_id in ("run-1", "run-2"):
+        write_run(store.live(run_id).root, {})
+    for name in (".run-2.lease", ".gone.lease"):
+        (home / "live" / name).touch()
+    (root / HANDLE_FILE).unlink()
+    assert program.main(["clean", "run-1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["published"], told["kept"], told["swept"]) == (["run-1"], [], [])
+    assert removed == [tokens.label(token)]
+    assert store.all_live() == ["run-2"]
+    assert program.main(["clean", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["published"], "live/.gone.lease" in told["swept"]) == (["run-2"], True)
+    assert others.label in removed
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize(
     ("missing", "place", "told"),

@@ -44,7 +44,7 @@ class Parts:
 
     def __init__(self, root: Path, arrived: Callable[[], bool] | None = None) -> None:
         self.hosts, self.agenda, self.holds = Hosts(), Agenda(), Holds[int]()
-        self.queues = TargetQueues(self.agenda.stop)
+        self.queues = TargetQueues(["worker-1", "worker-2"], self.agenda.stop)
         self.path = root / "injector.jsonl"
         handle = Handle("run-1", "local", "token", str(root))
         parts = (lambda *_: arrived, self.agenda, self.queues, self.holds)

@@ -118,6 +118,23 @@ def test_the_first_recovery_that_is_longer_than_any_of_the_baseline(make, baseli
     assert parts_from_baseline(make("same"), baseline, "restart_s") is None
 
 
+def test_only_checkpoints_that_the_metric_counts_are_compared(make):
+    """A batch before the window, and one that an outage touched, cost 5 s in every run: they are no cause."""
+
+    def dearer(by_s):
+        def change(rows):
+            usual = rows["undisturbed"] & (rows.index > 0)
+            cost_s = np.where(usual, rows["checkpoint_s"] + by_s, 5.0)
+            return rows.assign(checkpoint_s=cost_s, in_window=rows.index > 0)
+
+        return change
+
+    others = [make(f"other-{number}", checkpoints=dearer(0.0)) for number in range(2)]
+    found = parts_from_baseline(make("dear", checkpoints=dearer(1.0)), others, "checkpoint_s")
+    assert (found.table, found.second) == ("checkpoints", 16.0)
+    assert parts_from_baseline(make("same", checkpoints=dearer(0.0)), others, "checkpoint_s") is None
+
+
 def test_the_first_second_whose_latency_no_run_of_the_baseline_had(make, baseline):
     def late(rows):
         return rows.assign(p99_s=rows["p99_s"] + np.where(rows["second"] >= PARTED_S, 1000.0, 0.0))

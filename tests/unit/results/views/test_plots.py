@@ -103,6 +103,21 @@ def test_a_catch_up_that_was_not_measured_is_marked_at_the_end_of_its_bar(tmp_pa
     assert marks.get_ydata().tolist() == [1, 4]
 
 
+def test_a_recovery_that_the_run_did_not_see_to_its_end_is_no_short_one(tmp_path):
+    """Of the last one only the detection is known, 1.1 s or so: the bar must not read as a recovery of 1.1 s."""
+    later = ("ready_ns", "restored_ns", "normal_ns", "restart_s", "restore_s", "catch_up_s", "executor_s")
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(**{name: table[name].mask(table.index == 5) for name in later})
+
+    figure = recoveries(synthetic.make_run(tmp_path, changes={"recoveries": change}))
+    assert legend_of(figure)[-1] == "not over when the run ended"
+    (marks,) = (line for line in figure.axes[0].get_lines() if line.get_label() == "not over when the run ended")
+    assert marks.get_ydata().tolist() == [5]
+    told = [text.get_text() for text in figure.axes[0].texts]
+    assert [text.startswith("more than ") for text in told] == [False] * 5 + [True]
+
+
 def test_under_a_load_that_saturates_no_legend_promises_a_catch_up(tmp_path):
     run = synthetic.make_run(tmp_path, changes={"recoveries": without_catch_up(*range(6))})
     assert legend_of(recoveries(run)) == [

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.core.checkpoints import OUTSIDE
+from testbed.core.checkpoints import OUTSIDE, initial_line
+from testbed.core.control import Go, Promote, Ready, Restore
 from testbed.core.partition.counts_and_watermarks import Tally
-from testbed.operators import Delivery
+from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.network.messages import Peers
 from testbed.runtime.slot.catching_up import CatchingUp
@@ -128,6 +129,59 @@ def test_where_nobody_knows_how_far_a_partition_was_an_earlier_goal_is_void(slot
     slot.restore(2, run_to_the_end(slot, 1, {}))
     run_to_the_end(slot, 3, {})
     assert slot.reached == []
+
+
+def peers(slot, epoch, restored, reached):
+    return Peers(epoch, (slot._mesh.address,), (1,), 0, restored, reached=reached)
+
+
+def come_back(slot, epoch, number):
+    """Begin a recovery of one partition, up to where it would go on."""
+    slot.hosting.begin(peers(slot, epoch, (number,), {number: {}} if epoch > 1 else {}))
+    slot.hosting.order(number, Restore(epoch, initial_line(slot.layout)[number], (), 0))
+    slot.until(lambda: Ready(number, epoch) in slot.told)
+
+
+def test_a_slot_has_not_caught_up_before_a_partition_that_comes_back_to_it_goes_on(slot):
+    """A slot can host others meanwhile, which have caught up. A run whose sources stop too early never ends."""
+    source, sink = slot.the(Source), slot.the(Sink)
+    come_back(slot, 1, sink)
+    assert not slot.hosting.status().caught_up
+    slot.hosting.order(sink, Go(1))
+    assert slot.hosting.status().caught_up
+    slot.hosting.begin(peers(slot, 2, (source,), {source: {}}))
+    status = slot.hosting.status()
+    assert (status.caught_up, status.ended) == (False, False), "the partition is not even there"
+    come_back(slot, 2, source)
+    slot.hosting.begin(peers(slot, 3, (), {}))
+    assert not slot.hosting.status().caught_up, "copies were placed, and the recovery still goes on"
+    slot.hosting.order(source, Go(2))
+    assert slot.hosting.status().caught_up
+
+
+def test_a_slot_has_not_caught_up_before_a_copy_that_was_promoted_goes_on(slot):
+    source, sink = slot.the(Source), slot.the(Sink)
+    come_back(slot, 1, sink)
+    slot.hosting.order(sink, Go(1))
+    slot.hosting.begin(peers(slot, 2, (), {}))
+    slot.hosting.order(source, Restore(2, initial_line(slot.layout)[source], (), 0, muted=True))
+    slot.until(lambda: Ready(source, 2) in slot.told)
+    assert slot.hosting.status().caught_up, "a copy does not count"
+    slot.hosting.begin(peers(slot, 3, (), {source: {}}))
+    slot.hosting.order(source, Promote(3))
+    assert not slot.hosting.status().caught_up, "it does not know yet how far its primary was"
+    slot.hosting.order(source, Go(3))
+    assert slot.hosting.status().caught_up
+
+
+def test_a_slot_does_not_wait_for_a_partition_that_comes_back_elsewhere(slot):
+    source, sink = slot.the(Source), slot.the(Sink)
+    come_back(slot, 1, sink)
+    slot.hosting.order(sink, Go(1))
+    slot.hosting.begin(peers(slot, 2, (source,), {source: {}}))
+    elsewhere = Peers(3, (slot._mesh.address,) * 2, (1, 2), 0, (source,), moved={source: 1}, reached={source: {}})
+    slot.hosting.begin(elsewhere)
+    assert slot.hosting.status().caught_up
 
 
 @dataclass

@@ -8,6 +8,7 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.control import Dismiss, Promote
+from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Nowhere
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
@@ -21,10 +22,10 @@ ACTIVE = {"protocol": "batch-aligned", "recovery": "partially-active", "replicat
 class CopyingSlot(LoneSlot):
     """A slot that has a copy of every partition of a job."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **changes):
         nowhere, endless = OutputSpec(OutputKind.NOWHERE, Delivery.EXACTLY_ONCE), JobInput(InputKind.GENERATED, None)
         of_one = {"slots": 1, "parallelism": 1, "protocol": "batch-aligned", "store": str(folder / "store")}
-        super().__init__(replace(JOB, **of_one, input=endless, output=nowhere))
+        super().__init__(replace(JOB, **of_one, input=endless, output=nowhere, **changes))
         self.restore(1, muted=True)
 
 
@@ -73,6 +74,20 @@ def test_a_copy_that_is_dismissed_is_gone(slot):
     assert slot.the(Source) not in slot.hosting._hosted
     assert not slot.hosting.status().copied
     slot.turn()
+
+
+def test_a_copy_that_is_dismissed_leaves_nothing_in_the_store(tmp_path):
+    """It is followed by another one, which may keep as much."""
+    with closing(CopyingSlot(tmp_path, recovery="passive", limits=PartitionLimits(retained_bytes=20_000))) as slot:
+        number = slot.the(Source)
+
+        def spilled():
+            return [key for key in slot.store.keys(slot.layout.partitions[number].name) if "sent-" in key]
+
+        slot.until(lambda: len(spilled()) > 1)
+        slot.hosting.order(number, Dismiss(1))
+        slot.storing._pool.submit(lambda: None).result(60)
+        assert spilled() == []
 
 
 def test_fewer_standby_slots_than_the_copies_need_are_refused():

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 import weakref
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -11,13 +12,14 @@ import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from testbed.core.checkpoints import initial_line
-from testbed.core.control import Dismiss, Go, NotStored, Ready, Rejoin, Restore, Unreadable
+from testbed.core.control import Dismiss, Go, NotStored, Ready, Rejoin, Restore, Stored, Unreadable
 from testbed.core.effects import Publish
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Outlet, Superseded
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.network.wire import turn
 from testbed.runtime.slot import outputs
+from testbed.runtime.slot.storing import STORE_INTERVALS
 from testbed.stores.store import DirectoryStore, MemoryStore
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
@@ -54,12 +56,13 @@ class Slow(Overtaken):
 class BusySlot(LoneSlot):
     """The one slot of a job without end, with many checkpoints."""
 
-    def __init__(self, folder, delivery=Delivery.PLAIN):
+    def __init__(self, folder, delivery=Delivery.PLAIN, protocol="uncoordinated"):
         job = replace(
             JOB,
             slots=1,
             parallelism=1,
-            protocol="uncoordinated",
+            protocol=protocol,
+            batch_length_s=0.1,
             checkpoint_interval_s=0.1,
             store=str(folder / "store"),
             input=JobInput(InputKind.GENERATED, None, rate=5000.0),
@@ -135,6 +138,20 @@ def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alon
     alone.until(lambda: position() > held)
 
 
+def test_by_batches_sources_read_on_after_a_refusal_since_the_next_checkpoint_needs_input(tmp_path):
+    (tmp_path / "store").write_text("no directory")
+    with closing(BusySlot(tmp_path, protocol="batch-aligned")) as slot:
+        slot.run_from_start(1)
+        source = slot.hosting._hosted[slot.the(Source)]
+        slot.until(lambda: any(isinstance(each, NotStored) for each in slot.told))
+        late_s = time.monotonic() + 2 * STORE_INTERVALS * slot.hosting._timers.interval_s
+        slot.until(lambda: time.monotonic() > late_s)
+        refused_until = source.source_input.position
+        slot.until(lambda: source.source_input.position > refused_until)
+        (tmp_path / "store").unlink()
+        slot.until(lambda: any(isinstance(each, Stored) for each in slot.told))
+
+
 class Choosy(MemoryStore):
     """Refuses the first object of each partition, such as a large one, and takes what comes after it."""
 
@@ -199,6 +216,24 @@ def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone, mo
 
     alone.until(note)
     assert all(len(set(each)) == 1 for each in rounds)
+
+
+def test_what_a_session_had_yet_to_read_back_does_not_hold_up_the_next_one(alone):
+    """Two partitions wait for the thread that reads, and then the session ends."""
+    read, reads = threading.Event(), []
+    alone.storing.submit(read.wait, lambda _: None)
+    keys = [f"{each.name}/state-1-1" for each in alone.layout.partitions]
+    alone.hosting._restoring._store = store = MemoryStore()
+    for key in keys:
+        store.put(key, [b"large"])
+    store.get = lambda key: reads.append(key) or b""
+    alone.begin(1)
+    for number, begun in enumerate(initial_line(alone.layout)):
+        alone.hosting.order(number, Restore(1, replace(begun, number=1, state_keys=(keys[number],)), (), 0))
+    alone.hosting.close()
+    read.set()
+    alone.storing._pool.submit(lambda: None).result(60)
+    assert reads == []
 
 
 class Planted:

@@ -138,24 +138,48 @@ def test_a_stranger_is_not_listened_to():
 
 @contextmanager
 def peer(end, *numbers):
-    """A connection that has greeted with the worker and the slot that it says it is."""
+    """A connection that has greeted with the worker and the slot that it says it is, and the epoch it knows of."""
     with socket.create_connection(end.address) as connection:
         connection.sendall(PEER.of(TOKEN, *numbers))
         yield connection
 
 
-@pytest.mark.parametrize("numbers", [(1, 2), (1, 2**32 - 1), (2**32 - 1, 0)])
+@pytest.mark.parametrize("numbers", [(1, 2, 1), (1, 2**32 - 1, 1), (2**32 - 1, 0, 1)])
 def test_a_peer_that_nobody_has_told_of_is_shut_out(pair, numbers):
     pair.form()
     with peer(pair.ends[1], *numbers) as connection:
         pair.run(lambda: is_cut_off(connection))
 
 
+def test_who_has_yet_to_hear_that_all_roll_back_is_shut_out_and_does_not_break_a_connection_later(pair):
+    """It connects in the epoch before, and ends that connection when it hears of the recovery."""
+    addresses = tuple(end.address for end in pair.ends)
+    pair.form()
+    pair.ends[1].drop()
+    pair.ends[1].form(Peers(2, addresses, TRUTH, 1, ()))
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.broken[0] or pair.frames[1])
+    pair.ends[0].drop()
+    pair.ends[0].form(Peers(2, addresses, TRUTH, 0, ()))
+    pair.ends[0].send(1, encode(frame(2, 1)))
+    pair.run(lambda: frame(2, 1) in pair.frames[1] or pair.broken[1])
+    assert (pair.frames[1], pair.broken[1]) == ([frame(2, 1)], [])
+
+
+def test_who_knows_of_an_earlier_recovery_of_others_is_let_in(pair):
+    addresses = tuple(end.address for end in pair.ends)
+    pair.form()
+    pair.ends[1].form(Peers(2, addresses, TRUTH, 1, ()))
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.frames[1])
+    assert pair.broken == ([], [])
+
+
 def test_a_second_connection_of_a_slot_does_not_take_the_place_of_the_first(pair):
     pair.form()
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.frames[1])
-    with peer(pair.ends[1], 1, 0) as connection:
+    with peer(pair.ends[1], 1, 0, 1) as connection:
         pair.run(lambda: is_cut_off(connection))
     pair.ends[0].send(1, encode(frame(1, 2)))
     pair.run(lambda: len(pair.frames[1]) == 2)
@@ -173,7 +197,7 @@ def test_credit_for_a_channel_that_is_none_is_not_what_a_slot_would_send(pair):
 
 def test_strangers_have_their_time_on_the_mesh_too(pair):
     with socket.create_connection(pair.ends[0].address) as connection:
-        connection.sendall(PEER.of(TOKEN, 1, 1)[:-1])
+        connection.sendall(PEER.of(TOKEN, 1, 1, 1)[:-1])
         turn(pair.selector, 1.0)
         pair.ends[0].on_clock(time.monotonic() + GREETING_LIMIT_S)
         assert is_cut_off(connection)
@@ -184,7 +208,7 @@ def test_frames_that_were_changed_on_the_mesh_are_read_or_corrupt(pair):
     good, corrupt = encode(frame(1, 1)) + encode(frame(1, 2)), 0
     for worker, random in enumerate(randoms(200), 3):
         pair.form((worker, 2), (worker, 2))
-        with peer(pair.ends[1], worker, 0) as connection:
+        with peer(pair.ends[1], worker, 0, 1) as connection:
             connection.sendall(mutated(random, good))
             try:
                 for _ in range(3):

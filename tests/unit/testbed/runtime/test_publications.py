@@ -303,6 +303,33 @@ def test_a_transaction_does_not_wait_for_a_broker_that_takes_nothing():
     assert lacking == []
 
 
+class Full(Transactions):
+    """A producer whose queue is full, and stays so."""
+
+    aborted = False
+
+    def produce(self, topic, value, key, partition):
+        raise BufferError("the queue is full")
+
+    def poll(self, limit_s):
+        return 0
+
+    def abort_transaction(self, limit_s):
+        self.aborted = True
+
+
+def test_a_transaction_does_not_wait_for_room_where_the_broker_takes_nothing(monkeypatch):
+    """Messages in the queue last for five minutes, and the sink is to reconnect before."""
+    monkeypatch.setattr(topics, "ANSWER_S", 0.05)
+    monkeypatch.setattr(topics, "REOPEN_S", 0.0)
+    full, other = Full(), Transactions()
+    sink = sink_with(full)
+    monkeypatch.setattr(sink, "_open", lambda: other)
+    assert sink.publish({3: [bid(3)]}) == 3
+    assert full.aborted
+    assert (full.committed, len(other.committed)) == ([], 1)
+
+
 def test_an_outlet_that_is_abandoned_amid_a_transaction_commits_nothing():
     producer = Transactions(lambda: sink.abandon() or 1)  # less than before: it would wait on
     sink = sink_with(producer)

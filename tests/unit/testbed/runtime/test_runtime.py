@@ -2,6 +2,7 @@
 
 import json
 import selectors
+import threading
 import time
 from dataclasses import replace
 
@@ -143,4 +144,18 @@ def test_a_result_that_raises_holds_back_no_other():
         turn(selector, 1.0)
     turn(selector, 1.0)
     assert seen == [0, 1, 3, 4]
+    results.close()
+
+
+def test_a_thread_that_finishes_ends_what_is_under_way_and_begins_nothing_more():
+    results, begun, may, done = Results(selectors.DefaultSelector()), threading.Event(), threading.Event(), []
+    background = Background(results, "test")
+    background.submit(lambda: (begun.set(), may.wait(60), done.append("under way")), lambda _: None)
+    background.submit(lambda: done.append("waited"), lambda _: None)
+    assert begun.wait(60)
+    background.finish(0.05)
+    assert done == [], "it hangs, and nobody waits for ever"
+    may.set()
+    background.finish(60)
+    assert done == ["under way"]
     results.close()

@@ -167,6 +167,18 @@ def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_sto
         serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
 
 
+def test_where_sources_end_is_told_before_a_recovery_that_lets_them_go_on(server, three, tmp_path):
+    """Both are in one record. A survivor that heard of the recovery first could read on past the end."""
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
+    heard = Heard(three[1])
+    server._draining.ends = {0: 12, 1: 7, 2: 8}
+    server.lose(server._guests["slot-1"], "just then")
+    serve_until(server, lambda: b'["Peers",{"epoch":2' in heard.everything())
+    serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
+    told = heard.everything()
+    assert told.index(messages.encode(Drain({0: 12, 1: 7, 2: 8}))) < told.index(b'["Peers",{"epoch":2')
+
+
 def test_a_run_that_is_to_end_takes_a_checkpoint_at_once(tmp_path):
     job = replace(JOB, checkpoint_interval_s=1e4, store=str(tmp_path / "store"))
     made = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))

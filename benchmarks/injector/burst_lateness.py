@@ -1,0 +1,77 @@
+"""How late strikes of a burst come while the machine is busy: eight local hosts within 1.5 s, some 2 ms apart.
+
+    .venv/bin/python -m benchmarks.injector.burst_lateness [BURSTS [BUSY]]
+
+Each host has four sleeping processes. BUSY processes (12 unless given) use all the CPU time that they get. About 4 s a
+burst. The moments are those of a run of `incremental-topology-2`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.injector.kill_lateness import show
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
+from chaos.injector import SWITCH_INTERVAL_S, Injector
+from experiments.spec import ClusterSpec
+from infra.local import LocalDriver
+from infra.processes import take_precedence
+from journal.reader import raw_entries
+from journal.writer import Journal
+from tests.integration.infra.clusters import sleeping_cluster
+
+MOMENTS_S = (0.0, 0.215, 0.237, 0.239, 0.542, 1.22, 1.388, 1.402)
+BURSTS, BUSY = 10, 12
+APART_S, LEAD_S, HEAL_S = 4.0, 2.0, 1.5
+
+
+def busy() -> None:
+    """Use all CPU time that there is, at the usual priority, until killed."""
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    while True:
+        sum(range(1000))
+
+
+@contextmanager
+def busy_machine(processes: int) -> Iterator[None]:
+    """Keep that many processes busy."""
+    started = [multiprocessing.Process(target=busy, daemon=True) for _ in range(processes)]
+    for process in started:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+
+
+def main() -> None:
+    """Make a cluster, strike its hosts in bursts, and print how late the strikes were."""
+    bursts = int(sys.argv[1]) if len(sys.argv) > 1 else BURSTS
+    processes = int(sys.argv[2]) if len(sys.argv) > 2 else BUSY
+    spec, driver, root = ClusterSpec(workers=len(MOMENTS_S)), LocalDriver(), Path(tempfile.mkdtemp())
+    with sleeping_cluster(driver, spec, root, "burst-lateness") as handle, busy_machine(processes):
+        start_ns = time.time_ns() + round(LEAD_S * 1e9)
+        events = [
+            {"at": at_s + APART_S * burst, "kind": "kill", "targets": [worker.name], "cause": "", "heal_after": HEAL_S}
+            for burst in range(bursts)
+            for worker, at_s in zip(handle.workers, MOMENTS_S, strict=True)
+        ]
+        plan = FaultPlan(start_ns, start_ns, tuple(map(FaultEvent.from_json, events)))
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        injector = Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None)
+        take_precedence()
+        injector.run()
+    show("in bursts", [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"])
+
+
+if __name__ == "__main__":
+    main()

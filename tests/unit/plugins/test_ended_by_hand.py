@@ -1,0 +1,65 @@
+"""A task that is marked as ended by hand ends the run that it waits for, by the listeners as Airflow calls them."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from airflow.listeners.listener import get_listener_manager
+
+from aftershock.airflow import nightly
+from aftershock.watch import live
+from experiments import spec
+from plugins.aftershock_plugin import AftershockPlugin
+from results.runs import store
+from tests.e2e.example_run import write_live_run
+
+NIGHT = "manual__2026-11-29T02:00:00+00:00"
+EXPERIMENT = spec.load("wordcount")
+CELL = nightly.cell(EXPERIMENT, NIGHT, 1)["trigger_run_id"]
+LABEL = f"{EXPERIMENT.name}-{EXPERIMENT.seed}"
+
+
+@pytest.fixture
+def listeners(airflow_home) -> Iterator[object]:
+    """Airflow's hooks, with our listeners and no others, such as those of its examples."""
+    manager = get_listener_manager()
+    manager.clear()
+    for each in AftershockPlugin.listeners:
+        manager.add_listener(each)
+    yield manager.hook
+    manager.clear()
+
+
+@pytest.fixture
+def ended(home, monkeypatch) -> list[str]:
+    """The runs that were ended, of three that are live: one of a night, one of another, and one that is of no task."""
+    for run_id, dag_run in (("of-night", CELL), ("of-another", f"another-{CELL}"), ("of-nobody", None)):
+        run = write_live_run(run_id)
+        store.write_json(run.root / "status.json", run.status().to_json() | {"dag_run": dag_run})
+    found: list[str] = []
+    monkeypatch.setattr(live, "end", lambda run_id: found.append(run_id) or f"{run_id} was aborted")
+    return found
+
+
+def task(dag_id: str, label: str | None) -> SimpleNamespace:
+    return SimpleNamespace(dag_id=dag_id, task_id="run", run_id=NIGHT, map_index=0, rendered_map_index=label)
+
+
+@pytest.mark.parametrize("dag_id", ["nightly", "reproduce"])
+def test_the_run_of_a_task_that_was_marked_as_failed_is_ended(listeners, ended, dag_id):
+    listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, LABEL), error="set by hand")
+    assert ended == ["of-night"]
+
+
+def test_the_run_of_a_task_that_was_marked_as_a_success_is_ended(listeners, ended):
+    listeners.on_task_instance_success(previous_state=None, task_instance=task("nightly", LABEL))
+    assert ended == ["of-night"]
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "label"), [("benchmark", LABEL), ("nightly", "wordcount-99"), ("nightly", None), ("nightly", "0")]
+)
+def test_other_tasks_that_end_cost_no_run(listeners, ended, dag_id, label):
+    listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, label), error=None)
+    listeners.on_task_instance_success(previous_state=None, task_instance=task(dag_id, label))
+    assert ended == []
