@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.inputs import require, require_count, samples
+from models.interval_estimator import PRIOR_FAILURES
 from models.replay.draws import draw, means
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
@@ -15,7 +16,6 @@ from models.replay.work import Array
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
-JEFFREYS = 0.5  # failures that the prior of a rate counts for
 MOST_FAILURES = 10_000_000  # of one run, which are held at once
 PERCENTILES = (2.5, 97.5)
 DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
@@ -150,7 +150,7 @@ def _likely_rates(rng: np.random.Generator, failure_rate: float, failures_seen: 
     """
     if failures_seen is None:
         return np.full(runs, failure_rate)
-    return rng.gamma(failures_seen + JEFFREYS, failure_rate / failures_seen, runs)
+    return rng.gamma(failures_seen + PRIOR_FAILURES, failure_rate / failures_seen, runs)
 
 
 def _windows(

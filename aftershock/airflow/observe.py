@@ -76,12 +76,12 @@ class RunEnds(BaseTrigger):
 
 def _progress(run_id: str) -> Progress:
     """Raises `AftershockError` also for a run that is torn down meanwhile, or damaged."""
-    from aftershock.run import (
-        progress,  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
-    )
+    # here, since the DAG file must parse fast, and the triggerer's loop must not wait
+    from aftershock.run import progress
+    from aftershock.run.live_run import UNREADABLE
 
     try:
         return progress.progress(run_id)
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except UNREADABLE as error:
         cause = f"run {run_id} is gone, or damaged ({type(error).__name__}: {error})"
         raise EnvironmentFailure(cause, "look whether it was ended by hand, and run again") from None

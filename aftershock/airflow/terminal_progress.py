@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from aftershock.run.live_run import LiveRun
+from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.step_progress import RunProgress, run_progress
 from experiments.errors import AftershockError
 
@@ -67,7 +67,7 @@ class TerminalProgress:
         """None before the run has begun, when it is over, and of a damaged one: the display ends no run."""
         try:
             progress = run_progress(self._run) if self._run.began else None
-        except (AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError):
+        except (AftershockError, *UNREADABLE):
             return None
         return progress if progress and progress.steps[0].took_s is not None else None
 

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 ABORTED = "aborted by hand"
 POLL_S = 0.5
 LINE_EVERY_S = 10.0
+# What reading the files of a run can raise that is damaged, or torn down meanwhile, besides errors of our own.
+UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from aftershock.run import step_notes, step_times
-from aftershock.run.live_run import LiveRun
+from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.step_notes import Awaited
 from experiments.errors import AftershockError
 
@@ -92,7 +92,7 @@ def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
 def learn_from(live: LiveRun) -> None:
     """Keep how long the steps of a run took, for later estimates. If that is not possible, the run does not fail."""
     noted_ns = step_notes.read(live.run_id).began_ns
-    with suppress(AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError):
+    with suppress(AftershockError, *UNREADABLE):
         step_times.learn(live.experiment, _began(live, noted_ns, time.time_ns()))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
-from aftershock.run.live_run import LiveRun
+from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.run.step_progress import RunProgress, run_progress
 from aftershock.watch.abort import abort
@@ -73,7 +73,7 @@ def state_of(run_id: str) -> dict[str, Any]:
         raise BadInput("run_id", run_id, "a live run")
     try:
         return _state(LiveRun(run_id))
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except UNREADABLE as error:
         if run_id not in store.all_live():
             raise BadInput("run_id", run_id, "a live run") from None
         cause = f"run {run_id} is being ended, or damaged ({type(error).__name__}: {error})"
