@@ -14,9 +14,8 @@ from scipy import special
 
 from experiments.errors import BadInput
 from models.inputs import require, require_count, require_rate, require_time
+from models.uncertainty import PRIOR_FAILURES
 from models.utilization import optimal_interval
-
-PRIOR_FAILURES = 0.5  # the weight of the prior rate, that of Jeffreys' prior: half a failure
 
 
 class Estimate(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from models.inputs import require, require_count, samples
-from models.interval_estimator import PRIOR_FAILURES
 from models.replay.draws import draw, means
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
@@ -16,6 +15,7 @@ from models.replay.work import Array
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
+PRIOR_FAILURES = 0.5  # what the prior of a failure rate counts for, that of Jeffreys: half a failure
 MOST_FAILURES = 10_000_000  # of one run, which are held at once
 PERCENTILES = (2.5, 97.5)
 DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
