@@ -57,6 +57,9 @@ class NetworkPartition(StrikeOnHost):
         take_precedence(self._waiting.pid)
 
     def refresh(self) -> bool:
+        """Whether the host is up; chains that the heal of an earlier partition took along are made again."""
+        if not has_table():
+            _nft(CHAINS)
         return bool(members(self.mark))
 
     def shoot(self, due_ns: int = 0) -> None:
