@@ -73,7 +73,7 @@ def tell(mark: str, number: signal.Signals) -> None:
     """Send a signal to a service's first process only, which is the one that was spawned."""
     processes = ProcessHandles(mark)
     try:
-        processes.signal(number, [pid for pid in processes.scan() if _leads_session(pid)])
+        processes.signal(number, list(filter(leads_session, processes.scan())))
     finally:
         processes.close()
 
@@ -83,7 +83,8 @@ def running(host_mark: str) -> set[str]:
     return {mark.removeprefix(f"{host_mark}/") for mark in marks(f"{host_mark}/")}
 
 
-def _leads_session(pid: int) -> bool:
+def leads_session(pid: int) -> bool:
+    """Whether a process is the first one of a service: that was started in a session of its own."""
     try:
         return os.getsid(pid) == pid
     except ProcessLookupError:

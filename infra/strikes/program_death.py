@@ -7,6 +7,7 @@ import time
 from experiments.waiting import poll_until
 from infra import launch
 from infra.launch import GO_ON, HOLD, PROGRAM
+from infra.process_handles import ProcessHandles
 from infra.processes import members
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof
@@ -18,12 +19,22 @@ class ProgramDeath(Death):
     """Kills what the supervisor of a service runs, not the supervisor; none of it listens on a known port."""
 
     def __init__(self, service_mark: str, address: str) -> None:
-        self._supervisor = service_mark
+        self._service = ProcessHandles(service_mark)
+        self._supervisors: list[int] = []
         super().__init__(f"{service_mark}/{PROGRAM}", address, own_ports=frozenset())
 
+    def refresh(self) -> bool:
+        """Look for the supervisor, too: a search takes tens of milliseconds, which a strike that is due has not."""
+        self._supervisors = list(filter(launch.leads_session, self._service.scan()))
+        return super().refresh()
+
     def shoot(self, due_ns: int = 0) -> None:
-        launch.tell(self._supervisor, HOLD)
+        self._service.signal(HOLD, self._supervisors)
         super().shoot(due_ns)
+
+    def close(self) -> None:
+        self._service.close()
+        super().close()
 
 
 def resume(service_mark: str) -> Proof:
