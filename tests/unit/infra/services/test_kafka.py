@@ -1,10 +1,17 @@
 """The broker's settings and id, as Kafka reads them (no broker is started)."""
 
 import base64
+import os
+import socket
+import threading
 from pathlib import Path
 
+from confluent_kafka import Producer
+
 from infra.broker import Broker, client_properties
-from infra.services.kafka import cluster_id, properties
+from infra.services.kafka import cluster_id, is_ready, properties
+from tests.unit.loopback import own_address
+from tests.unit.marked_processes import wait_for
 
 
 def test_a_cluster_id_is_a_uuid_that_no_option_parser_trips_over():
@@ -24,3 +31,20 @@ def test_the_broker_listens_on_the_address_of_its_host_only(tmp_path: Path):
     assert settings["listener.security.protocol.map"] == "CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
     assert settings["log.dirs"] == "/data"
     assert settings["auto.create.topics.enable"] == "false"
+
+
+def test_a_broker_that_answers_is_ready():
+    """One within this process: `test.mock.num.brokers` of librdkafka."""
+    serving = Producer({"test.mock.num.brokers": 1})
+    (address,) = serving.list_topics(timeout=60).brokers.values()
+    assert is_ready(Broker(f"{address.host}:{address.port}"), limit_s=60.0)
+
+
+def test_a_broker_that_does_not_answer_is_not_ready_and_leaves_nothing_behind():
+    """It may be asked many times, by an injector that runs for days: no thread, and no socket."""
+    with socket.create_server((own_address(19), 0)) as silent:
+        broker = Broker("{}:{}".format(*silent.getsockname()))
+        before = set(threading.enumerate()), set(os.listdir("/proc/self/fd")), set(os.listdir("/proc/self/task"))
+        assert not is_ready(broker, limit_s=0.3)
+        assert (set(threading.enumerate()), set(os.listdir("/proc/self/fd"))) == before[:2]
+        wait_for(lambda: set(os.listdir("/proc/self/task")) <= before[2])
