@@ -59,17 +59,19 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
     """
     listeners = {other: listener for other in others if (listener := _listener_of(hosts, handle, other))}
     words = {each.name: secrets.token_hex(WORD_BYTES) for each in (host, *listeners)}
-    own_port, _, is_delayed = hosts.ask(handle, host, Listen())
-    _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, *_) in listeners.items()])
-    for other in listeners:
-        with suppress(EnvironmentFailure):
-            _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
-    time.sleep(UNDER_WAY_S)
-    heard = hosts.ask(handle, host, TakeHeard(own_port))
     went: dict[str, int] = {}
-    for other, (port, *_) in listeners.items():
-        with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
-            went[other.name] = hosts.ask(handle, other, TakeHeard(port)).get(words[host.name], 0)
+    try:
+        own_port, _, is_delayed = hosts.ask(handle, host, Listen())
+        _call(hosts, handle, host, words[host.name], [(other.address, port) for other, (port, *_) in listeners.items()])
+        for other in listeners:
+            with suppress(EnvironmentFailure):
+                _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
+        time.sleep(UNDER_WAY_S)
+        heard = hosts.ask(handle, host, TakeHeard(own_port))
+    finally:  # if the host has lost its power, the others still have to close their ports
+        for other, (port, *_) in listeners.items():
+            with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
+                went[other.name] = hosts.ask(handle, other, TakeHeard(port)).get(words[host.name], 0)
     came = {name: heard.get(words[name], 0) for name in went}
     doubtful = (other.name for other, (_, drops, delays) in listeners.items() if is_delayed or drops or delays)
     return Reach(came, went, frozenset(doubtful))

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import Direction
 from infra import programs
 from infra.cluster import Handle, Host, Role
@@ -60,6 +61,27 @@ def test_what_a_stranger_sends_counts_for_no_host():
 def test_what_comes_late_from_a_host_that_delays_is_not_lost(delayed, lost):
     found = reach.between(CutOff(delayed), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
     assert found.lost(None) == lost
+
+
+@pytest.mark.parametrize(("lost_at", "own_ports"), [(Listen, 0), (SendWord, 1)])
+def test_the_others_close_their_ports_when_the_host_is_lost_while_it_is_tried(lost_at, own_ports):
+    """Their agents live on, through thousands of such faults; that of the host has ended."""
+
+    class LosesTheHost(CutOff):
+        def ask(self, handle, host, request, within_s=1.0):
+            if host is ONE and isinstance(request, lost_at):
+                raise EnvironmentFailure("one is switched off", "wait until it is healed")
+            if isinstance(request, TakeHeard):
+                self.listeners.pop(request.port).close()
+                return {}
+            return super().ask(handle, host, request, within_s)
+
+    hosts = LosesTheHost()
+    with pytest.raises(EnvironmentFailure, match="one is switched off"):
+        reach.between(hosts, Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
+    assert len(hosts.listeners) == own_ports
+    for listener in hosts.listeners.values():
+        listener.close()
 
 
 class CutOff:
