@@ -7,10 +7,10 @@ is not on a core, because the measured load is, would hold up the next strike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
-from infra.processes import take_precedence
+from infra.threads import started_thread
 
 
 class TargetQueues:
@@ -20,16 +20,14 @@ class TargetQueues:
     """
 
     def __init__(self, targets: Iterable[str], on_failure: Callable[[], None]) -> None:
-        """Start a thread for each target: whoever starts one waits until it has a core, and a strike cannot.
+        """Start a thread for each target now, so that none is started while strikes are due.
 
         `on_failure` is called when a task has failed, in the thread of that task.
         """
         self.failures: list[BaseException] = []
         self._on_failure = on_failure
-        self._threads = {each: ThreadPoolExecutor(1, initializer=take_precedence) for each in set(targets)}
+        self._threads = {each: started_thread() for each in set(targets)}
         self._unfinished: set[Future[None]] = set()
-        for started in [thread.submit(_nothing) for thread in self._threads.values()]:
-            started.result()
 
     def add(self, target: str, act: Callable[..., None], *arguments: Any) -> Future[None]:
         """Add a task to the queue of a target."""
@@ -53,7 +51,3 @@ class TargetQueues:
         """Wait until every task has ended."""
         for thread in self._threads.values():
             thread.shutdown()
-
-
-def _nothing() -> None:
-    pass

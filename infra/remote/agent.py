@@ -27,6 +27,7 @@ from infra.strikes.delay import may_be_delayed
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import StrikeOnHost
+from infra.threads import started_thread
 
 PROOF_POLL_S = 0.005
 SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
@@ -43,8 +44,8 @@ class Agent:
         own_disk = disk if disk and os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, StrikeOnHost] = {}
+        self.provers: dict[int, ThreadPoolExecutor] = {}  # a thread for each strike
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
-        self.beside = ThreadPoolExecutor(initializer=take_precedence)
         self.listeners: dict[int, DatagramListener] = {}
 
     def count(self) -> int:
@@ -80,6 +81,7 @@ class Agent:
         """Prepare a strike; later requests refer to it by `number`."""
         take_precedence()
         self.strikes[number] = ready(self.target, kind, options)
+        self.provers[number] = started_thread()  # now, so that none is started while a strike is due
 
     def refresh(self, number: int) -> bool:
         """Look again at what the strike that was made ready will act on."""
@@ -95,13 +97,15 @@ class Agent:
         A proof can take seconds and must not delay the next strike. So it runs in a thread, and the driver asks again.
         """
         if number not in self.proofs:
-            self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
+            self.proofs[number] = self.provers[number].submit(_prove, self.strikes.pop(number))
         if not wait([self.proofs[number]], PROOF_POLL_S).done:
             return None
+        self.provers.pop(number).shutdown()
         return self.proofs.pop(number).result()  # without a limit: a `TimeoutError` is the proof's own
 
     def close(self, number: int) -> None:
         """Give up a strike."""
+        self.provers.pop(number).shutdown()
         self.strikes.pop(number).close()
 
     def undo(self, kind: FaultKind) -> dict[str, Any]:

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from infra.processes import MARK, listening, members
+from experiments.fault_kinds import PLAIN, FaultKind
+from infra.processes import MARK, has_precedence, listening, members
 from infra.remote.agent import Agent, _carry_out
 from infra.remote.requests import Fire
 from tests.unit.loopback import own_address
@@ -135,10 +138,30 @@ def test_a_proof_that_a_program_took_too_long_for_has_failed(token, monkeypatch)
 
     monkeypatch.setenv(MARK, f"{token}/machine/h")
     made = Agent("h", ADDRESS, None)
-    made.strikes[7] = Hangs()
+    made.strikes[7], made.provers[7] = Hangs(), ThreadPoolExecutor(1)
     answers = (_carry_out(made, Fire(7)) for _ in range(1000))
     told = next((answer for answer in answers if answer != {"done": None}), None)
     assert told == {"failed": "nft: no end in 5 s"}
+
+
+def test_the_thread_of_a_proof_runs_with_precedence_before_the_strike(token, monkeypatch):
+    """A strike that is due would wait until a new thread has a core."""
+    monkeypatch.setenv(MARK, f"{token}/machine/h")
+    victim = start(f"{token}/h/a")
+    made = Agent("h", ADDRESS, None)
+    with ThreadPoolExecutor(1) as serving:  # an agent takes precedence itself, which this thread is not to have
+        serving.submit(int).result(60)
+        before = set(threading.enumerate())
+        for number in (1, 2):
+            serving.submit(made.prepare, number, FaultKind.KILL, PLAIN).result(60)
+        threads = set(threading.enumerate()) - before
+        assert [has_precedence(thread.native_id) for thread in threads] == [True, True]
+        monkeypatch.setattr(threading.Thread, "start", lambda thread: pytest.fail(f"{thread.name} is started"))
+        while (fired := serving.submit(made.fire, 1).result(60)) is None:
+            pass
+        serving.submit(made.close, 2).result(60)
+    assert (fired["proof"]["done"], victim.wait(60)) == ({"processes killed": 1}, -signal.SIGKILL)
+    assert not threads & set(threading.enumerate()), "they end with the strikes"
 
 
 def test_the_port_of_sshd_is_no_sign_of_life(token):
