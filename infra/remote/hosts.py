@@ -33,6 +33,7 @@ from infra.remote.requests import AgentRequest, AnswerT
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
 from infra.strikes.strike import Proof, Strike, wait_until
+from infra.threads import precedence_here
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
@@ -87,8 +88,11 @@ class RemoteHosts(DeclaredFaults, Driver):
         return {name: clock for name, clock in self.at_once(handle, self._clock_of) if clock}
 
     def at_once(self, handle: Handle, act: Callable[[Handle, Host], Any]) -> list[Any]:
-        """Act on every host of the cluster, all at the same time: one that does not answer holds up no other."""
-        with ThreadPoolExecutor(max(len(handle.hosts), 1)) as pool:
+        """Act on every host of the cluster, all at the same time: one that does not answer holds up no other.
+
+        The threads for it have the precedence of this one.
+        """
+        with ThreadPoolExecutor(max(len(handle.hosts), 1), initializer=precedence_here()) as pool:
             return list(pool.map(partial(act, handle), handle.hosts.values()))
 
     def _clock_of(self, handle: Handle, host: Host) -> tuple[str, ClockOffset | None]:
@@ -269,14 +273,9 @@ class RemoteStrike(Strike):
         # The answer is None while the proof goes on, and without a limit this waits for another one.
         found: Any = poll_until(lambda: self._ask(fire), interval_s=PROOF_POLL_S)
         proof = self._clock.here(Proof(**found["proof"]))
-        answering = self._answering(found["ports"])
+        answering = gateway.answering(self._host.address, found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
         return replace(proof, left=left, proved_ns=time.time_ns()) if found["ports"] else proof
-
-    def _answering(self, ports: Sequence[int]) -> int:
-        """How many of these ports answer from here; asked all at once, since one that says nothing takes a while."""
-        with ThreadPoolExecutor(max(len(ports), 1)) as pool:
-            return sum(pool.map(partial(gateway.answers, self._host.address), ports))
 
     def close(self) -> None:
         if self._session:

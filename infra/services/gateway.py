@@ -6,16 +6,19 @@ applications there are. The third service that a fault can kill, the query drive
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
-from experiments.waiting import wait_for
+from experiments.waiting import Deadline, wait_for
 from infra.cluster import Handle, RunsServices
 from infra.credentials import write_private
 from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
@@ -101,3 +104,26 @@ def answers(address: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def answering(address: str, ports: Collection[int]) -> int:
+    """How many of these ports of an IPv4 address accept a TCP connection within `CONNECTION_LIMIT_S`.
+
+    All are asked at once, since one that says nothing takes that long, and without a thread, which others would wait
+    for (`infra.threads`).
+    """
+    with ExitStack() as opened:
+        asked: dict[int, socket.socket] = {}
+        poll = select.poll()
+        for port in ports:
+            client = opened.enter_context(socket.socket())
+            client.setblocking(False)
+            if client.connect_ex((address, port)) in (0, errno.EINPROGRESS):
+                asked[client.fileno()] = client
+                poll.register(client, select.POLLOUT)
+        accepted, deadline = 0, Deadline(CONNECTION_LIMIT_S)
+        while asked and (left_s := deadline.left_s) > 0:
+            for descriptor, _ in poll.poll(left_s * 1000):
+                poll.unregister(descriptor)
+                accepted += asked.pop(descriptor).getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        return accepted

@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
 from infra.launch import REPOSITORY
-from infra.processes import members
+from infra.processes import has_precedence, listening, members, take_precedence
 from infra.remote import reach
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.remote.requests import AgentRequest, TakeHeard
@@ -134,6 +136,29 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     assert strike.fire().done == {"processes killed": 1}
     assert victim.wait(60) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+LISTENER = "import socket, time; s = socket.create_server(('127.0.250.1', 0)); time.sleep(60)"
+
+
+def test_no_thread_is_started_to_prove_a_strike(
+    hosts: RemoteHosts, handle: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next strike would wait for a thread of the usual priority that has the interpreter and no core."""
+    start_python(f"{handle.token}/worker-1/a", LISTENER)
+    wait_for(lambda: bool(listening("127.0.250.1")))
+    strike = hosts.prepare(handle, "worker-1", FaultKind.KILL)
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: pytest.fail(f"{thread.name} is started"))
+    strike.shoot(time.time_ns())
+    proof = strike.fire()
+    assert (proof.done, proof.left) == ({"processes killed": 1}, {"survivors": 0, "open ports": 0})
+
+
+@pytest.mark.parametrize("initializer", [None, take_precedence])
+def test_hosts_are_asked_at_once_with_the_precedence_of_who_asks(hosts: RemoteHosts, handle: Handle, initializer):
+    with ThreadPoolExecutor(1, initializer=initializer) as asks:
+        found = asks.submit(hosts.at_once, handle, lambda *_: has_precedence()).result(60)
+    assert found == [initializer is take_precedence] * 2
 
 
 OVERTAKEN = ({"overtaken by a loss of power": 1}, {"hosts with power": 0})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import stat
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from infra import credentials
 from infra.cluster import Handle
 from infra.services import gateway, jars
 from tests.unit.infra.test_cluster import handle
+from tests.unit.loopback import own_address
 
 
 class Spawning:
@@ -59,3 +62,24 @@ def test_no_command_has_a_secret_among_its_arguments(tmp_path: Path, commands: l
     assert len(secrets) == 5, "of the broker two, of Spark two, and the token"
     assert len(commands) == 3, "the broker's storage is formatted, then broker and master start"
     assert not [secret for secret in secrets for command in commands if secret in " ".join(command)]
+
+
+def test_the_ports_that_answer_are_counted_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: pytest.fail(f"{thread.name} is started"))
+    address = own_address(17)
+    with socket.create_server((address, 0)) as one, socket.create_server((address, 0)) as two:
+        ports = [server.getsockname()[1] for server in (one, two)]
+        assert gateway.answering(address, ports) == 2
+        two.close()
+        assert gateway.answering(address, ports) == 1
+    assert gateway.answering(address, []) == gateway.answering(address, ports) == 0
+    assert gateway.answering("255.255.255.255", ports) == 0, "no route is no answer"
+
+
+def test_a_port_that_says_nothing_is_not_awaited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "CONNECTION_LIMIT_S", 0.05)
+    with socket.socket() as silent, socket.socket() as first:
+        silent.bind((own_address(17), 0))
+        silent.listen(0)
+        first.connect(silent.getsockname())  # the kernel has no room for a second one, and says nothing to it
+        assert gateway.answering(*(silent.getsockname()[0], [silent.getsockname()[1]])) == 0
