@@ -197,8 +197,14 @@ class RemoteHosts(DeclaredFaults, Driver):
         with self._locks[key]:  # one for each host: none waits while another one does not answer
             found = self._links.get(key)
             if found is None or not found.session.alive:
+                if found:
+                    found.session.close()  # its program may have ended, and left the connection open
                 session = self._open(handle, host)
-                found = self._links[key] = AgentLink(session, clock_behind(host, session))
+                try:
+                    found = self._links[key] = AgentLink(session, clock_behind(host, session))
+                except EnvironmentFailure:  # what speaks there is no agent, perhaps
+                    session.close()
+                    raise
             return found
 
     def _open(self, handle: Handle, host: Host) -> Session:

@@ -22,6 +22,7 @@ from infra.cluster import Handle, Host, Role
 from infra.launch import REPOSITORY
 from infra.processes import has_precedence, listening, members, take_precedence
 from infra.remote import reach
+from infra.remote.answers import Misspoken
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.remote.requests import AgentRequest, TakeHeard
 from infra.remote.session import Disconnected
@@ -136,6 +137,49 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     assert strike.fire().done == {"processes killed": 1}
     assert victim.wait(60) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+def test_a_connection_whose_program_has_ended_is_closed_when_another_is_made(handle: Handle) -> None:
+    """The connection itself may still stand: it would keep a socket, and over SSH a thread."""
+    begun: list[Pipes] = []
+
+    class Left(Pipes):
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+            super().close()
+
+    def begin(_handle: Handle, host: Host, command: Sequence[str]) -> Left:
+        begun.append(Left(command, host.address))
+        return begun[-1]
+
+    hosts, worker = RemoteHosts(begin), handle.hosts["worker-1"]
+    first = hosts.session(handle, worker)
+    first.process.kill()
+    first.process.wait(60)
+    assert hosts.session(handle, worker) is begun[1]
+    assert (first.closed, begun[1].closed) == (True, False)
+    hosts.close(handle)
+
+
+def test_a_connection_to_what_is_no_agent_is_closed(handle: Handle) -> None:
+    class Stranger:
+        closed = False
+
+        def tell(self, **request: Any) -> None:
+            pass
+
+        def ask(self, within_s: float, **request: Any) -> Any:
+            return {"done": "noon"}
+
+        def close(self) -> None:
+            self.closed = True
+
+    stranger = Stranger()
+    with pytest.raises(Misspoken, match="'clock'"):
+        RemoteHosts(lambda *_: stranger).session(handle, handle.hosts["worker-1"])
+    assert stranger.closed
 
 
 LISTENER = "import socket, time; s = socket.create_server(('127.0.250.1', 0)); time.sleep(60)"
