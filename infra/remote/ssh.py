@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import paramiko
 
@@ -20,11 +21,13 @@ from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
 from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.remote.session import Disconnected
+from infra.threads import precedence_here
 
 PORT = 22
 CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
 KEEPALIVE_S = 10
 UNREACHED = (OSError, EOFError, paramiko.SSHException)
+NOT_JUDGED = ("timeout", "EOF")  # in what paramiko says of a login that the server neither accepted nor refused
 UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
 ERROR_OUTPUT_BYTES = 10_000
 
@@ -72,7 +75,9 @@ def _admitted(login: Login, name: str, address: str) -> paramiko.SSHClient:
         pinned_in = login.pinned_in or login.known_hosts
         cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
         raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
-    except paramiko.AuthenticationException:
+    except paramiko.AuthenticationException as error:
+        if any(sign in str(error) for sign in NOT_JUDGED):
+            raise
         raise EnvironmentFailure(
             f"{name} at {address} refuses {login.user}'s key {login.key}", "authorize that key on the host"
         ) from None
@@ -90,12 +95,13 @@ def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
             address,
             port=login.port,
             username=login.user,
-            key_filename=str(login.key),
+            pkey=paramiko.PKey.from_path(login.key),  # `key_filename` would tell how the last type of key failed
             allow_agent=False,
             look_for_keys=False,
             timeout=CONNECT_LIMIT_S,
             banner_timeout=CONNECT_LIMIT_S,
             auth_timeout=CONNECT_LIMIT_S,
+            transport_factory=SharingTransport,
         )
     except BaseException:
         client.close()
@@ -116,6 +122,22 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
         # Without delay: an order must not wait until the one before it is acknowledged.
         for option, value in ((socket.TCP_NODELAY, 1), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)):
             transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+class SharingTransport(paramiko.Transport):  # type: ignore[misc]  # it has no types
+    """A transport whose thread has the precedence of the one that connects.
+
+    Whoever sends or reads on the connection waits for that thread.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._take_precedence = precedence_here()
+
+    def run(self) -> None:
+        """Serve the connection until it ends."""
+        self._take_precedence()
+        super().run()
 
 
 class SshSession(JsonLines):

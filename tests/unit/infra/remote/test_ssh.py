@@ -1,0 +1,107 @@
+"""Connections over SSH, here to a server in this process that lets everybody in."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from infra.processes import has_precedence, take_precedence
+from infra.remote import ssh
+from tests.unit.loopback import own_address
+
+ADDRESS = own_address(18)
+LIMIT_S = 60.0
+
+
+class Server(paramiko.ServerInterface):
+    """What a server makes of a key: by default, every key is right."""
+
+    def __init__(self) -> None:
+        self.judge: Callable[[], int] = lambda: paramiko.AUTH_SUCCESSFUL
+        self.asked = 0
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        self.asked += 1
+        return self.judge()
+
+
+@pytest.fixture
+def judge() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def login(tmp_path: Path, judge: Server) -> Iterator[ssh.Login]:
+    """How to log in to a server, which takes any number of connections."""
+    host_key = paramiko.ECDSAKey.generate()
+    paramiko.ECDSAKey.generate().write_private_key_file(str(tmp_path / "key"))
+    with socket.create_server((ADDRESS, 0)) as server:
+        port = server.getsockname()[1]
+        entry = f"{ssh.entry_of(ADDRESS, port)} {host_key.get_name()} {host_key.get_base64()}\n"
+        (tmp_path / "known_hosts").write_text(entry, encoding="utf-8")
+        accepted: list[paramiko.Transport] = []
+
+        def serve() -> None:
+            with suppress(OSError):  # it was shut down
+                while True:
+                    accepted.append(paramiko.Transport(server.accept()[0]))
+                    accepted[-1].add_server_key(host_key)
+                    accepted[-1].start_server(threading.Event(), judge)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield ssh.Login("root", tmp_path / "key", tmp_path / "known_hosts", port)
+        server.shutdown(socket.SHUT_RDWR)
+        serving.join(LIMIT_S)
+        for transport in accepted:
+            transport.close()
+
+
+@pytest.mark.parametrize("initializer", [None, take_precedence])
+def test_the_thread_of_a_connection_has_the_precedence_of_the_one_that_connects(login: ssh.Login, initializer) -> None:
+    """Who strikes over a connection waits for its thread, which may have the interpreter and no core."""
+    with ThreadPoolExecutor(1, initializer=initializer) as connects:
+        client = connects.submit(ssh.connect, login, "worker-1", ADDRESS).result(LIMIT_S)
+    transport = client.get_transport()
+    assert transport is not None
+    assert has_precedence(transport.native_id or 0) is (initializer is take_precedence)
+    client.close()
+
+
+def test_a_login_that_the_server_did_not_judge_is_tried_again(
+    login: ssh.Login, judge: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine takes long, and one that is killed ends the connection: neither has refused the key."""
+    monkeypatch.setattr(ssh, "CONNECT_LIMIT_S", 2.0)
+
+    def late_then_dead_then_well() -> int:
+        if judge.asked == 1:
+            time.sleep(3.0)
+        elif judge.asked == 2:
+            raise EOFError("this ends the connection")
+        return paramiko.AUTH_SUCCESSFUL
+
+    judge.judge = late_then_dead_then_well
+    ssh.connect(login, "worker-1", ADDRESS).close()
+    assert judge.asked >= 3
+
+
+@pytest.mark.parametrize("key", [paramiko.RSAKey.generate(2048), paramiko.ECDSAKey.generate()])
+def test_a_key_that_the_server_refuses_is_told_at_once(login: ssh.Login, judge: Server, key: paramiko.PKey) -> None:
+    key.write_private_key_file(str(login.key))
+    judge.judge = lambda: paramiko.AUTH_FAILED
+    with pytest.raises(EnvironmentFailure, match=r"worker-1 at .* refuses root's key"):
+        ssh.connect(login, "worker-1", ADDRESS)
+    assert judge.asked == 1
