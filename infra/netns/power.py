@@ -6,19 +6,22 @@ no farewell, so others must not hear that its connections end. Needs root.
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 
 from infra import namespaces
 from infra.cluster import Host
 from infra.process_handles import ProcessHandles
-from infra.processes import MACHINE, MARK, carries, members, take_precedence
+from infra.processes import MACHINE, MARK, carries, members, parent_of, take_precedence
 from infra.remote import ssh
 from infra.strikes.strike import Proof, Strike, wait_until
+from infra.threads import started_thread
 
 PROOF_LIMIT_S = 5.0
 COMMAND_LIMIT_S = 5.0
@@ -32,14 +35,15 @@ class NetnsPowerOff(Strike):
         """Prepare the power-off of a host; `on_cut` is called when its interface is down."""
         self.token, self.host, self._on_cut = token, host, on_cut
         self._fired_ns = 0
-        self._thread: threading.Thread | None = None
+        self._thread = started_thread()  # of its own: other hosts may be due at the same moment
+        self._struck: Future[None] | None = None
         self._ip = subprocess.Popen(
             namespaces.inside(token, host.name, namespaces.ip_program(), "-batch", "-"),
             stdin=subprocess.PIPE,
             text=True,
         )
         take_precedence(self._ip.pid)
-        self._processes = HostProcesses(token, host.name, spared=self._ip.pid)
+        self._processes = HostProcesses(token, host.name)
         self.refresh()
 
     def refresh(self) -> bool:
@@ -47,53 +51,62 @@ class NetnsPowerOff(Strike):
         return bool(members(f"{self.token}/{self.host.name}"))
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Strike when it is due, in a thread: other hosts may be due at the same moment."""
-        self._thread = self._begin(due_ns)
-
-    def _begin(self, due_ns: int) -> threading.Thread:
-        thread = threading.Thread(target=self._strike, args=(due_ns,), daemon=True)
-        thread.start()
-        return thread
+        """Have its thread strike when it is due."""
+        self._struck = self._thread.submit(self._strike, due_ns)
 
     def _strike(self, due_ns: int) -> None:
-        take_precedence()
         self._fired_ns = wait_until(due_ns)
-        self._ip.communicate(f"link set {namespaces.INTERFACE} down\n", COMMAND_LIMIT_S)
+        with suppress(subprocess.TimeoutExpired):  # whether the interface is down is seen when it is proved
+            self._ip.communicate(f"link set {namespaces.INTERFACE} down\n", COMMAND_LIMIT_S)
         self._processes.signal(signal.SIGKILL)
         self._on_cut()
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """Kill until nothing lives there, remove the interface, and look from here whether anything answers."""
-        (self._thread or self._begin(due_ns=0)).join()
+        """Kill until nothing lives there, remove the interface, and look from here whether anything answers.
+
+        An interface that the strike did not take down contradicts it: peers may have seen connections end.
+        """
+        (self._struck or self._thread.submit(self._strike, 0)).result()
+        still_up = bool(namespaces.addresses_of(self.token, self.host.name))
         survivors = self._processes.kill(limit_s)
         done = {"processes killed": len(self._processes)}
         namespaces.unplug(self.token, self.host.name)
         addresses = namespaces.addresses_of(self.token, self.host.name)
-        left = {"survivors": len(survivors), "addresses": len(addresses), "answers": int(_answers(self.host.address))}
-        self._processes.close()
+        left = {"survivors": len(survivors), "interfaces up": int(still_up), "addresses": len(addresses)}
+        left["answers"] = int(_answers(self.host.address))
+        self.close()
         return Proof(self._fired_ns, time.time_ns(), done, left)
 
     def close(self) -> None:
-        self._ip.communicate()  # it ends with its input
+        self._thread.shutdown()
+        self._ip.kill()
+        self._ip.communicate()
         self._processes.close()
 
 
 class HostProcesses(ProcessHandles):
-    """All processes in the namespace of a host, and those that carry its mark or that of its machine."""
+    """All processes that carry the mark of a host or of its machine, and those in its namespace that are not ours.
 
-    def __init__(self, token: str, host: str, spared: int) -> None:
-        """All but the one that is spared, which is ours."""
+    Ours, which this process has started there, are the programs that ask about the namespace, and those that wait for
+    a power-off: a further one of this host may be prepared already.
+    """
+
+    def __init__(self, token: str, host: str) -> None:
         super().__init__(f"{token}/{host}")
-        self._token, self._host, self._spared = token, host, spared
+        self._token, self._host = token, host
         self._machine = f"{token}/{MACHINE}/{host}"
 
     def find(self) -> list[int]:
-        found = {*members(self.mark), *members(self._machine), *namespaces.processes_of(self._token, self._host)}
-        return sorted(found - {self._spared})
+        living = (pid for pid in namespaces.processes_of(self._token, self._host) if not _is_ours(pid))
+        return sorted({*members(self.mark), *members(self._machine), *living})
 
     def belongs(self, pid: int) -> bool:
         marked = any(carries(pid, f"{MARK}={mark}".encode()) for mark in (self.mark, self._machine))
-        return marked or namespaces.lives_in(pid, self._token, self._host)
+        return marked or (namespaces.lives_in(pid, self._token, self._host) and not _is_ours(pid))
+
+
+def _is_ours(pid: int) -> bool:
+    return parent_of(pid) == os.getpid()
 
 
 def _answers(address: str) -> bool:

@@ -130,7 +130,7 @@ def test_a_host_without_power_has_vanished_without_a_word(
     assert time.time_ns() < due_ns, "the caller can order more strikes before this one is due"
     proof = strike.fire()
     assert proof.fired_ns >= due_ns
-    assert proof.left == {"survivors": 0, "addresses": 0, "answers": 0}
+    assert proof.left == {"survivors": 0, "interfaces up": 0, "addresses": 0, "answers": 0}
     assert proof.done["processes killed"] >= 4, "the worker, the echo, sshd, the agent"
     assert members(f"{token}/worker-1") == members(f"{token}/machine/worker-1") == []
     assert namespaces.processes_of(token, "worker-1") == namespaces.addresses_of(token, "worker-1") == []
