@@ -6,11 +6,12 @@ exists, a `FaultPlan`. Every strike of a fault on a host is journaled when it ha
     striking              before the strike: if the injector dies, this entry says what must be undone
     injected              after the strike, with its proof
     absorbed, withheld    the strike was left out
+    missed                the strike could not be prepared, or its host could not be looked at; the plan goes on
     healed                no fault holds the host any more; with the proof of that
     joined                a lost host or service has its place again
 
 SIGTERM heals all faults in force and ends; if the file `ABORT_FILE` is beside the plan, this is journaled as `aborted`.
-An error is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
+Any other error is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from chaos.injection.healing import Arrival, Healing
 from chaos.injection.planned_strike import PlannedStrike, planned_strikes
 from chaos.injection.preparation import Preparation
 from chaos.injection.target_queues import TargetQueues
+from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_until
 from infra import arrivals
 from infra.cluster import Driver, Handle
@@ -46,6 +48,7 @@ from journal.events.injector import (
     Ended,
     HostClock,
     Injected,
+    Missed,
     StandingBy,
     StrikeEvent,
     Striking,
@@ -55,6 +58,7 @@ from journal.writer import Journal
 
 PLAN_POLL_S, END_POLL_S = 0.02, 0.1
 SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
+NOT_REACHED = (EnvironmentFailure, OSError)
 LEFT_AS = {StrikeOutcome.ABSORBED: Absorbed, StrikeOutcome.WITHHELD: Withheld}  # strikes that are not carried out
 
 
@@ -79,12 +83,16 @@ class Injector:
     ) -> None:
         self.driver, self.handle, self.journal, self.aborted = driver, handle, journal, aborted
         self.agenda = Agenda()
-        self.queues = TargetQueues((each.target for each in planned_strikes(plan)), on_failure=self.agenda.stop)
+        strikes = list(planned_strikes(plan))
+        targets = {each.target for each in strikes}
+        self.queues = TargetQueues(targets, self.agenda.stop)
+        lost = (each.target for each in strikes if each.kind.must_come_back)
+        self.arrivals = TargetQueues(lost, self.agenda.stop)
         self.holds: Holds[int] = Holds(plan.max_down)
-        self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.holds)
-        self.preparation = Preparation(driver, handle, self.healing.wait)
+        self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.arrivals, self.holds)
+        self.preparation = Preparation(driver, handle, targets, self.healing.wait)
         self._clocks = threading.Thread(target=self._note_clocks, daemon=True)
-        for planned in planned_strikes(plan):
+        for planned in strikes:
             self._schedule(planned, planned.prepare_ns, self._prepare)
 
     def request_stop(self, *_: object) -> None:
@@ -102,10 +110,10 @@ class Injector:
             self._carry_out()
         finally:
             self._heal_all()
-            failures = self.queues.failures
+            failures = [*self.queues.failures, *self.arrivals.failures]
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
-                    self.journal.record(Failed(" ".join(str(failure).split())))
+                    self.journal.record(Failed(one_line(failure)))
             self.journal.record(Disarmed())
         if failures:
             raise failures[0]
@@ -120,7 +128,7 @@ class Injector:
 
         Heals come first, because they start such waits.
         """
-        return self.agenda.stopped or not (self.queues.busy or self.healing.awaits_arrivals or self._clocks.is_alive())
+        return self.agenda.stopped or not (self.queues.busy or self.arrivals.busy or self._clocks.is_alive())
 
     def _heal_all(self) -> None:
         """Undo every hold, also after a failure."""
@@ -129,10 +137,12 @@ class Injector:
         self.agenda.stop()
         self.healing.heal_all()
         self.queues.close()
+        self.arrivals.close()
         self.preparation.close()
 
     def _note_clocks(self) -> None:
         """Journal the clock of each host. This also connects to all hosts, so that no strike waits for a connection."""
+        take_precedence()  # as the connections do that it makes
         for host, clock in self.driver.clocks(self.handle).items():
             self.journal.record(HostClock(host, clock.offset_ns, clock.uncertainty_ns))
 
@@ -155,13 +165,17 @@ class Injector:
         if not up.done():
             self.agenda.retry(self._strike, planned, up, number=planned.number)
             return
-        is_up = up.result()
-        strike = self.preparation.take(planned)
+        failure = up.exception()
+        if failure is not None and not isinstance(failure, NOT_REACHED):
+            raise failure
+        is_up = failure is not None or up.result()
         outcome = self.holds.outcome(planned.host, planned.kind) if is_up else StrikeOutcome.ABSORBED
-        if outcome is StrikeOutcome.INJECTED:
-            self._inject(planned, strike)
+        if outcome is not StrikeOutcome.INJECTED:
+            self._leave(planned, outcome)
+        elif failure is not None:
+            self._miss(planned, failure)
         else:
-            self._leave(planned, strike, outcome)
+            self._inject(planned, self.preparation.take(planned))
 
     def _inject(self, planned: PlannedStrike, strike: Strike) -> None:
         """Carry out a strike. Its hold is recorded first, so that a strike that fails half-way is undone, too."""
@@ -178,17 +192,27 @@ class Injector:
     def _prove(self, planned: PlannedStrike, strike: Strike) -> None:
         self._note(Injected, planned, **strike.fire().to_json())
 
-    def _leave(self, planned: PlannedStrike, strike: Strike, outcome: StrikeOutcome) -> None:
+    def _miss(self, planned: PlannedStrike, failure: BaseException) -> None:
+        """Give up a strike that cannot be carried out. It concerns no other host: the others are struck as planned."""
+        self.preparation.give_up(planned)
+        self._note(Missed, planned, error=one_line(failure))
+
+    def _leave(self, planned: PlannedStrike, outcome: StrikeOutcome) -> None:
         """Give up a strike that must not be carried out. If it is absorbed, it may prolong the hold on its host."""
-        strike.close()
+        self.preparation.give_up(planned)
         self._note(LEFT_AS[outcome], planned)
         if outcome is StrikeOutcome.ABSORBED:
             longer = self.holds.absorb(planned.host, planned.kind, planned.until_ns)
             if longer is not None:
                 self.healing.plan(longer)
 
-    def _note(self, kind: type[StrikeEvent], planned: PlannedStrike, **proof: Any) -> None:
-        self.journal.record(kind(planned.fault, planned.host, planned.kind, planned.due_ns, **proof))
+    def _note(self, kind: type[StrikeEvent], planned: PlannedStrike, **more: Any) -> None:
+        self.journal.record(kind(planned.fault, planned.host, planned.kind, planned.due_ns, **more))
+
+
+def one_line(failure: BaseException) -> str:
+    """What an exception says, without line breaks."""
+    return " ".join(str(failure).split())
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from chaos.injection.target_queues import TargetQueues
 from experiments.fault_kinds import Effect, FaultKind
 from experiments.waiting import Deadline
 from infra.cluster import Driver, Handle
-from infra.processes import take_precedence
 from infra.strikes.strike import Proof
 from journal.events.injector import Healed, Joined
 from journal.writer import Journal
@@ -39,13 +37,17 @@ class Healing:
         arrival: Arrival,
         agenda: Agenda,
         queues: TargetQueues,
+        arrivals: TargetQueues,
         holds: Holds[int],
     ) -> None:
+        """`arrivals` are queues of their own, on which the return of what was lost is awaited.
+
+        A worker takes seconds to join, and meanwhile the next strike or heal may need the queue of the target.
+        """
         self.driver, self.handle, self.journal, self.arrival = driver, handle, journal, arrival
-        self.agenda, self.queues, self.holds = agenda, queues, holds
+        self.agenda, self.queues, self.arrivals, self.holds = agenda, queues, arrivals, holds
         self._strike_counts: Counter[tuple[str, Effect]] = Counter()
         self._latest: dict[str, Future[None]] = {}  # by target
-        self._awaited: list[threading.Thread] = []
 
     def note_strike(self, host: str, effect: Effect) -> None:
         """A strike of this effect is about to hit the host: its earlier heals need not be awaited any more."""
@@ -80,21 +82,10 @@ class Healing:
         proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
         self.journal.record(Healed(hold.fault, hold.host, hold.kind, **proof.to_json()))
         if arrived is not None:
-            thread = threading.Thread(target=self._await_arrival, args=(hold, strikes, arrived), daemon=True)
-            thread.start()
-            self._awaited.append(thread)  # only appended to, since several threads do so at once
-
-    @property
-    def awaits_arrivals(self) -> bool:
-        """Whether a host or service that was healed has not got its place again."""
-        return any(thread.is_alive() for thread in self._awaited)
+            self.arrivals.add(target_of(hold.host, hold.kind), self._await_arrival, hold, strikes, arrived)
 
     def _await_arrival(self, hold: Hold[int], strikes: int, arrived: Callable[[], bool]) -> None:
-        """Journal that a host or service has its place again, unless the next strike of the same effect comes first.
-
-        A worker takes seconds to join. This runs in a thread of its own: the next strike may need that of the target.
-        """
-        take_precedence()
+        """Journal that a host or service has its place again, unless the next strike of the same effect comes first."""
         deadline = Deadline(JOIN_LIMIT_S)
         while not self.agenda.stopped and not deadline.passed:
             if self._strike_counts[hold.host, hold.kind.effect] > strikes:

@@ -2,62 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Barrier
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from functools import partial
+from threading import Semaphore
+from typing import TypeVar
 
 from chaos.injection.planned_strike import PlannedStrike
 from infra.cluster import Driver, Handle
-from infra.processes import take_precedence
 from infra.strikes.strike import Strike
+from infra.threads import started_thread
 
-MOST_THREADS = 64
+MOST_AT_ONCE = 64  # the main thread shares the interpreter with all that are at work
+ResultT = TypeVar("ResultT")
 
 
 class Preparation:
-    """A pool of threads for what takes a strike time before it is due. They run at the injector's real-time priority.
+    """A thread for each host or service (its target), for what takes a strike time before it is due.
 
-    `healed` returns when the latest heal of a target has ended: a strike is prepared on a host that is well.
+    So a target that does not answer, or whose heal takes long, holds up the strikes on no other one. The threads run at
+    the injector's real-time priority. `healed` returns when the latest heal of a target has ended: a strike is prepared
+    on a host that is well.
     """
 
-    def __init__(self, driver: Driver, handle: Handle, healed: Callable[[str], None]) -> None:
+    def __init__(self, driver: Driver, handle: Handle, targets: Iterable[str], healed: Callable[[str], None]) -> None:
         self._driver, self._handle, self._healed = driver, handle, healed
-        threads = min(len(handle.hosts) + 1, MOST_THREADS)
-        self.pool = ThreadPoolExecutor(threads, initializer=take_precedence)
-        started = Barrier(threads + 1)  # whoever starts a thread waits until it has a core, and a strike cannot
-        for _ in range(threads):
-            self.pool.submit(started.wait)
-        started.wait()
+        self._threads = {each: started_thread() for each in set(targets)}
+        self._at_work = Semaphore(MOST_AT_ONCE)
         self._prepared: dict[PlannedStrike, Future[Strike]] = {}
 
     def begin(self, planned: PlannedStrike) -> None:
         """Begin to prepare a strike."""
-        self._prepared[planned] = self.pool.submit(self._once_healed, planned.target, self._prepare, planned)
-
-    def _prepare(self, planned: PlannedStrike) -> Strike:
         options = planned.event.options.on(planned.host)
-        return self._driver.prepare(self._handle, planned.host, planned.kind, options)
+        prepare = partial(self._driver.prepare, self._handle, planned.host, planned.kind, options)
+        self._prepared[planned] = self._once_healed(planned.target, prepare)
 
     def is_prepared(self, planned: PlannedStrike) -> bool:
         """Whether the preparation of a strike has ended."""
         return self._prepared[planned].done()
 
     def recheck(self, planned: PlannedStrike) -> Future[bool]:
-        """Check a prepared strike again: whether its host is up. Raises what its preparation raised."""
-        return self.pool.submit(self._once_healed, planned.target, self._prepared[planned].result().refresh)
+        """Check a prepared strike again: whether its host is up. The answer raises what its preparation raised."""
+        prepared = self._prepared[planned]
+        return self._once_healed(planned.target, lambda: prepared.result().refresh())
 
-    def _once_healed(self, target: str, act: Callable[..., Any], *arguments: Any) -> Any:
-        self._healed(target)
-        return act(*arguments)
+    def _once_healed(self, target: str, act: Callable[[], ResultT]) -> Future[ResultT]:
+        def wait_and_act() -> ResultT:
+            self._healed(target)
+            with self._at_work:
+                return act()
+
+        return self._threads[target].submit(wait_and_act)
 
     def take(self, planned: PlannedStrike) -> Strike:
         """A prepared strike, which is now the caller's to fire or to close."""
         return self._prepared.pop(planned).result()
 
+    def give_up(self, planned: PlannedStrike) -> None:
+        """Close a strike whose preparation has ended, if there is one to close."""
+        prepared = self._prepared.pop(planned)
+        if not prepared.cancelled() and prepared.exception() is None:
+            prepared.result().close()
+
     def close(self) -> None:
-        """Wait for preparations and checks that are in progress, and close every prepared strike that was not taken."""
-        self.pool.shutdown()
-        for prepared in self._prepared.values():
-            if prepared.exception() is None:
-                prepared.result().close()
+        """Wait for the steps that are in progress, begin no other, and close every strike that was not taken."""
+        for thread in self._threads.values():
+            thread.shutdown(cancel_futures=True)
+        for planned in list(self._prepared):
+            self.give_up(planned)

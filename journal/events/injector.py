@@ -74,6 +74,13 @@ class Withheld(StrikeEvent, name="withheld"):
 
 
 @dataclass(frozen=True)
+class Missed(StrikeEvent, name="missed"):
+    """A strike was not carried out: it could not be prepared, or its host could not be looked at; `error` says why."""
+
+    error: str
+
+
+@dataclass(frozen=True)
 class Ended(OnHost, name="ended"):
     """A stronger fault took the place of this one, which needs no healing."""
 
@@ -111,6 +118,7 @@ INJECTOR: Vocabulary[Event] = Vocabulary(
     Injected,
     Absorbed,
     Withheld,
+    Missed,
     Ended,
     Healed,
     Joined,

@@ -20,7 +20,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.waiting import poll_until
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, Role
-from infra.processes import members
+from infra.processes import has_precedence, members
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
@@ -43,8 +43,10 @@ class SleepingHosts:
         self.reborn: Counter[str] = Counter()
         self.processes = {name: start(f"{token}/{name}/service") for name in names}
         self.on_prepare: Callable[[], None] = lambda: None
+        self.precedence_of_clocks = False
 
     def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        self.precedence_of_clocks = has_precedence()
         return {"worker-1": ClockOffset(-7, 3)}
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
@@ -70,12 +72,12 @@ def hosts(token, tmp_path):
     return SleepingHosts(token, tmp_path, 3)
 
 
-def inject(hosts, *faults, stop_at=None):
+def inject(hosts, *faults, stop_at=None, arrival=lambda *_: None):
     """Run the plan to its end, or until it is asked to stop: when it prepares a strike, or has injected one."""
     path = Path(hosts.handle.root) / "injector.jsonl"
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(map(FaultEvent.from_json, faults)))
-    injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival=lambda *_: None)
+    injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival)
     if stop_at == "prepare":
         hosts.on_prepare = partial(stop_once_told, injector, path, "clock")
     elif stop_at == "injected":
@@ -217,6 +219,47 @@ def test_a_heal_that_fails_ends_the_plan_at_once(hosts, monkeypatch):
     assert hosts.processes["worker-2"].poll() is None
 
 
+@pytest.mark.parametrize("failing", ["prepare", "refresh"])
+def test_a_strike_whose_host_is_not_reached_is_missed_and_the_others_are_carried_out(hosts, monkeypatch, failing):
+    failure = EnvironmentFailure("worker-1 cannot be\nreached", "see its sshd")
+    closed, prepare = [], hosts.prepare
+
+    class Unreached:
+        def refresh(self):
+            raise failure
+
+        def close(self):
+            closed.append("worker-1")
+
+    def prepare_or_fail(handle, host, kind, options):
+        if host != "worker-1":
+            return prepare(handle, host, kind, options)
+        if failing == "refresh":
+            return Unreached()
+        raise failure
+
+    monkeypatch.setattr(hosts, "prepare", prepare_or_fail)
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=0.0), fault(0.1, "worker-2", heal_after=0.0))
+    assert story(entries) == [("missed", "worker-1"), ("injected", "worker-2"), ("healed", "worker-2")]
+    assert entries[0]["error"].startswith("worker-1 cannot be reached")
+    assert closed == (["worker-1"] if failing == "refresh" else [])
+    assert hosts.processes["worker-1"].poll() is None
+
+
+def test_a_strike_that_would_be_absorbed_is_so_even_if_its_host_is_not_reached(hosts, monkeypatch):
+    prepare, prepared = hosts.prepare, []
+
+    def prepare_once(*arguments):
+        if prepared:
+            raise OSError("worker-1 does not answer")
+        prepared.append(prepare(*arguments))
+        return prepared[0]
+
+    monkeypatch.setattr(hosts, "prepare", prepare_once)
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=3.0), fault(1.5, "worker-1", heal_after=0.0))
+    assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
+
+
 def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):
     monkeypatch.setattr(Termination, "grace_s", 2.0)
     deaf = start(f"{hosts.handle.token}/worker-1/deaf", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
@@ -230,6 +273,17 @@ def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):
     assert first["done"]["processes killed"] >= 1
     assert absorbed["at_ns"] < first["proved_ns"]
     assert second["fired_ns"] < first["proved_ns"]
+
+
+def test_no_thread_is_started_while_strikes_are_due(hosts, monkeypatch):
+    """Whoever starts one waits until it has a core. What looks at the clocks is started before the first strike."""
+    started, start_it = [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread), start_it(thread))[1])
+    monkeypatch.setattr(Injector, "run", lambda injector, run=Injector.run: (started.clear(), run(injector))[1])
+    _, entries = inject(hosts, fault(0.1, "worker-1", heal_after=0.1), arrival=lambda *_: lambda: True)
+    assert story(entries) == [("injected", "worker-1"), ("healed", "worker-1"), ("joined", "worker-1")]
+    assert len(started) == 1
+    assert hosts.precedence_of_clocks, "strikes wait for it, too, and for the connections that it makes"
 
 
 def test_a_plan_without_faults_ends_at_once(hosts):

@@ -15,8 +15,8 @@ from chaos.injection.agenda import Agenda
 from chaos.injection.healing import Healing
 from chaos.injection.target_queues import TargetQueues
 from experiments.fault_kinds import Effect, FaultKind
-from experiments.waiting import poll_while
 from infra.cluster import Handle
+from infra.processes import has_precedence
 from infra.strikes.strike import Proof
 from journal.writer import Journal
 
@@ -46,8 +46,9 @@ class Parts:
         self.hosts, self.agenda, self.holds = Hosts(), Agenda(), Holds[int]()
         self.queues = TargetQueues(["worker-1", "worker-2"], self.agenda.stop)
         self.path = root / "injector.jsonl"
+        self.arrivals = TargetQueues(["worker-1"], self.agenda.stop)
         handle = Handle("run-1", "local", "token", str(root))
-        parts = (lambda *_: arrived, self.agenda, self.queues, self.holds)
+        parts = (lambda *_: arrived, self.agenda, self.queues, self.arrivals, self.holds)
         self.healing = Healing(self.hosts, handle, Journal(self.path), *parts)
 
     def strike(self, hold: Hold[int]) -> None:
@@ -60,7 +61,7 @@ class Parts:
 
     def journaled(self) -> list[tuple[str, int]]:
         self.queues.close()
-        assert not poll_while(lambda: self.healing.awaits_arrivals, interval_s=0.001, limit_s=LIMIT_S)
+        self.arrivals.close()
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
         entries = [json.loads(line) for line in lines]
         return [(entry["event"], entry["fault"]) for entry in entries]
@@ -119,6 +120,22 @@ def test_a_host_that_comes_back_is_journaled(tmp_path: Path) -> None:
     parts.strike(KILLED)
     parts.healing.heal_all()
     assert parts.journaled() == [("healed", 0), ("joined", 0)]
+
+
+def test_no_thread_is_started_for_a_wait_and_it_has_precedence(tmp_path: Path) -> None:
+    """A strike would wait until a new thread has a core, and for a thread of the usual priority that has none."""
+    found: list[tuple[bool, bool]] = []
+
+    def arrived() -> bool:
+        found.append((has_precedence(), threading.current_thread() in before))
+        return True
+
+    parts = Parts(tmp_path, arrived)
+    before = set(threading.enumerate())
+    parts.strike(KILLED)
+    parts.healing.heal_all()
+    assert parts.journaled() == [("healed", 0), ("joined", 0)]
+    assert found == [(True, True)]
 
 
 def test_a_host_that_is_struck_again_is_not_awaited(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.hosts import Role
 from experiments.waiting import poll_until
 from infra.cluster import Handle, Host
+from infra.processes import has_precedence
 
 LIMIT_S = 60.0
 BOTH = ("worker-1", "worker-2")
@@ -69,7 +72,7 @@ def test_a_strike_has_times_for_its_steps(planned: list[PlannedStrike]) -> None:
 
 def test_a_strike_waits_until_its_host_is_healed(handle: Handle, planned: list[PlannedStrike]) -> None:
     hosts, healed = Hosts(), threading.Event()
-    preparation = Preparation(hosts, handle, lambda target: healed.wait(LIMIT_S) if target == "worker-1" else None)
+    preparation = Preparation(hosts, handle, BOTH, lambda target: target == "worker-2" or healed.wait(LIMIT_S))
     for each in planned:
         preparation.begin(each)
     assert poll_until(lambda: preparation.is_prepared(planned[1]), interval_s=0.001, limit_s=LIMIT_S)
@@ -82,28 +85,73 @@ def test_a_strike_waits_until_its_host_is_healed(handle: Handle, planned: list[P
 
 def test_a_host_is_no_peer_of_its_own(handle: Handle, planned: list[PlannedStrike]) -> None:
     hosts = Hosts()
-    preparation = Preparation(hosts, handle, lambda target: None)
+    preparation = Preparation(hosts, handle, BOTH, lambda target: None)
     preparation.begin(planned[0])
+    preparation.take(planned[0])
     preparation.close()
     assert hosts.asked == [("worker-1", FaultKind.PARTITION, FaultOptions(("gateway",), Direction.BOTH))]
 
 
 def test_what_nobody_takes_is_given_up_and_what_was_taken_is_not(handle: Handle, planned: list[PlannedStrike]) -> None:
     hosts = Hosts()
-    preparation = Preparation(hosts, handle, lambda target: None)
+    preparation = Preparation(hosts, handle, BOTH, lambda target: None)
     for each in planned:
         preparation.begin(each)
     up, taken = preparation.recheck(planned[0]), preparation.take(planned[0])
     assert up.result(LIMIT_S)
+    assert poll_until(lambda: preparation.is_prepared(planned[1]), interval_s=0.001, limit_s=LIMIT_S)
     preparation.close()
     assert [strike.closed for strike in hosts.prepared if strike is not taken] == [True]
     assert not taken.closed
 
 
+def test_all_threads_run_before_the_first_strike_and_with_precedence(
+    handle: Handle, planned: list[PlannedStrike]
+) -> None:
+    """A strike would wait until a new thread has a core, and for a thread of the usual priority that has none."""
+    before = set(threading.enumerate())
+    preparation = Preparation(Hosts(), handle, BOTH, lambda target: None)
+    made = set(threading.enumerate()) - before
+    assert [has_precedence(thread.native_id or 0) for thread in made] == [True] * len(BOTH)
+    for each in planned:
+        preparation.begin(each)
+        assert preparation.recheck(each).result(LIMIT_S)
+    assert set(threading.enumerate()) - before == made
+    preparation.close()
+
+
+def test_many_strikes_on_a_host_that_does_not_answer_hold_up_none_on_another(handle: Handle) -> None:
+    answers, number = threading.Event(), itertools.count()
+    preparation = Preparation(Hosts(), handle, BOTH, lambda target: target == "worker-2" or answers.wait(LIMIT_S))
+    for _ in range(100):
+        preparation.begin(PlannedStrike(next(number), 3 * 10**9, 0, "worker-1", PARTITION))
+    other = PlannedStrike(next(number), 3 * 10**9, 0, "worker-2", PARTITION)
+    preparation.begin(other)
+    assert preparation.recheck(other).result(LIMIT_S)
+    answers.set()
+    preparation.close()
+
+
+def test_what_has_not_begun_at_the_end_is_left_out(handle: Handle, planned: list[PlannedStrike]) -> None:
+    """A host that does not answer is asked for half a minute at each."""
+    hosts, (first, second) = Hosts(), (replace(planned[0], number=number) for number in (0, 1))
+
+    def until_the_second_is_left_out(target: str) -> None:
+        found = preparation._prepared
+        poll_until(lambda: second in found and found[second].cancelled(), interval_s=0.001, limit_s=5.0)
+
+    preparation = Preparation(hosts, handle, BOTH, until_the_second_is_left_out)
+    preparation.begin(first)
+    preparation.begin(second)
+    preparation.close()
+    assert len(hosts.asked) == 1
+
+
 def test_a_preparation_that_fails_is_told_when_it_is_used(handle: Handle, planned: list[PlannedStrike]) -> None:
-    preparation = Preparation(Hosts("worker-1"), handle, lambda target: None)
+    preparation = Preparation(Hosts("worker-1"), handle, BOTH, lambda target: None)
     for each in planned:
         preparation.begin(each)
     with pytest.raises(OSError, match="worker-1 does not answer"):
-        preparation.recheck(planned[0])
+        preparation.recheck(planned[0]).result(LIMIT_S)
+    preparation.give_up(planned[0])
     preparation.close()
