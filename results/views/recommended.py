@@ -99,6 +99,7 @@ def _of_interval(found: Recommendation) -> list[Row]:
     low = significant(low_s)
     reach = f"{low} s or more" if math.isinf(high_s) else f"{low} to {significant(high_s)} s"
     singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
+    singles = "not known: one recovery" if math.isnan(latency.low) else singles
     return [
         Row("checkpoint interval", _seconds(best.interval_s), _seconds(best.optimal_interval_s), reach),
         Row("utilization", significant(best.expected), significant(best.optimal_expected), _one_run(found)),

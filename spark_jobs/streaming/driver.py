@@ -45,6 +45,7 @@ from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import live_executors, session, start
+from spark_jobs.streaming.unreported import record_unreported
 from workloads.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
@@ -96,8 +97,12 @@ class QueryDriver:
             query.stop()
 
     def _await_workers(self) -> set[str]:
-        poll_until(lambda: self.stopping or _all_up(self.spark, self.config), interval_s=POLL_S)
-        return live_executors(self.spark)
+        """The executors of all workers, as one look found them: one that is lost after it is missed later."""
+        found = live_executors(self.spark)
+        while not self.stopping and len(found) < self.config.workers:
+            time.sleep(POLL_S)
+            found = live_executors(self.spark)
+        return found
 
     def _start(self) -> StreamingQuery:
         return start(
@@ -148,6 +153,7 @@ def main() -> None:
         journal.record(Failed(str(error)))
         sys.exit(error.exit_code)
     guard_callbacks(spark)
+    record_unreported(Path(config.checkpoint), journal_path, journal)
     spark.streams.addListener(ProgressJournal(journal))
     driver = QueryDriver(spark, config, journal, batch_records)
     signal.signal(signal.SIGTERM, driver.request_stop)
@@ -193,9 +199,7 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
             traceback.print_exc()  # the log has all of it, the run one line
             cause = f"the calibration of the query failed: {_without_traces(str(error))}"
             raise EnvironmentFailure(cause, "see query.log of the run") from None
-        scratch = path.with_suffix(".partial")
-        scratch.write_text(json.dumps(found.to_json()), encoding="utf-8")
-        scratch.rename(path)
+        found.leave_in(path)
     return Calibration.read(path).batch_records
 
 

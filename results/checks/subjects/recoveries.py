@@ -30,22 +30,20 @@ def recoveries(evidence: Evidence) -> pd.DataFrame:
 
     ended         whether the query worked again, or had too little time for that before the window ended
     phases_off_s  how far a phase is from what lies between its two moments, at most; inf if one is missing
-    left_out      how many faults that lose work took effect in none of the recoveries; the same in all rows
+    left_out      how many faults that lose work took effect in none of the recoveries; the same in all rows; only where
+                  every slot has a partition (`_all_work`)
     ledger_off_s  how much of the time from death to ready is no failure in the ledger; only where an outage stops the
-                  whole query, and of recoveries from one fault
+                  whole query (`_stops`), and of recoveries from one fault
 
     A run needs none where no fault that took effect loses work by itself, and the query went on through those that did.
     """
     found = evidence.table("recoveries")
     struck = took_effect(evidence.table("faults"))
     if not found.empty:
-        told = {
-            "ended": _ended(found, struck, evidence),
-            "phases_off_s": _phases_off_s(found),
-            "left_out": _left_out(found, struck, evidence),
-        }
-        stops = evidence.experiment.engine.recovery_run is RecoveryMode.QUERY
-        return found.assign(**told, **({"ledger_off_s": _ledger_off_s(found, evidence)} if stops else {}))
+        told = {"ended": _ended(found, struck, evidence), "phases_off_s": _phases_off_s(found)}
+        told |= {"left_out": _left_out(found, struck, evidence)} if _all_work(evidence) else {}
+        told |= {"ledger_off_s": _ledger_off_s(found, evidence)} if _stops(evidence) else {}
+        return found.assign(**told)
     if struck.empty:
         raise NotEnough("no fault took effect: there was nothing to recover from")
     if any(FaultKind(kind).loses_work for kind in struck["kind"]):
@@ -76,11 +74,18 @@ def _phases_off_s(found: pd.DataFrame) -> Floats:
     return np.nan_to_num(np.max(off, axis=0), nan=np.inf)
 
 
-def _left_out(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> int:
-    """Whatever hits only slots without a partition takes no work, so of runs that can have some nothing is known."""
+def _all_work(evidence: Evidence) -> bool:
+    """Whether every slot has a partition: a fault that hits only slots without one takes no work."""
     engine = evidence.experiment.engine
-    if engine.standby_run or engine.recovers_in_parts:
-        return 0
+    return not engine.standby_run and not engine.recovers_in_parts
+
+
+def _stops(evidence: Evidence) -> bool:
+    """Whether an outage stops the whole query."""
+    return evidence.experiment.engine.recovery_run is RecoveryMode.QUERY
+
+
+def _left_out(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> int:
     loses_work = np.array([FaultKind(kind).loses_work for kind in struck["kind"]], dtype=bool)
     struck_ns = _numbers(struck["actual_ns"])[loses_work]
     struck_ns = struck_ns[struck_ns < float(evidence.the_run()["window_end_ns"]), np.newaxis]
@@ -126,9 +131,15 @@ def _rules(evidence: Evidence) -> list[Rule]:
     if evidence.table("recoveries").empty:
         return [in_set("outage_s", 0.0)]
     rules = [*value_rules("recoveries"), in_set("ended", True), between("phases_off_s", 0, ROUNDING_S)]
-    rules.append(in_set("left_out", 0))
-    stops = evidence.experiment.engine.recovery_run is RecoveryMode.QUERY
-    return [*rules, between("ledger_off_s", 0, ROUNDING_S)] if stops else rules
+    rules += [in_set("left_out", 0)] if _all_work(evidence) else []
+    return [*rules, between("ledger_off_s", 0, ROUNDING_S)] if _stops(evidence) else rules
+
+
+def _expected(evidence: Evidence) -> str:
+    demands = ["no value missing or out of range", "each phase lasts from its moment to the next"]
+    demands += ["each fault that loses work struck in a recovery"] if _all_work(evidence) else []
+    demands += ["the ledger counts all of a recovery as failure"] if _stops(evidence) else []
+    return "; ".join([*demands, "every outage has a recovery and an end"])
 
 
 CHECKS: tuple[Check, ...] = (
@@ -138,10 +149,12 @@ CHECKS: tuple[Check, ...] = (
         subject=recoveries,
         rules=_rules,
         observed=_seen,
-        expected=lambda evidence: "no value missing or out of range; every outage has a recovery and an end",
-        asks="no value is missing or out of range; each phase lies between its moments; each fault that loses work"
-        " struck in a recovery; the query worked again after each outage, unless the window ended at most"
-        f" {RESTART_S:g} s after the last host returned; if there is no recovery, there is no outage",
+        expected=_expected,
+        asks="no value is missing or out of range; each phase lasts from its moment to the next; each fault that loses"
+        " work struck in a recovery, unless slots may be without a partition; with `engine.recovery: query`, the ledger"
+        " counts the time from a single fault to ready as failure; the query worked again after each outage, unless"
+        f" the window ended at most {RESTART_S:g} s after the last host returned; if there is no recovery, there is no"
+        " outage",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
     ),

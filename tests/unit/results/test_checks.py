@@ -36,6 +36,9 @@ def test_a_sound_run_passes_every_check(good_run: Run) -> None:
     assert verdicts[["observed", "expected"]].notna().all(axis=None)
 
 
+Q12 = {"name": "nexmark", "query": "q12"}
+
+
 def shifted(recoveries: pd.DataFrame, row: int, by_s: float) -> pd.DataFrame:
     """A recovery that says that it was ready later, and was so for less time."""
     later = move("ready_ns", row, int(by_s * 1e9))(recoveries)
@@ -338,6 +341,30 @@ def test_a_batch_without_records_may_come_before_the_query_is_at_its_usual_pace(
         assert verdict_of("recoveries.values", run, tmp_path / folder)["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("engine", "verdict"),
+    [
+        ({"recovery": "query"}, "fail"),
+        ({"recovery": "task"}, "fail"),
+        ({"name": "dataflow", "protocol": "coordinated"}, "fail"),
+        ({"name": "dataflow", "protocol": "coordinated", "standby": 1}, "pass"),
+        ({"name": "dataflow", "protocol": "batch-aligned", "recovery": "passive"}, "pass"),
+    ],
+    ids=["query", "task", "global", "with a slot that stands by", "in parts"],
+)
+def test_a_strike_in_no_recovery_counts_only_where_it_must_take_work(engine, verdict, tmp_path: Path) -> None:
+    """What is not judged is no demand either."""
+    run = synthetic.make_run(tmp_path, changes={"recoveries": lambda frame: frame.drop(index=2)})
+    experiment = synthetic.experiment(engine=engine, workload=Q12)
+    found = verdict_of("recoveries.values", run, tmp_path, experiment)
+    assert found["verdict"] == verdict, found
+    (check,) = (each for each in CHECKS if each.name == "recoveries.values")
+    asked = {rule.arguments["column"] for rule in check.rules(Evidence(run, experiment))}
+    assert ("left_out" in asked) == (verdict == "fail")
+    assert ("each fault that loses work struck in a recovery" in found["expected"]) == (verdict == "fail")
+    assert verdict == "pass" or "left_out" in found["detail"]
+
+
 def unended(recoveries: pd.DataFrame, row: int) -> pd.DataFrame:
     """Of this recovery, nothing that comes after the notice was seen."""
     for name in ("ready_ns", "restored_ns", "normal_ns", "restart_s", "restore_s", "catch_up_s"):
@@ -397,7 +424,7 @@ def test_a_copy_fails_a_run_that_promises_every_result_once(copies: int, verdict
         return put("duplicated", 7, copies)(frame.assign(duplicated=0))
 
     run = synthetic.make_run(tmp_path, changes={"quality": written})
-    experiment = synthetic.experiment(engine=ONCE, workload={"name": "nexmark", "query": "q12"})
+    experiment = synthetic.experiment(engine=ONCE, workload=Q12)
     assert verdict_of("quality.nothing_duplicated", run, tmp_path, experiment)["verdict"] == verdict
 
 
@@ -413,7 +440,7 @@ def test_a_copy_fails_a_run_that_promises_every_result_once(copies: int, verdict
     ],
 )
 def test_each_result_is_promised_once_by_what_publishes_in_transactions(engine: dict, promised: bool) -> None:
-    asks = checks_for(synthetic.experiment(engine=engine, workload={"name": "nexmark", "query": "q12"}))
+    asks = checks_for(synthetic.experiment(engine=engine, workload=Q12))
     assert ("quality.nothing_duplicated" in {check.name for check in asks}) == promised
 
 
