@@ -32,7 +32,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Store:
-    """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`.
+    """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`. What was
+    refused may be asked for again, after later ones.
 
     objects   by key what makes the bytes, in pieces: it may be called later and elsewhere, for what it reads never
               changes
