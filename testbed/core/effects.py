@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -132,6 +133,19 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class SweepCopy:
+    """Delete what the copy of a partition, by name, has spilled in this life: its worker is lost."""
+
+    partition: str
+    life: int
+
+    def takes(self, key: str) -> bool:
+        """Whether an object is deleted, written whole or not."""
+        owner, _, name = key.partition("/")
+        return owner == self.partition and re.search(rf"(?:^|\.)sent-\d+-{self.life}$", name) is not None
+
+
+@dataclass(frozen=True)
 class Placed:
     """Copies have come or gone, in this epoch: workers must know where everybody is before the orders that follow."""
 
@@ -139,4 +153,4 @@ class Placed:
 
 
 PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell
-CoordinatorEffect = Order | Delete | Sweep | Placed
+CoordinatorEffect = Order | Delete | Sweep | SweepCopy | Placed

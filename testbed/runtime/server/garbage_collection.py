@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import Undeleted
 from journal.writer import Journal
-from testbed.core.effects import Sweep
+from testbed.core.effects import Sweep, SweepCopy
 from testbed.stores.store import ObjectStore
 
 OBJECT = re.compile(r"(?:state|log|sent|waiting)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
@@ -27,21 +27,21 @@ class GarbageCollector:
         self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="garbage")
         self._keys: deque[str] = deque()
         self._set_aside: deque[str] = deque()
-        self._sweeps: deque[Sweep] = deque()
+        self._sweeps: deque[Sweep | SweepCopy] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
         """Delete the objects with these keys; returns at once."""
         self._thread.submit(self._clean, keys, None)
 
-    def sweep(self, sweep: Sweep) -> None:
-        """Delete what these partitions wrote before an epoch, but for what is kept."""
+    def sweep(self, sweep: Sweep | SweepCopy) -> None:
+        """Delete what some partitions wrote before an epoch, but for what is kept, or what a copy has spilled."""
         self._thread.submit(self._clean, (), sweep)
 
     def close(self) -> None:
         """Returns when all that was asked has been tried."""
         self._thread.shutdown(wait=True)
 
-    def _clean(self, keys: tuple[str, ...], sweep: Sweep | None) -> None:
+    def _clean(self, keys: tuple[str, ...], sweep: Sweep | SweepCopy | None) -> None:
         self._keys.extend(keys)
         self._sweeps.extend([sweep] if sweep is not None else [])
         refusals = [self._delete(self._set_aside, most_refusals=1), self._delete(self._keys)]
@@ -73,6 +73,8 @@ class GarbageCollector:
         return last
 
 
-def _leftovers(stored: list[str], sweep: Sweep) -> list[str]:
+def _leftovers(stored: list[str], sweep: Sweep | SweepCopy) -> list[str]:
+    if isinstance(sweep, SweepCopy):
+        return list(filter(sweep.takes, stored))
     found = {key: OBJECT.search(key) for key in stored if sweep.takes(key)}
     return [key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch]

@@ -23,7 +23,7 @@ from journal.events.testbed import (
 from journal.writer import Journal
 from testbed.core.control import Stored, decode_message, encode_message
 from testbed.core.coordinator.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Order, Placed, Sweep
+from testbed.core.effects import Delete, Order, Placed, Sweep, SweepCopy
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.runtime.job import Job
@@ -318,6 +318,8 @@ class Server:
                     self._garbage.delete(keys)
                 case Sweep():
                     self._begin_recovery(effect)
+                case SweepCopy():
+                    self._garbage.sweep(effect)
                 case Placed(epoch):
                     self._run_events.placed(epoch)
                     self._begin_epoch(epoch, (), {})

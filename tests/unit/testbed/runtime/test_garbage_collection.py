@@ -5,7 +5,7 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
-from testbed.core.effects import Sweep
+from testbed.core.effects import Sweep, SweepCopy
 from testbed.runtime.server.garbage_collection import GarbageCollector
 from testbed.stores.store import DirectoryStore, MemoryStore
 
@@ -117,3 +117,15 @@ def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
     collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
     collector.close()
     assert store.keys() == ["out.0/sent-1-2"]
+
+
+def test_what_a_lost_copy_has_spilled_is_deleted_whole_or_not_and_nothing_else(tmp_path):
+    store = DirectoryStore(tmp_path / "store")
+    others = ["out.0/sent-1-12", "out.0/sent-1-3", "out.0/state-1-2", "out.1/sent-1-2"]
+    for key in ("out.0/sent-1-2", *others):
+        store.put(key, [b"content"])
+    (tmp_path / "store" / "out.0" / ".7.sent-2-2").write_bytes(b"cont")
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(SweepCopy("out.0", 2))
+    collector.close()
+    assert store.keys() == others
