@@ -53,8 +53,8 @@ class GarbageCollector:
                 refusals.append(self._delete(self._keys))
         except EnvironmentFailure as refusal:
             refusals.append(refusal)
-        for refusal in filter(None, refusals):
-            self._journal.record(Undeleted(str(refusal)))
+        for each in filter(None, refusals):
+            self._journal.record(Undeleted(str(each)))
 
     def _delete(self, keys: deque[str], most_refusals: int = MOST_REFUSALS) -> EnvironmentFailure | None:
         """Try each of these once; returns the last refusal. After several in a row the others wait for the next call:

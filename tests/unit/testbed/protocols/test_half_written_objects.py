@@ -34,7 +34,8 @@ class HalfWriting(Simulation):
 
     def __init__(self, root, after, *arguments, **options):
         """`after`: so many steps pass before the first worker dies."""
-        faults = [Fault(CrashMoment.ANY, after), Fault(CrashMoment.STORING, 6, late=True), Fault(CrashMoment.STORING, 9)]
+        later = [Fault(CrashMoment.STORING, 6, late=True), Fault(CrashMoment.STORING, 9)]
+        faults = [Fault(CrashMoment.ANY, after), *later]
         super().__init__(*arguments, faults=faults, **options)
         self._storage.objects = self.store = DirectoryStore(root)
         self.half_written = []
