@@ -75,7 +75,7 @@ class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
     restored   the partitions that roll back; the others go on, or were lost again before anybody was told
-    promoted   those that do not roll back, because a copy takes their place
+    promoted   those that do not roll back, because a copy takes their place, unless they were lost again as well
     reached    for each partition that rolls back or is promoted, its progress by its reports: for each input channel
                the number of the last data; for a source its position, on channel -1
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -32,7 +33,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Store:
-    """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`.
+    """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`. What was
+    refused may be asked for again, after later ones.
 
     objects   by key what makes the bytes, in pieces: it may be called later and elsewhere, for what it reads never
               changes
@@ -131,6 +133,19 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class SweepCopy:
+    """Delete what the copy of a partition, by name, has spilled in this life: its worker is lost."""
+
+    partition: str
+    life: int
+
+    def takes(self, key: str) -> bool:
+        """Whether an object is deleted, written whole or not."""
+        owner, _, name = key.partition("/")
+        return owner == self.partition and re.search(rf"(?:^|\.)sent-\d+-{self.life}$", name) is not None
+
+
+@dataclass(frozen=True)
 class Placed:
     """Copies have come or gone, in this epoch: workers must know where everybody is before the orders that follow."""
 
@@ -138,4 +153,4 @@ class Placed:
 
 
 PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell
-CoordinatorEffect = Order | Delete | Sweep | Placed
+CoordinatorEffect = Order | Delete | Sweep | SweepCopy | Placed

@@ -43,6 +43,8 @@ class LoggedPartition(BatchedPartition):
     After a failure it reads again what its windows lack. It sends nothing until it has reached the checkpoint to which
     it rolls back. Then it repeats what it sent after the checkpoint, since no other partition has it; receivers
     recognize repeated messages by their numbers.
+
+    While the store refuses its log, it goes on only until a certain amount waits in memory.
     """
 
     _snapshots: LogSnapshots
@@ -60,6 +62,12 @@ class LoggedPartition(BatchedPartition):
         operator.open()
         recorded = RecordedOperator(operator, self._policy)
         return recorded, self._snapshots.rebuild(message, objects, recorded)
+
+    def ready_channels(self) -> list[int]:
+        return [] if self._snapshots.overfull else super().ready_channels()
+
+    def next_channel(self) -> int | None:
+        return None if self._snapshots.overfull else super().next_channel()
 
     def step(self, channel: int) -> None:
         kind = self.intake.head(channel).kind

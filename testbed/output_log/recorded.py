@@ -132,11 +132,6 @@ class RecordedOperator(Operator):
         self._bytes += block.nbytes
         return block
 
-    def put_back(self, block: Block) -> None:
-        """This block was taken and is not safe: it goes before what was recorded since."""
-        self._blocks.insert(0, block)
-        self._bytes -= block.nbytes
-
     def _add(self, rows: pa.RecordBatch | None, step: Footprints) -> pa.RecordBatch | None:
         self.extent.add(step, self.operator.position)
         self._opens += int(np.count_nonzero(step.entries.column("kind").to_numpy() == EntryKind.OPEN.value))

@@ -16,6 +16,8 @@ from testbed.operators.state import State
 from testbed.output_log.objects import Border, Chain, LogObject, decode_object
 from testbed.output_log.recorded import RecordedOperator
 
+MOST_REFUSED_BYTES = 64 << 20
+
 
 @dataclass
 class ReplayedCore(Core):
@@ -47,12 +49,14 @@ class LogSnapshots(Snapshots):
 
     No state is copied when a checkpoint is taken. So the time for a checkpoint depends on the number of entries since
     the last one, not on the size of the state.
+
+    An object that the store refuses is written again until the store takes it, since no other object has what it has.
     """
 
     def __init__(self, layout: PartitionLayout) -> None:
         super().__init__(layout, 0)
         self._links: list[SegmentLink] = []
-        self._written: dict[int, LogObject] = {}
+        self._sizes: dict[int, int] = {}  # of the objects that do not count yet, in memory [bytes]
 
     def rebuild(self, message: Restore, objects: Mapping[str, bytes], recorded: RecordedOperator) -> ReplayedCore:
         """Load what the operator's windows were. Changes nothing else. Raises `StateLost`."""
@@ -71,7 +75,7 @@ class LogSnapshots(Snapshots):
 
     def go_on(self, recorded: RecordedOperator, core: ReplayedCore) -> None:
         """Continue the log of this operator, which was rebuilt so."""
-        self._recorded, self._links, self._written = recorded, list(core.links), {}
+        self._recorded, self._links, self._sizes = recorded, list(core.links), {}
         self._at = core.at
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
@@ -82,7 +86,7 @@ class LogSnapshots(Snapshots):
         key = f"{self._layout.name}/state-{number}-{epoch}"
         self._links = [each for each in self._links if each.end.entries > extent.begins]
         self._links.append(SegmentLink(key, written.begin, end))
-        self._written[number], self._at = written, end
+        self._sizes[number], self._at = block.nbytes, end
         checkpoint = Checkpoint(
             self._layout.number,
             number,
@@ -94,22 +98,23 @@ class LogSnapshots(Snapshots):
             replays_from=self._input_from(extent.replay_after),
             last=core.last,
         )
-        self._pending[number] = _Pending(checkpoint, Log())
-        return Store(checkpoint, {key: written.pieces})
+        effect = Store(checkpoint, {key: written.pieces})
+        self._pending[number] = _Pending(checkpoint, Log(), effect)
+        return effect
 
-    def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
-        self._written.pop(number, None)
-        return super().on_stored(epoch, number)
+    @property
+    def overfull(self) -> bool:
+        """Whether the store refuses objects, and so much waits for it that no more should be recorded."""
+        refused = any(each.refusals for each in self._pending.values())
+        return refused and sum(self._sizes.values()) > MOST_REFUSED_BYTES
 
-    def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
-        """The next object has all of this."""
-        if not self._pending[number].lost:
-            self._at = self._written[number].begin
-            self._links = [each for each in self._links if each.end.number < number]
-            for later in sorted(self._written, reverse=True):
-                if later >= number:
-                    self._recorded.put_back(self._written.pop(later).block)
-        return super().on_store_failed(epoch, number)
+    @property
+    def _is_asked_again(self) -> bool:
+        return True
+
+    def _settle(self, epoch: int, number: int) -> Stored | NotStored:
+        del self._sizes[number]
+        return super()._settle(epoch, number)
 
     def _input_from(self, position: int) -> int:
         """The last checkpoint that has no record after this position."""

@@ -18,7 +18,7 @@ from testbed.core.control import decode_message, encode_message
 from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.coordinator.line_record import decode_record
 from testbed.core.coordinator.write_ahead import WriteAhead
-from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
+from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep, SweepCopy
 from testbed.simulation.run import Simulation
 from testbed.simulation.workers import SimulatedWorker
 from testbed.stores.record_chain import RecordChain, TakenOver
@@ -250,6 +250,8 @@ class DriverDeaths(Simulation):
                 case Sweep(epoch):
                     found = filter(effect.takes, self.store.keys())
                     self._storage.delete(key for key in found if int(key.rpartition("-")[2]) < epoch)
+                case SweepCopy():
+                    self._storage.delete(filter(effect.takes, self.store.keys()))
 
     def _zombie_of(self, worker: SimulatedWorker) -> SimulatedDriver | None:
         return next((zombie for zombie, workers in self._zombies if worker in workers), None)

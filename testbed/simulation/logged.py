@@ -19,10 +19,15 @@ class LoggedChecks:
 
     def __init__(self) -> None:
         self._states: dict[tuple[int, int], dict[bytes, bytes]] = {}
+        self._taken: set[tuple[int, int, int]] = set()  # partition, number and epoch of each checkpoint
         self.replayed = 0
 
     def check_checkpoint(self, partition: LoggedPartition, checkpoint: Checkpoint) -> None:
-        """A partition takes a checkpoint. Raises `WrongState`."""
+        """A partition takes a checkpoint, or has one written again. Raises `WrongState`."""
+        life = partition.number, checkpoint.number, checkpoint.epoch
+        if life in self._taken:
+            return
+        self._taken.add(life)
         parts = partition.recorded.operator.parts()
         known = self._states.setdefault((partition.number, checkpoint.number), parts)
         if parts != known:

@@ -44,6 +44,7 @@ from testbed.core.effects import (
     Spill,
     Store,
     Sweep,
+    SweepCopy,
     Tell,
     Write,
 )
@@ -356,6 +357,8 @@ class Simulation:
                     self._storage.delete(keys)
                 case Placed():
                     continue
+                case SweepCopy():
+                    self._storage.delete(filter(effect.takes, self.store.keys()))
                 case Sweep(epoch, _, partitions):
                     if self._falls_back:
                         self._fallback_epoch, self._falls_back = epoch, False

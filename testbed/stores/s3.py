@@ -61,13 +61,10 @@ class S3Store(ObjectStore):
     def delete(self, key: str) -> None:
         self._ask(f"the object {key} can't be deleted", self._client.delete_object, Key=self._prefix + key)
 
-    def clear(self) -> int:
-        keys = self.keys()
-        for start in range(0, len(keys), MOST_DELETED):
-            self._delete_together(keys[start : start + MOST_DELETED])
-        return len(keys)
+    def _portions(self, keys: list[str]) -> list[list[str]]:
+        return [keys[start : start + MOST_DELETED] for start in range(0, len(keys), MOST_DELETED)]
 
-    def _delete_together(self, keys: list[str]) -> None:
+    def _delete_portion(self, keys: list[str]) -> None:
         objects = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
         answer = self._ask(f"{len(keys)} objects can't be deleted", self._client.delete_objects, Delete=objects)
         if refused := answer.get("Errors"):

@@ -87,10 +87,18 @@ class ObjectStore(ABC):
         self.delete(key)
 
     def clear(self) -> int:
-        """Delete all objects and return how many there were; raises `EnvironmentFailure` if the store refuses."""
-        keys = self.keys()
-        for key in keys:
-            self.delete(key)
+        """Delete all objects and return how many there were.
+
+        Raises `EnvironmentFailure` if the store refuses, but first deletes what it can: this is the end of the run.
+        """
+        keys, refusals = self.keys(), list[EnvironmentFailure]()
+        for portion in self._portions(keys):
+            try:
+                self._delete_portion(portion)
+            except EnvironmentFailure as refusal:
+                refusals.append(refusal)
+        if refusals:
+            raise refusals[0]
         return len(keys)
 
     @abstractmethod
@@ -103,6 +111,14 @@ class ObjectStore(ABC):
 
         `folder`: only keys that begin with it and a slash. Raises `EnvironmentFailure` if the store refuses.
         """
+
+    def _portions(self, keys: list[str]) -> list[list[str]]:
+        """These keys as one request after the other deletes them."""
+        return [[key] for key in keys]
+
+    def _delete_portion(self, keys: list[str]) -> None:
+        for key in keys:
+            self.delete(key)
 
     @abstractmethod
     def _write(self, key: str, pieces: Iterable[Piece]) -> None: ...

@@ -172,6 +172,11 @@ class BatchedPartition(Partition):
                 self._effects.append(effect)
         self._effects.append(Tell(Ready(self.number, epoch, self.intake.arrived(channels))))
 
+    def on_progress(self) -> None:
+        super().on_progress()
+        if self.running:
+            self._effects += self._snapshots.ask_again()
+
     def on_published(self, number: int) -> None:
         super().on_published(number)
         self._publications.on_published(number)

@@ -22,7 +22,7 @@ from testbed.core.coordinator.garbage import Garbage
 from testbed.core.coordinator.history import History
 from testbed.core.coordinator.placement import Placement
 from testbed.core.dataflow.layout import Layout
-from testbed.core.effects import CoordinatorEffect, Order, Placed
+from testbed.core.effects import CoordinatorEffect, Order, Placed, SweepCopy
 
 
 class Copying:
@@ -98,6 +98,8 @@ class Copying:
             self._garbage.end_reading(number, copy.life)
             if copy.worker in self._placement.workers:
                 self._effects.append(Order(copy.worker, number, Dismiss(copy.life)))
+            else:
+                self._effects.append(SweepCopy(self._layout.partitions[number].name, copy.life))
             inputs = (each.id for each in self._layout.partitions[number].inputs)
             for sender, channels in self.copies.senders_to(inputs).items():
                 self._tell(sender, Detach(copy.life, channels))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from testbed.operators import START_OF_TIME_NS, Sink, Source
 from testbed.operators.state import Changes, State, decode_state, encode_state
 
 _Changed: TypeAlias = tuple[str, Changes]  # a state's name, and what changed in it
+
+LONGEST_REST = 32  # looks
 
 
 @dataclass
@@ -61,11 +64,26 @@ class Core:
 
 @dataclass
 class _Pending:
-    """A checkpoint on its way to the store, with what its log holds."""
+    """A checkpoint on its way to the store, with what its log holds.
+
+    lost        whether it builds on one that the store has refused for good
+    refusals    how often the store has refused it, if it is asked again until it takes it
+    rest        how many more times it is passed over before it is asked again
+    under_way   whether the store has yet to answer
+    """
 
     checkpoint: Checkpoint
     log: Log
+    effect: Store
     lost: bool = False
+    refusals: int = 0
+    rest: int = 0
+    under_way: bool = True
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not in the store."""
+        return self.under_way or self.refusals > 0
 
 
 class Snapshots:
@@ -83,13 +101,14 @@ class Snapshots:
     def __init__(self, layout: PartitionLayout, changes_per_full: int) -> None:
         self._layout, self._changes_per_full = layout, changes_per_full
         self._is_source = isinstance(layout.element, Source)
+        self._pending: dict[int, _Pending] = {}
 
     def restore(self, message: Restore) -> None:
         """Go on from this checkpoint; what was under way is forgotten."""
         self.last = message.checkpoint.number
         self._chain = message.checkpoint.state_keys
         self._log = Log()
-        self._pending: dict[int, _Pending] = {}
+        self._pending = {}
         self._unpublished: dict[int, list[Frame]] = {}
 
     def fill(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
@@ -164,11 +183,12 @@ class Snapshots:
             core.position,
             last=core.last,
         )
-        self._pending[self.last] = _Pending(checkpoint, log)
         objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, changed)}
         if log_key is not None:
             objects[log_key] = partial(self._encoded_log, log)
-        return Store(checkpoint, objects)
+        effect = Store(checkpoint, objects)
+        self._pending[self.last] = _Pending(checkpoint, log, effect)
+        return effect
 
     def pass_over(self, states: dict[str, State], number: int) -> None:
         """Take no checkpoint where this one is due; the next one that is taken is whole."""
@@ -177,20 +197,24 @@ class Snapshots:
             state.forget()
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
-        """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
-        pending = self._pending.pop(number)
-        if pending.lost:
-            return [NotStored(self._layout.number, epoch, number)]
-        if isinstance(self._layout.element, Sink) and pending.log:
-            self._unpublished[number] = pending.log.frames
-        return [Stored(epoch, pending.checkpoint)]
+        """The store has the objects of a checkpoint. It counts once those of all earlier ones are there, too."""
+        stored = self._pending[number]
+        stored.under_way, stored.refusals = False, 0
+        settled = list(takewhile(lambda each: not self._pending[each].waits, self._pending))
+        return [self._settle(epoch, each) for each in settled]
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
-        """What was taken since builds on this one, so it is lost too; the next is whole and has all their logs.
+        """What was taken since builds on this one, so it is lost too; the next is whole and has all their logs. But if
+        no later one makes up for it, it is neither lost nor told: the store is asked again.
 
         What builds on one that was lost already is lost already. The whole one after that does not build on it.
         """
-        failed = self._pending.pop(number)
+        failed = self._pending[number]
+        if self._is_asked_again and not failed.lost:
+            failed.refusals, failed.under_way = failed.refusals + 1, False
+            failed.rest = min(2 ** (failed.refusals - 1), LONGEST_REST)
+            return []
+        del self._pending[number]
         if not failed.lost:
             later = [each for each in self._pending.values() if not each.lost]
             for each in later:
@@ -198,6 +222,31 @@ class Snapshots:
             self._log = sum((each.log for each in later), start=failed.log) + self._log
             self._chain = ()
         return [NotStored(self._layout.number, epoch, number)]
+
+    def ask_again(self) -> list[Store]:
+        """Time to look whether the store is to be asked again for what it has refused. Its objects are as they were.
+
+        The more often it has refused, the more seldom it is asked: a whole state is written each time.
+        """
+        refused = [each for each in self._pending.values() if each.refusals and not each.under_way]
+        for each in refused:
+            each.rest -= 1
+            each.under_way = each.rest <= 0
+        return [each.effect for each in refused if each.under_way]
+
+    @property
+    def _is_asked_again(self) -> bool:
+        """Whether the store is asked again for a checkpoint that it refuses: no later one makes up for the last."""
+        return any(each.checkpoint.last for each in self._pending.values())
+
+    def _settle(self, epoch: int, number: int) -> Stored | NotStored:
+        """The store has this checkpoint, and all on which it builds unless one of them was lost."""
+        pending = self._pending.pop(number)
+        if pending.lost:
+            return NotStored(self._layout.number, epoch, number)
+        if isinstance(self._layout.element, Sink) and pending.log:
+            self._unpublished[number] = pending.log.frames
+        return Stored(epoch, pending.checkpoint)
 
     def take_publishable(self, number: int) -> list[tuple[int, list[Frame]]]:
         """What a sink may publish now that this checkpoint is stable, by checkpoint and in order."""

@@ -34,6 +34,7 @@ class Peers:
     copies     the seats of the copies, by partition
     reached    for each partition that rolls back or is promoted, how far it has ever been, if that is known
                (`partition_status.progress`); empty at the first start
+    void       those of both that do not come back in this epoch: they were lost again before anybody was told
     """
 
     epoch: int
@@ -44,6 +45,7 @@ class Peers:
     moved: dict[int, int] = field(default_factory=dict)
     copies: dict[int, int] = field(default_factory=dict)
     reached: dict[int, dict[int, int]] = field(default_factory=dict)
+    void: tuple[int, ...] = ()
 
 
 NOBODY = Peers(-1, (), (), -1, ())

@@ -9,53 +9,72 @@ from concurrent.futures import ThreadPoolExecutor
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import Undeleted
 from journal.writer import Journal
-from testbed.core.effects import Sweep
+from testbed.core.effects import Sweep, SweepCopy
 from testbed.stores.store import ObjectStore
 
 OBJECT = re.compile(r"(?:state|log|sent|waiting)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
+MOST_REFUSALS = 3
 
 
 class GarbageCollector:
-    """Does what it was asked in that order; what the store refuses is tried again with what it is asked next.
+    """Does what it was asked in that order. What the store refuses to delete is set aside, so that it blocks nothing
+    else, and is tried again with what is asked next.
 
-    The journal gets `undeleted` at each refusal. Objects that this runtime has not named are left alone.
+    The journal gets `undeleted` when the store refuses. Objects that this runtime has not named are left alone.
     """
 
     def __init__(self, store: ObjectStore, journal: Journal) -> None:
         self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="garbage")
         self._keys: deque[str] = deque()
-        self._sweeps: deque[Sweep] = deque()
+        self._set_aside: deque[str] = deque()
+        self._sweeps: deque[Sweep | SweepCopy] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
         """Delete the objects with these keys; returns at once."""
         self._thread.submit(self._clean, keys, None)
 
-    def sweep(self, sweep: Sweep) -> None:
-        """Delete what these partitions wrote before an epoch, but for what is kept."""
+    def sweep(self, sweep: Sweep | SweepCopy) -> None:
+        """Delete what some partitions wrote before an epoch, but for what is kept, or what a copy has spilled."""
         self._thread.submit(self._clean, (), sweep)
 
     def close(self) -> None:
         """Returns when all that was asked has been tried."""
         self._thread.shutdown(wait=True)
 
-    def _clean(self, keys: tuple[str, ...], sweep: Sweep | None) -> None:
+    def _clean(self, keys: tuple[str, ...], sweep: Sweep | SweepCopy | None) -> None:
         self._keys.extend(keys)
         self._sweeps.extend([sweep] if sweep is not None else [])
+        refusals = [self._delete(self._set_aside, most_refusals=1), self._delete(self._keys)]
         try:
-            self._delete_all()
             while self._sweeps:
-                self._keys.extend(_leftovers(self._store.keys(), self._sweeps[0]))
+                found = _leftovers(self._store.keys(), self._sweeps[0])
                 self._sweeps.popleft()
-                self._delete_all()
+                self._keys.extend(key for key in found if key not in self._set_aside)
+                refusals.append(self._delete(self._keys))
         except EnvironmentFailure as refusal:
-            self._journal.record(Undeleted(str(refusal)))
+            refusals.append(refusal)
+        for each in filter(None, refusals):
+            self._journal.record(Undeleted(str(each)))
 
-    def _delete_all(self) -> None:
-        while self._keys:
-            self._store.delete(self._keys[0])
-            self._keys.popleft()
+    def _delete(self, keys: deque[str], most_refusals: int = MOST_REFUSALS) -> EnvironmentFailure | None:
+        """Try each of these once; returns the last refusal. After several in a row the others wait for the next call:
+        a store that is out of reach refuses all of them, and may take long for each."""
+        last, in_a_row = None, 0
+        for _ in range(len(keys)):
+            key = keys.popleft()
+            try:
+                self._store.delete(key)
+                in_a_row = 0
+            except EnvironmentFailure as refusal:
+                last, in_a_row = refusal, in_a_row + 1
+                self._set_aside.append(key)
+            if in_a_row >= most_refusals:
+                break
+        return last
 
 
-def _leftovers(stored: list[str], sweep: Sweep) -> list[str]:
+def _leftovers(stored: list[str], sweep: Sweep | SweepCopy) -> list[str]:
+    if isinstance(sweep, SweepCopy):
+        return list(filter(sweep.takes, stored))
     found = {key: OBJECT.search(key) for key in stored if sweep.takes(key)}
     return [key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch]

@@ -23,7 +23,7 @@ from journal.events.testbed import (
 from journal.writer import Journal
 from testbed.core.control import Stored, decode_message, encode_message
 from testbed.core.coordinator.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Order, Placed, Sweep
+from testbed.core.effects import Delete, Order, Placed, Sweep, SweepCopy
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.runtime.job import Job
@@ -318,6 +318,8 @@ class Server:
                     self._garbage.delete(keys)
                 case Sweep():
                     self._begin_recovery(effect)
+                case SweepCopy():
+                    self._garbage.sweep(effect)
                 case Placed(epoch):
                     self._run_events.placed(epoch)
                     self._begin_epoch(epoch, (), {})
@@ -325,21 +327,28 @@ class Server:
     def _begin_recovery(self, sweep: Sweep) -> None:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
-        restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
-        back = tuple(each.number for each in self._layout.partitions if each.name in restored)
-        placed = {self._name(number) for number in self._coordinator.placement.placed}
-        affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        affected = {each.number: each.name for each in self._layout.partitions if each.name in sweep.partitions}
+        back = tuple(number for number, name in affected.items() if name not in sweep.promoted)
+        void = frozenset(number for number in affected if not self._comes_back(number, sweep.epoch))
         reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
-        named = self._milestones.named(reached)
         positions = self._run_events.sources_at(line)
-        there = tuple(sorted(restored & placed))  # of the others the slot was lost since this was planned
-        self._journal.record(Recovering(sweep.epoch, numbers, positions, there, promoted, named))
+        restored, promoted = (
+            tuple(sorted(name for number, name in affected.items() if number not in void and name in of))
+            for of in (sweep.partitions - sweep.promoted, sweep.promoted)
+        )
+        named = self._milestones.named(reached)
+        self._journal.record(Recovering(sweep.epoch, numbers, positions, restored, promoted, named))
         self._garbage.sweep(sweep)
-        self._begin_epoch(sweep.epoch, back, reached)
+        self._begin_epoch(sweep.epoch, back, reached, tuple(sorted(void)))
 
-    def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:
-        """Tell the workers where everybody is, before the orders of this epoch; these partitions roll back, and how far
-        they were."""
+    def _comes_back(self, number: int, epoch: int) -> bool:
+        """Whether a partition still comes back in this epoch: it may have been lost again since this was planned."""
+        return self._coordinator.lives[number] == epoch and number not in self._coordinator.down
+
+    def _begin_epoch(
+        self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]], void: tuple[int, ...] = ()
+    ) -> None:
+        """Tell the workers where everybody is, before the orders of this epoch; the others are as of `Peers`."""
         placement, copies = self._coordinator.placement, self._coordinator.copies
         seats_of = {name: seat for seat, name in placement.hosts.items()}
         copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
@@ -349,7 +358,7 @@ class Server:
         serials = tuple(0 if each is None else each.serial for each in workers)
         for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(epoch, addresses, serials, seat, back, placement.moved, copied, reached))
+                worker.say(Peers(epoch, addresses, serials, seat, back, placement.moved, copied, reached, void))
         self._draining.on_epoch()
 
     # What slots have told.

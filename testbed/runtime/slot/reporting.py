@@ -45,9 +45,10 @@ class Reporting:
     def begin(self, peers: Peers) -> None:
         """A recovery begins: the slot has neither caught up nor come to its end before what comes back here goes on.
 
-        Until then such partitions may not even be here, or not know how far they were.
+        Until then such partitions may not even be here, or not know how far they were. Those that do not come back in
+        this epoch have no worker, though their slots may have one: nothing comes for them, so they are not awaited.
         """
-        back = self._coming_back.union(peers.restored, peers.reached)
+        back = self._coming_back.union(peers.restored, peers.reached).difference(peers.void)
         self._coming_back = {number for number in back if self._exchange.hosts(number)}
 
     def on_go(self, number: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from experiments.errors import EnvironmentFailure
@@ -25,11 +25,13 @@ class Unstored:
     """The checkpoints of one partition since its last restore that the store has yet to answer for.
 
     There is their number, and since when [s, monotonic] one waits to count. A checkpoint that the store took does not
-    count if it builds on one that the store refused.
+    count if it builds on one that the store refused. The store may be asked again for one that it refused, so it is
+    kept when each was taken [s, monotonic].
     """
 
     under_way: int = 0
     since_s: float | None = None
+    taken_s: dict[int, float] = field(default_factory=dict)
 
 
 class Storing:
@@ -68,9 +70,10 @@ class Storing:
 
     def store(self, number: int, effect: Store) -> None:
         """Write a checkpoint of a partition."""
-        begun_s, unstored = time.monotonic(), self._unstored[number]
+        now_s, unstored = time.monotonic(), self._unstored[number]
         if unstored.since_s is None:
-            unstored.since_s = begun_s
+            unstored.since_s = now_s
+        begun_s = unstored.taken_s.setdefault(effect.checkpoint.number, now_s)
         unstored.under_way += 1
         self._background.submit(
             partial(self._write, number, unstored, effect), partial(self._on_written, number, unstored, effect, begun_s)
@@ -80,6 +83,8 @@ class Storing:
         """A checkpoint of this partition is stored and counts."""
         unstored = self._unstored[number]
         unstored.since_s = time.monotonic() if unstored.under_way else None
+        if not unstored.under_way:
+            unstored.taken_s.clear()
 
     def on_clock(self, now_s: float, interval_s: float) -> None:
         """See whether the store keeps up with this checkpoint interval."""

@@ -6,10 +6,13 @@ import pytest
 
 from testbed.core.by_batch.cutting import LAST_BATCH, Batching
 from testbed.core.checkpoints import NO_BATCH, Checkpoint, last_common, last_common_or_ended
+from testbed.core.effects import Store
+from testbed.core.partition.partition import Partition
 from testbed.operators import Delivery
 from testbed.protocols.batch_aligned import BatchAligned
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
+from testbed.simulation.storage import Storage
 from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.small_flows import events, laid_out
 
@@ -73,6 +76,22 @@ def test_the_line_goes_on_as_long_as_any_source_does(protocol, goes_on):
     found = lines_in(simulated("passive", 1, protocol=protocol))
     assert (found["left.1"] > found["left.0"]) is goes_on
     assert (found["left.1"] > 5) is goes_on
+
+
+def test_the_store_is_asked_again_for_a_last_checkpoint_that_it_refuses(monkeypatch):
+    """No later checkpoint makes up for it: without it the line would never go on."""
+    refused = set()
+
+    def refusing_once(storage, asked, real=Storage.carry_out):
+        if isinstance(asked, Store) and asked.checkpoint.last and asked.checkpoint.partition not in refused:
+            refused.add(asked.checkpoint.partition)
+            return Partition.on_store_failed, (asked.checkpoint.epoch, asked.checkpoint.number)
+        return real(storage, asked)
+
+    monkeypatch.setattr(Storage, "carry_out", refusing_once)
+    found = lines_in(simulated("passive", 1))
+    assert len(refused) > 1
+    assert found["left.1"] > max(found["left.0"], 5)
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(6), 1))

@@ -52,10 +52,6 @@ def begins_at_its_border(recorded, position):
     """The input begins earlier than the operator believes."""
 
 
-def refused_forgotten(recorded, block):
-    """What the store refused is never written."""
-
-
 def known_taken_again(recorded, found, real=RecordedOperator.load):
     real(recorded, found)
     recorded._known_until = 0
@@ -83,7 +79,6 @@ PLANTS = [
     (OutputLogged, "find_line", staticmethod(last_common)),
     (LoggedPartition, "_end_batch", sent_again),
     (RecordedOperator, "resume", begins_at_its_border),
-    (RecordedOperator, "put_back", refused_forgotten),
     (RecordedOperator, "load", known_taken_again),
     (Chain, "border", watermark_of_the_line),
     (History, "recover", undone_up_to_own),

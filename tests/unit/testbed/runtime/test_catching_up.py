@@ -184,6 +184,14 @@ def test_a_slot_does_not_wait_for_a_partition_that_comes_back_elsewhere(slot):
     assert slot.hosting.status().caught_up
 
 
+def test_a_slot_does_not_wait_for_a_partition_of_its_own_that_was_lost_again_before_it_was_told(slot):
+    source, sink = slot.the(Source), slot.the(Sink)
+    come_back(slot, 1, sink)
+    slot.hosting.order(sink, Go(1))
+    slot.hosting.begin(replace(peers(slot, 2, (source,), {source: {}}), void=(source,)))
+    assert slot.hosting.status().caught_up
+
+
 @dataclass
 class Standing:
     """A partition that is as far as it says."""

@@ -5,7 +5,7 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
-from testbed.core.effects import Sweep
+from testbed.core.effects import Sweep, SweepCopy
 from testbed.runtime.server.garbage_collection import GarbageCollector
 from testbed.stores.store import DirectoryStore, MemoryStore
 
@@ -70,6 +70,45 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]
 
 
+class Keeping(MemoryStore):
+    """Never deletes some objects."""
+
+    def __init__(self, *kept):
+        super().__init__()
+        self.kept, self.asked = set(kept), []
+        for number in range(6):
+            self.put(f"out.0/state-{number}-1", [b"content"])
+
+    def delete(self, key):
+        self.asked.append(key)
+        if key in self.kept:
+            raise EnvironmentFailure(f"{key} refused", "wait")
+        super().delete(key)
+
+
+def test_an_object_that_can_never_be_deleted_blocks_nothing_behind_it(tmp_path):
+    store, journal = Keeping("out.0/state-0-1"), tmp_path / "journal.jsonl"
+    collector = GarbageCollector(store, Journal(journal))
+    collector.delete(("out.0/state-0-1", "out.0/state-1-1"))
+    collector.sweep(Sweep(2, frozenset({"out.0/state-5-1"}), frozenset({"out.0"})))
+    collector.close()
+    assert store.keys() == ["out.0/state-0-1", "out.0/state-5-1"]
+    assert {each["error"] for each in raw_entries(journal)} == {"out.0/state-0-1 refused; wait"}
+    assert store.asked.count("out.0/state-0-1") == 2, "once by each request"
+
+
+def test_a_store_that_is_out_of_reach_is_not_asked_for_every_object_and_later_has_them_deleted(tmp_path):
+    store = Keeping(*(f"out.0/state-{number}-1" for number in range(6)))
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    keys = tuple(store.keys())
+    collector._clean(keys, None)
+    assert store.asked == list(keys[:3])
+    store.kept.clear()
+    collector.delete(())
+    collector.close()
+    assert store.keys() == []
+
+
 def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
     store = MemoryStore()
     for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
@@ -78,3 +117,15 @@ def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
     collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
     collector.close()
     assert store.keys() == ["out.0/sent-1-2"]
+
+
+def test_what_a_lost_copy_has_spilled_is_deleted_whole_or_not_and_nothing_else(tmp_path):
+    store = DirectoryStore(tmp_path / "store")
+    others = ["out.0/sent-1-12", "out.0/sent-1-3", "out.0/state-1-2", "out.1/sent-1-2"]
+    for key in ("out.0/sent-1-2", *others):
+        store.put(key, [b"content"])
+    (tmp_path / "store" / "out.0" / ".7.sent-2-2").write_bytes(b"cont")
+    collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    collector.sweep(SweepCopy("out.0", 2))
+    collector.close()
+    assert store.keys() == others

@@ -1,5 +1,6 @@
 """The coordinator's side of connections: slots that fail, strangers, deaths and broken links."""
 
+import json
 import secrets
 import socket
 import struct
@@ -251,6 +252,26 @@ def test_what_is_lost_again_before_anybody_was_told_of_its_recovery_is_not_told_
     told = [set(each["restored"]) for each in events_in(tmp_path, "recovering")[1:]]
     assert placed
     assert all(each <= placed for each in told)
+
+
+def test_what_waits_for_room_after_it_was_lost_again_is_neither_told_nor_awaited(tmp_path):
+    """Its own slot has a worker, which has no room for it. Nobody has heard of the first recovery yet."""
+    job = replace(JOB, protocol="batch-aligned", recovery="query-centric", store=str(tmp_path / "store"))
+    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server, ExitStack() as stack:
+        slots = [stack.enter_context(guest(server)) for _ in range(3)]
+        for slot in slots:
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering") and len(server._guests) == 3)
+        coordinator, heard = server._coordinator, Heard(slots[0])
+        serve_until(server, lambda: len(coordinator.placement.workers) == 3)
+        for name in ("slot-2", "slot-3"):
+            server.lose(server._guests[name], "both at once")
+        assert coordinator.epoch == 2, "the third slot took over what the second had"
+        assert coordinator.down & coordinator.placement.placed, "the first slot is that of some"
+        serve_until(server, lambda: len(events_in(tmp_path, "recovering")) == 2)
+        assert events_in(tmp_path, "recovering")[1]["restored"] == []
+        void = json.dumps(sorted(coordinator.down), separators=(",", ":")).encode()
+        serve_until(server, lambda: b'"void":' + void in heard.everything())
 
 
 def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):

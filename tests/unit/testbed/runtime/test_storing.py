@@ -4,7 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.effects import Store
 from testbed.runtime.slot import storing
+from testbed.stores.store import MemoryStore
 
 
 @pytest.fixture
@@ -39,3 +43,31 @@ def test_a_long_piece_is_followed_by_a_pause_of_its_own(clock):
 def test_many_small_pieces_are_not_held_up(clock):
     assert len(list(storing.letting_others_go_on(b"" for _ in range(900)))) == 900
     assert clock.slept_at == []
+
+
+class AtOnce:
+    """Does jobs as they come, in the caller's thread."""
+
+    def submit(self, job, then):
+        then(job())
+
+
+def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monkeypatch):
+    now = {"s": 100.0}
+    monkeypatch.setattr(storing.time, "monotonic", lambda: now["s"])
+    store, refusals = MemoryStore(), [EnvironmentFailure("the disk is full", "wait")]
+
+    def put(key, pieces, real=store.put):
+        if refusals:
+            raise refusals.pop()
+        return real(key, pieces)
+
+    monkeypatch.setattr(store, "put", put)
+    told = storing.Storing(store, AtOnce(), lambda *_: None, by_batch=True)
+    told.restart(0)
+    effect = Store(Checkpoint(0, 1, 1, {}, {}), {"a/state-1-1": lambda: [b"content"]})
+    told.store(0, effect)
+    now["s"] += 30.0
+    told.store(0, effect)
+    (kept,) = told.take_kept()
+    assert (kept.seconds, kept.age_s) == (30.0, 30.0)

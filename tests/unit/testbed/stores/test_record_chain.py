@@ -74,6 +74,18 @@ def test_each_writer_goes_on_from_the_one_before(store):
     assert RecordChain(store).take_over() == b"four"
 
 
+def test_a_record_that_its_writer_did_not_finish_is_none(tmp_path):
+    """The driver was killed in the middle of it. The file stays beside the records until the run ends."""
+    store = DirectoryStore(tmp_path, KEY)
+    first, second = RecordChain(store), RecordChain(store)
+    first.take_over()
+    first.add(b"one")
+    (tmp_path / "driver" / ".7.record-00000003").write_bytes(b"by the fir")
+    assert second.take_over() == b"one"
+    second.add(b"two")
+    assert RecordChain(store).take_over() == b"two"
+
+
 @pytest.mark.parametrize("added", quick(range(4), [0, 1]))
 def test_a_writer_that_another_has_followed_can_add_nothing(store, added):
     first, second = RecordChain(store), RecordChain(store)

@@ -258,6 +258,35 @@ def test_a_run_that_came_to_its_end_has_not_failed_if_its_objects_stay(tmp_path)
     assert (told["event"], told["error"]) == ("undeleted", "the object a/b can't be deleted; wait")
 
 
+def test_one_object_that_can_never_be_deleted_does_not_keep_the_others():
+    class Keeping(MemoryStore):
+        def delete(self, key):
+            if key == "a/b":
+                raise EnvironmentFailure("the object a/b can't be deleted", "wait")
+            super().delete(key)
+
+    store = Keeping()
+    for key in ("a/a", "a/b", "a/c"):
+        store.put(key, [b"content"])
+    with pytest.raises(EnvironmentFailure, match="a/b can't be deleted"):
+        store.clear()
+    assert store.keys() == ["a/b"]
+
+
+def test_objects_that_s3_refuses_to_delete_do_not_keep_those_of_the_next_request(endpoint, monkeypatch):
+    monkeypatch.setattr(s3, "MOST_DELETED", 1)
+    store = S3Store(f"s3://{BUCKET}/kept", endpoint)
+    for key in ("a/a", "a/b"):
+        store.put(key, [b"content"])
+    delete, refusal = store._client.delete_objects, {"Errors": [{"Key": "kept/a/a", "Code": "AccessDenied"}]}
+    store._client.delete_objects = lambda **what: (
+        refusal if what["Delete"]["Objects"] == [{"Key": "kept/a/a"}] else delete(**what)
+    )
+    with pytest.raises(EnvironmentFailure, match=r"kept/a/a: AccessDenied"):
+        store.clear()
+    assert store.keys() == ["a/a"]
+
+
 def test_a_write_that_was_cut_short_is_no_object(tmp_path):
     store = DirectoryStore(tmp_path)
     store.put("a/b", [b"content"])
