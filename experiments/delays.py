@@ -8,16 +8,20 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from experiments.parsing import Misfit, NonNegative, Positive, Spec
+from experiments.parsing import Misfit, Spec
 
+LONGEST_DELAY_S = 1e9  # thirty years, for "never": moments are counted in nanoseconds of 64 bits
+WIDEST_SIGMA, LONGEST_MEDIAN_S = 2.5, 5e5  # the longest delay of both is below `LONGEST_DELAY_S`
 CAP_SIGMAS = 3.0  # one lognormal delay in 741 would be longer, without limit: it is cut to this many sigmas
+
+Delay = Annotated[float, Field(ge=0, le=LONGEST_DELAY_S)]
 
 
 class UniformDelay(Spec):
     """A uniform delay between two bounds [s]."""
 
-    low: Annotated[NonNegative, Field(description="shortest delay [s]")]
-    high: Annotated[NonNegative, Field(description="longest delay [s]")]
+    low: Annotated[Delay, Field(description="shortest delay [s]")]
+    high: Annotated[Delay, Field(description="longest delay [s]")]
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformDelay:
@@ -42,8 +46,8 @@ class LognormalDelay(Spec):
     What is longer than median x exp(3 sigma) is cut to that.
     """
 
-    median: Annotated[Positive, Field(description="median of the delay [s]")]
-    sigma: Annotated[float, Field(gt=0, le=2.5, description="standard deviation of the delay's logarithm")]
+    median: Annotated[float, Field(gt=0, le=LONGEST_MEDIAN_S, description="median of the delay [s]")]
+    sigma: Annotated[float, Field(gt=0, le=WIDEST_SIGMA, description="standard deviation of the delay's logarithm")]
 
     @property
     def mean_s(self) -> float:
@@ -64,14 +68,14 @@ HealDelay = UniformDelay | LognormalDelay
 def _form(value: Any) -> str:
     """Which form of a delay is meant, so that a mistake in it is told in the words of that form."""
     if isinstance(value, LognormalDelay) or (isinstance(value, dict) and not {"median", "sigma"}.isdisjoint(value)):
-        return "<lognormal>"
-    return "<uniform>" if isinstance(value, UniformDelay | dict) else "<number>"
+        return "<LognormalDelay>"
+    return "<UniformDelay>" if isinstance(value, UniformDelay | dict) else "<number>"
 
 
 HealAfter = Annotated[
-    Annotated[NonNegative, Tag("<number>")]
-    | Annotated[UniformDelay, Tag("<uniform>")]
-    | Annotated[LognormalDelay, Tag("<lognormal>")],
+    Annotated[Delay, Tag("<number>")]
+    | Annotated[UniformDelay, Tag("<UniformDelay>")]
+    | Annotated[LognormalDelay, Tag("<LognormalDelay>")],
     Discriminator(_form),
 ]
 

@@ -17,7 +17,9 @@ from experiments.recovery_modes import (
     ReplicationPlanner,
 )
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
+from experiments.workload_base import LONGEST_S
 
+SHORTEST_S = 0.001  # of a trigger interval: Spark takes whole milliseconds
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 REPLICATION_RATIO = 0.5
@@ -66,7 +68,12 @@ class EngineSpec(Spec):
         EngineName.STRUCTURED_STREAMING
     )
     checkpoint_interval_s: Annotated[
-        Positive, Field(description="time from one checkpoint to the next; with micro-batches, the trigger interval")
+        float,
+        Field(
+            ge=SHORTEST_S,
+            le=LONGEST_S,
+            description="time from one checkpoint to the next; with micro-batches, the trigger interval",
+        ),
     ] = 8.0
     recovery: Annotated[
         RecoveryMode | None,
@@ -91,8 +98,12 @@ class EngineSpec(Spec):
         int | None, Field(ge=1, le=1_000_000, description="dataflow: the most records in a message; default: 1024")
     ] = None
     batch_length_s: Annotated[
-        Positive | None,
-        Field(description="dataflow, protocol batch-aligned: time that a batch covers [s]; default: 0.25"),
+        float | None,
+        Field(
+            ge=SHORTEST_S,
+            le=LONGEST_S,
+            description="dataflow, protocol batch-aligned: time that a batch covers [s]; default: 0.25",
+        ),
     ] = None
     chaining: Annotated[
         bool | None,

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from experiments.delays import HealAfter, HealDelay, new_machine, set_delay
+from experiments.delays import Delay, HealAfter, HealDelay, new_machine, set_delay
 from experiments.errors import BadInput
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
 from experiments.field_types import Label
@@ -47,6 +47,7 @@ NOT_THE_GATEWAY = (
     "a worker: no fault strikes the gateway, since all depends on it; broker-kill, driver-kill and master-kill strike "
     "its services"
 )
+LARGEST_SCALE = 1e6  # a new machine then takes 4 to 11 years
 SHAPES = {GapLaw.WEIBULL: (0.2, 100.0), GapLaw.LOGNORMAL: (0.01, 2.5)}  # wider, one gap is longer than any run
 
 
@@ -140,7 +141,7 @@ class ListedFault(FaultAction):
     at: Annotated[NonNegative, Field(description="seconds from the start of the window")]
     targets: Annotated[tuple[Label, ...], Field(validate_default=True, description="hosts that are struck")] = ()
     cause: Annotated[Label, Field(description="label that is shown with the fault")] = "listed"
-    heal_after: Annotated[NonNegative | None, Field(description="seconds from the strike to the heal")] = None
+    heal_after: Annotated[Delay | None, Field(description="seconds from the strike to the heal")] = None
 
     @field_validator("targets")
     @classmethod
@@ -192,7 +193,12 @@ class FaultSpec(Spec):
     hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     time_scale: Annotated[
-        Positive, Field(description="scale of the default `heal_after`: seconds in the run for one second in a cloud")
+        float,
+        Field(
+            gt=0,
+            le=LARGEST_SCALE,
+            description="scale of the default `heal_after`: seconds in the run for one second in a cloud",
+        ),
     ] = 1.0
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()

@@ -57,7 +57,7 @@ def read_text(path: Path, limits: Limits) -> str:
         raise OSError(errno.EINVAL, f"this is {refusal.what}") from None
     if not data and path.is_fifo():
         raise NotPlain("a file: no process writes to this pipe")
-    return data.decode("utf-8")
+    return data.decode("utf-8-sig")  # spreadsheets and some editors begin a file with a byte order mark
 
 
 def is_plain(text: str, of_a_path: bool = False) -> bool:

@@ -155,6 +155,8 @@ def _joined(first: Part, second: Part) -> Part:
 
 def _check_distinct(found: list[spec.Experiment]) -> None:
     seen: dict[str, str] = {}
+    for name, _ in repeated((each.name, each.seed) for each in found):
+        raise BadInput("matrix", name, "cells with different names: rename an entry, since hyphens join the names")
     for experiment in found:
         document = json.dumps(experiment.model_dump(mode="json", exclude={"name"}), sort_keys=True)
         if document in seen:

@@ -164,10 +164,15 @@ def _tags(form: type[Spec]) -> set[str]:
 
 
 def _telling(error: ValidationError) -> ErrorDetails:
-    """The first problem, but not that a mapping is no number where it is the other form of the field that was meant."""
+    """The first problem, but not that a mapping is no number where it is the other form of the field that was meant.
+
+    If a field is missing, an unknown field beside it is told first: it may be the missing one, misspelt.
+    """
     problems = error.errors(include_url=False)
     meant = [p for p in problems if not (p["type"] == "float_type" and isinstance(p["input"], dict))]
-    return (meant or problems)[0]
+    first = (meant or problems)[0]
+    unknown = [p for p in problems if p["type"] == "extra_forbidden" and p["loc"][:-1] == first["loc"][:-1]]
+    return unknown[0] if unknown and first["type"] == "missing" else first
 
 
 ALLOWED = {  # in a user's words, for the problems that pydantic tells in its own
@@ -199,6 +204,8 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
 
 
 def _allowed(problem: ErrorDetails) -> str:
+    if problem["type"] == "string_type" and isinstance(problem["input"], int | float):  # true and false, too
+        return "a text: put quotes around it"
     if problem["type"] in ALLOWED:
         return ALLOWED[problem["type"]].format(**problem.get("ctx", {}))
     return problem["msg"].removeprefix("Value error, ")

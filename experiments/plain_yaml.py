@@ -31,7 +31,17 @@ class Built(NamedTuple):
 
 def load(text: str, limits: Limits = YAML) -> Any:
     """The value of a document, None of an empty one. Raises `NotPlain`, `BadInput` and `yaml.YAMLError`."""
-    return _Builder(yaml.parse(text, Loader=yaml.CSafeLoader), limits.values).document()
+    try:
+        return _Builder(yaml.parse(text, Loader=yaml.CSafeLoader), limits.values).document()
+    except yaml.MarkedYAMLError as error:
+        if _is_at_a_tab(error, text):  # the parser's own words do not say so, and a tab looks like spaces
+            error.problem = "a tab, where YAML takes spaces only"
+        raise
+
+
+def _is_at_a_tab(error: yaml.MarkedYAMLError, text: str) -> bool:
+    mark, lines = error.problem_mark, text.splitlines()
+    return mark is not None and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t")
 
 
 def complaint(error: Exception) -> str:
@@ -105,10 +115,10 @@ class _Builder:
     def _mapping(self, depth: int) -> tuple[dict[Any, Any], list[Built]]:
         own: list[tuple[Any, Any]] = []
         merged: dict[Any, Any] = {}
-        parts = []
+        parts, lines = [], []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             merges = _is_merge(event)
-            key = self._built(event, depth)
+            key, line = self._built(event, depth), event.start_mark.line + 1
             if isinstance(key.value, dict | list):
                 raise _problem("a mapping or list as a key", event)
             item = self._built(event := next(self._events), depth)
@@ -117,7 +127,8 @@ class _Builder:
                 merged |= _merged(item.value, event)
             else:
                 own.append((key.value, item.value))
-        return merged | one_value_a_key(own), parts
+                lines.append(line)
+        return merged | one_value_a_key(own, lines), parts
 
 
 def _is_merge(event: yaml.Event) -> bool:

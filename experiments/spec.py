@@ -34,7 +34,8 @@ from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, W
 __all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "ProtocolName", "TriggerMode"]
 EXAMPLES = Path(__file__).parent / "examples"
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
-LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
+# From the first event to the window, and from its end to that of the load, together: some commits are awaited at both.
+LONGEST_LEAD_S, LEAD_INTERVALS = 120.0, 5
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
 LATENESS_BY_COMMAND_S = 1.0  # of faults by a user's command, which has a program to start and may ask others
 
@@ -199,7 +200,8 @@ class Experiment(Spec):
             allowed = "rate with reachability: only then is the size of its graph known in advance"
             raise Misfit("load.mode", self.load.mode.value, allowed)
         ahead = self.load.rate * self.engine.checkpoint_interval_s  # after a recovery
-        fewest = self.workload.fewest_nodes(self.load.rate * (self.window_s + LONGEST_LEAD_S), ahead)
+        lead_s = max(LONGEST_LEAD_S, LEAD_INTERVALS * self.engine.checkpoint_interval_s)
+        fewest = self.workload.fewest_nodes(self.load.rate * (self.window_s + lead_s), ahead)
         if self.workload.nodes < fewest:
             allowed = f"at least {fewest}: the number of paths explodes at about one link per node"
             raise Misfit("workload.nodes", self.workload.nodes, allowed)

@@ -30,6 +30,7 @@ class WindowTreeSpec(LayeredSpec):
         int | None,
         Field(
             ge=1,
+            le=10**12,
             description="window-tree: number of tuples after which the load moves to the next quarter of the sources;"
             " this quarter has most of the tuples that the first operator passes on. By default all sources are alike",
         ),

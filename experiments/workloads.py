@@ -43,7 +43,10 @@ class WordCountSpec(Windowed):
     slide_s: Slide = 5.0
     corpus: Annotated[
         str | None,
-        Field(description="file or folder of text; by default the docs and sources of installed packages"),
+        Field(
+            min_length=1,
+            description="file or folder of text; by default the docs and sources of installed packages",
+        ),
     ] = None
     corpus_mb: Annotated[float, Field(gt=0, le=1024, description="how much of the text is used [MB]")] = 4.0
 

@@ -82,7 +82,7 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
     if len(rows) > 1:
         errors.append(float(rows["mean"].std() / math.sqrt(len(rows))))
     if not errors:
-        raise NotEnough("one run with one sample: how far it can be trusted is not known")
+        raise NotEnough("there is only one run with one sample, which does not show how uncertain it is")
     return Mean(mean, max(errors), len(rows))
 
 
@@ -93,7 +93,7 @@ def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
     tell how much.
     """
     if under.mean <= 0 or over.mean <= 0:
-        raise NotEnough(f"{what}: a mean of 0 has no ratio")
+        raise NotEnough(f"{what}: one of the means is 0, so there is no ratio")
     scatter = Scatter(tuple(Side(each.standard_error / each.mean, each.runs) for each in (over, under)))
     ratio = _limits(what, math.log(over.mean / under.mean), scatter.half_width())
     return ratio._replace(of_one_run=True) if scatter.count == 1 else ratio._replace(scatter=scatter)
@@ -103,10 +103,10 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
     """The geometric mean of the ratios of pairs, with limits by how the ratios differ; at least two pairs."""
     ratios = np.array([over / under if under > 0 else math.nan for over, under in pairs])
     if not (ratios > 0).all():
-        raise NotEnough(f"{what}: a ratio needs two values above 0")
+        raise NotEnough(f"{what}: a value is 0 or missing, so there is no ratio")
     if len(ratios) < 2:
-        found = f" {ratios[0]:.2f}; one pair" if len(ratios) else ": no pair"
-        raise NotEnough(f"{what}{found} is too little to tell")
+        found = f" {ratios[0]:.2f}, but from one pair" if len(ratios) else ": no pair"
+        raise NotEnough(f"{what}{found}; two or more are needed")
     logs = np.log(ratios)
     scatter = Scatter((Side(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs)),))
     return _limits(what, float(logs.mean()), scatter.half_width())._replace(scatter=scatter)
@@ -127,7 +127,7 @@ def paired_ratio(
     """
     pairs = rows.pivot(index=list(alike), columns=by, values=value).reindex(columns=[over, under])
     if pairs.isna().any(axis=None):
-        raise NotEnough(f"{what}: {value} is not known of both of every pair")
+        raise NotEnough(f"{what}: {value} is missing in at least one run of a pair")
     return mean_ratio(what, pairs.itertuples(index=False, name=None))
 
 
@@ -148,10 +148,11 @@ def at_least(
         refuted = [each for each in found if each.is_below(limit, len(found))]
         open_ = [each for each in found if each.low < limit]
         if open_ and not refuted:
-            told = f"too uncertain to tell whether {limit:g} or more: {_told(open_)}"
+            told = f"it is undecided whether this is at least {limit:g}: {_told(open_)}"
             raise NotEnough(f"{told}; {_would_decide(open_, limit, len(found))}")
         if _by_one_run(refuted, found):
-            raise NotEnough(f"one run does not tell how runs differ, --size 3 would; by it alone {_told(found)}")
+            single = "one run of each does not show how runs differ (use --size 3)"
+            raise NotEnough(f"{single}; by these runs alone: {_told(found)}")
         return pd.DataFrame(found, columns=Ratio._fields)
 
     return holds(
@@ -167,11 +168,12 @@ def at_least(
 def _would_decide(open_: list[Ratio], limit: float, among: int) -> str:
     """What it takes to decide the open ones of `among` ratios, in words."""
     if any(each.is_too_coarse(limit) for each in open_):
-        return "at this precision of the searches no number of them would tell"
+        return "no number of searches of this precision would decide"
     enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in open_], among)
     if any(each.high < limit for each in open_):
         confidence = 100 * (1 - (1 - CONFIDENCE) / among)
-        return f"to fail, one of {among} ratios must be below at {confidence:.1f} % confidence; {enough}"
+        surely = f"is below the limit with {confidence:.1f} % confidence"
+        return f"the check fails only if one of the {among} ratios {surely}; {enough}"
     return enough
 
 

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
@@ -59,10 +60,12 @@ ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carr
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_COMMITS = 2
+CALIBRATED_INTERVALS = 6  # at most: two batches on each of three topics, and each batch fills an interval
 WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as fast as those that follow
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 # A service that ends is noticed at once. These limits are for one that hangs, and a slow machine must not reach them:
-# if something else runs on its two cores, a batch may take more than a minute, and a calibration five.
+# if something else runs on its two cores, a batch may take more than a minute, and a calibration five. They are without
+# the checkpoint intervals that pass meanwhile.
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 900.0, 900.0, 60.0, 300.0
 USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
 
@@ -175,13 +178,17 @@ def deploy(run_id: str) -> None:
     live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
         path = calibration_path(live.handle)
-        what = "the calibration of the query"
-        live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
+        _await_calibration(live, path)
         calibration = read_calibration(path)
         _check_calibration(experiment, calibration)
         store.write_json(live.run.raw / path.name, calibration.to_json())
     is_ready = functools.partial(_query_reported, live, QueryReady, EpochReady)
     live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
+
+
+def _await_calibration(live: LiveRun, path: Path) -> None:
+    limit_s = CALIBRATION_LIMIT_S + CALIBRATED_INTERVALS * live.experiment.engine.checkpoint_interval_s
+    live.wait("the calibration of the query", path.exists, QUERY_SERVICES, limit_s, USUAL_CALIBRATION_S)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: Calibration) -> None:
@@ -216,7 +223,7 @@ def _await_commits(live: LiveRun, count: int, since_ns: int) -> None:
     """Wait until the query has committed so often that it runs steadily."""
     services = QUERY_SERVICES | {"generator"}
     what, usual_s = "the query to run steadily", count * live.experiment.engine.checkpoint_interval_s
-    live.wait(what, lambda: _commits(live, since_ns) >= count, services, STEADY_LIMIT_S, usual_s)
+    live.wait(what, lambda: _commits(live, since_ns) >= count, services, STEADY_LIMIT_S + usual_s, usual_s)
 
 
 @step

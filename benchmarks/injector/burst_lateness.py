@@ -16,15 +16,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from benchmarks.injector.kill_lateness import show
+from benchmarks.injector.kill_lateness import injected_in, show
+from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.spec import ClusterSpec
 from infra.local import LocalDriver
 from infra.processes import take_precedence
-from journal.reader import raw_entries
 from journal.writer import Journal
 from tests.integration.infra.clusters import sleeping_cluster
 
@@ -53,11 +55,19 @@ def busy_machine(processes: int) -> Iterator[None]:
             process.kill()
 
 
+@one_line_errors()
 def main() -> None:
     """Make a cluster, strike its hosts in bursts, and print how late the strikes were."""
     bursts = int(sys.argv[1]) if len(sys.argv) > 1 else BURSTS
     processes = int(sys.argv[2]) if len(sys.argv) > 2 else BUSY
-    spec, driver, root = ClusterSpec(workers=len(MOMENTS_S)), LocalDriver(), Path(tempfile.mkdtemp())
+    end_by_sigterm()  # so that the hosts go, and the processes that keep the machine busy
+    with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
+        show("in bursts", strikes_in(bursts, processes, Path(folder)))
+
+
+def strikes_in(bursts: int, processes: int, root: Path) -> list[dict[str, Any]]:
+    """Strike a cluster's hosts in bursts beside busy processes; what the injector's journal has of the strikes."""
+    spec, driver = ClusterSpec(workers=len(MOMENTS_S)), LocalDriver()
     with sleeping_cluster(driver, spec, root, "burst-lateness") as handle, busy_machine(processes):
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
         events = [
@@ -70,7 +80,7 @@ def main() -> None:
         injector = Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None)
         take_precedence()
         injector.run()
-    show("in bursts", [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"])
+    return injected_in(root / "injector.jsonl")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
@@ -69,12 +71,22 @@ def events(handle: Handle, kind: str, apart_s: float) -> list[dict[str, Any]]:
     ]
 
 
+@one_line_errors()
 def main() -> None:
     """Make a cluster, strike its hosts, and print how late the strikes were."""
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     kind = FaultKind(sys.argv[2] if len(sys.argv) > 2 else "kill")
     apart_s = float(sys.argv[3]) if len(sys.argv) > 3 else APART_S
-    name, root = sys.argv[4] if len(sys.argv) > 4 else "netns", Path(tempfile.mkdtemp())
+    name = sys.argv[4] if len(sys.argv) > 4 else "netns"
+    end_by_sigterm()  # so that the hosts go
+    with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
+        strikes = strikes_on(name, hosts, kind, apart_s, Path(folder))
+    show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
+    show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
+
+
+def strikes_on(name: str, hosts: int, kind: FaultKind, apart_s: float, root: Path) -> list[dict[str, Any]]:
+    """Make a cluster of a driver, strike its hosts, and return what the injector's journal has of the strikes."""
     driver, spec = driver_of(name), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
     driver.check(spec)
     with sleeping_cluster(driver, spec, root, "kill-lateness", partial(connect, driver)) as handle:
@@ -83,9 +95,12 @@ def main() -> None:
         planned = tuple(map(FaultEvent.from_json, events(handle, kind, apart_s)))
         plan = FaultPlan(start_ns, start_ns, planned)
         Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
-    strikes = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
-    show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
-    show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
+    return injected_in(root / "injector.jsonl")
+
+
+def injected_in(journal: Path) -> list[dict[str, Any]]:
+    """The entries of an injector's journal that tell of a strike."""
+    return [entry for entry in raw_entries(journal) if entry["event"] == "injected"]
 
 
 def show(name: str, strikes: list[dict[str, Any]]) -> None:

@@ -88,7 +88,7 @@ def main() -> None:
     """Inject every part and print how late its orders were."""
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
-    parts, root, driver = groups(hosts), Path(tempfile.mkdtemp()), ManyHosts(round_trip_s)
+    parts, driver = groups(hosts), ManyHosts(round_trip_s)
     events = [
         {"at": at, "kind": "pause", "targets": targets, "cause": part, "heal_after": HEAL_S}
         for part, strikes in parts.items()
@@ -99,9 +99,10 @@ def main() -> None:
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     plan = FaultPlan(start_ns, start_ns, tuple(map(FaultEvent.from_json, events)))
     cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
-    handle = Handle("scale", "local", "token", str(root), cluster)
-    Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()
-    entries = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
+    with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
+        journal = Path(folder) / "injector.jsonl"
+        Injector(driver, Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
+        entries = [entry for entry in raw_entries(journal) if entry["event"] == "injected"]
     for part in parts:
         late = sorted(e["fired_ns"] - e["planned_ns"] for e in entries if events[e["fault"]]["cause"] == part)
         figures = ", ".join(f"{name} {late[i] / 1e6:.1f}" for name, i in named(len(late)).items())

@@ -24,6 +24,8 @@ from statistics import median
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
+from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from experiments import spec
@@ -43,8 +45,10 @@ TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
 COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 
 
+@one_line_errors()
 def main() -> None:
     """Measure both ways in alternating runs on one cluster, and print the rate of each."""
+    end_by_sigterm()  # so that the cluster ends
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
     handle = driver.provision(experiment.cluster, "overhead", root)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import psutil
 
 from aftershock.airflow.serve import COMPONENTS
+from benchmarks.sigterm import end_by_sigterm
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
 PORT, SETTLING_S, WATCHED_S = 8099, 60.0, 60.0
@@ -37,6 +38,7 @@ class Start(NamedTuple):
 
 def main() -> None:
     """Print a line for each start, and one for each component that was watched."""
+    end_by_sigterm()  # so that the served Airflow ends
     watched_s = float(sys.argv[1]) if len(sys.argv) > 1 else WATCHED_S
     with tempfile.TemporaryDirectory() as home:
         with served(home) as (_, start):

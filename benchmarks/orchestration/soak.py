@@ -37,6 +37,7 @@ import yaml
 
 from aftershock.reference import markdown
 from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.orchestration import belongings
 from benchmarks.orchestration.serve_idle import PORT, served
 from benchmarks.sigterm import end_by_sigterm
@@ -176,6 +177,7 @@ def played(
     return Piece(driver, seed, serve, kinds, held()._asdict(), "; ".join(wrong))
 
 
+@one_line_errors()
 def main() -> None:
     """Run pieces until there were enough faults, or the time is up, and print the table."""
     given = _arguments()

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aftershock.reference import markdown
+from benchmarks.one_line_errors import one_line_errors
 from experiments import matrix
 from experiments.spec import Experiment
 from results.regression import history
@@ -155,6 +156,7 @@ def run_nights(
     return ended
 
 
+@one_line_errors()
 def main() -> None:
     """Run nights, unless told not to, and print what the check makes of those that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -26,6 +26,7 @@ from random import Random
 import pyarrow as pa
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
@@ -52,6 +53,7 @@ class FirstResult:
 @one_line_errors()
 def main() -> None:
     given = _arguments()
+    end_by_sigterm()  # so that the slots end
     found = [_after_kill(given, given.seed * 1000 + number) for number in range(given.kills)]
     print_by_kill(found)
 

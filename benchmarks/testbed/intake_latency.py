@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -75,6 +76,7 @@ class Run(NamedTuple):
 def main() -> None:
     """Run every case, and print a line for each."""
     given = arguments(sys.argv[1:])
+    end_by_sigterm()  # so that the slots end
     print("protocol       delivery      records  p50 ms  p99 ms  highest    out  load", flush=True)
     for records in given.records:
         for delivery, protocol in product(given.deliveries, given.protocols):

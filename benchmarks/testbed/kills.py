@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from models.replication.planners import PLANNERS
@@ -69,6 +70,7 @@ class EpisodeFailed(Exception):
 def main() -> None:
     """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
+    end_by_sigterm()  # so that the slots of the episode end, and the cluster
     others = {"replication_ratio": given.ratio, "replication_planner": given.planner, "records": given.records}
     case = Case(
         given.protocol,

@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
@@ -46,6 +47,7 @@ class Outage:
 @one_line_errors()
 def main() -> None:
     given = _arguments()
+    end_by_sigterm()  # so that the slots end
     outages = [_outage(given, given.seed * 1000 + number) for number in range(given.kills)]
     print_by_kill(outages)
 

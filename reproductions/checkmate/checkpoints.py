@@ -168,7 +168,8 @@ def few_invalid(name: str, counted: Callable[[pd.DataFrame], pd.DataFrame], expe
         high = stats.beta.ppf((1 + CONFIDENCE) / 2, invalid + 1, valid)
         few = high <= MOST_INVALID
         if not few.all() and not (low > MOST_INVALID).any():
-            raise NotEnough(f"too few to tell whether at most {MOST_INVALID:.0%}: {_counts_told(summed[~few])}")
+            told = f"too few checkpoints to decide whether at most {MOST_INVALID:.0%} are invalid"
+            raise NotEnough(f"{told}: {_counts_told(summed[~few])}")
         return summed.assign(low=low)
 
     return holds(name, shares, [between("low", 0, MOST_INVALID)], _counts_told, expected, TENTH_INVALID)
@@ -194,7 +195,8 @@ def _some_invalid(query: str) -> ReproductionCheck:
         by_chance = (1 - LEAST_PRINTED) ** summed["checkpoints"] > CHANCE
         few = (summed["invalid"] == 0) & by_chance
         if few.any() and not ((summed["invalid"] == 0) & ~by_chance).any():
-            raise NotEnough(f"too few to tell: {_counts_told(summed[few])}; at {LEAST_PRINTED:.0%} that may be chance")
+            even_if = f"even if {LEAST_PRINTED:.0%} of all were invalid, chance could leave none among so few"
+            raise NotEnough(f"too few checkpoints to decide: {_counts_told(summed[few])}; {even_if}")
         return summed
 
     return holds(
@@ -209,7 +211,9 @@ def _some_invalid(query: str) -> ReproductionCheck:
 
 def _counts_told(rows: pd.DataFrame) -> str:
     told = rows[["protocol", "workers", "invalid", "checkpoints"]].itertuples(index=False)
-    return ", ".join(f"{name} on {workers} {invalid:.0f} of {count:.0f}" for name, workers, invalid, count in told)
+    return ", ".join(
+        f"{name} on {workers} workers: {invalid:.0f} of {count:.0f} invalid" for name, workers, invalid, count in told
+    )
 
 
 def _plot_counts(table: pd.DataFrame) -> Figure:

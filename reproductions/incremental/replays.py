@@ -74,13 +74,13 @@ def _with_each_kill(table: pd.DataFrame) -> list[Ratio]:
     Raises `NotEnough` if a kill struck while nothing was replayed: what grows then does so for another reason.
     """
     if not {"latency_s", "replays_struck"} <= set(table) or table["latency_s"].isna().any():
-        raise NotEnough("latency is not known of every number of kills")
+        raise NotEnough("for at least one number of kills, latency is missing")
     spared = table[table["replays_struck"] < table["kills"] - 1]
     if len(spared):
         struck, kills = spared[["replays_struck", "kills"]].iloc[0]
-        raise NotEnough(f"of {kills} kills only {struck} struck a replay")
+        raise NotEnough(f"only {struck} of {kills - 1} kills after the first struck during a replay")
     highest = table.groupby(["replicate", "kills"], as_index=False)["latency_s"].max()
-    pairs = {kills: f"latency after {kills} kills by that after {kills - 1}:" for kills in KILLS[1:]}
+    pairs = {kills: f"latency after {kills} kills, divided by that after {kills - 1}:" for kills in KILLS[1:]}
     return [paired_ratio(what, highest, "latency_s", "kills", kills, kills - 1) for kills, what in pairs.items()]
 
 
@@ -104,7 +104,7 @@ def _growth(lost: int, table: pd.DataFrame) -> pd.DataFrame:
     """By replicate, seconds of input by which lag grows in a second, from when it has its new course."""
     rows = table[table["kills"] == lost]
     if "waiting_s" not in rows or rows.empty or rows["waiting_s"].isna().any():
-        raise NotEnough(f"lag is not known after {lost} hosts were lost")
+        raise NotEnough(f"lag is missing in the runs with {lost} hosts lost")
     rows = rows[rows["second"] >= SMALL_AT_S + SETTLED_S]
     slopes = [np.polyfit(run["second"], run["waiting_s"].astype(float), 1)[0] for _, run in rows.groupby("replicate")]
     return pd.DataFrame({"growth": slopes})
@@ -116,12 +116,12 @@ def _only_if_too_small(table: pd.DataFrame) -> None:
     Where one host keeps up, lag that does not grow says nothing of clusters that are too small.
     """
     if not {"load", "not_sustained"} <= set(table):
-        raise NotEnough("what one host sustains is not known: no search on one host has a run")
+        raise NotEnough("it is not known what one host sustains: there is no finished search on one host")
     alone = table[table["kills"].isna()].groupby("replicate")["not_sustained"].first()
     loads = table[table["kills"] == SMALL_LOST[-1]].groupby("replicate")["load"].first()
     shares = alone / loads
     if shares.isna().any():
-        raise NotEnough("what one host sustains is not known of every replicate")
+        raise NotEnough("it is not known what one host sustains: a search on one host is missing")
     if (shares > 1 - GROWS).any():
         raise NotEnough(
             "the cluster that is left is not known to be too small:"
@@ -182,7 +182,7 @@ REPRODUCTIONS = (
                 "replay.later_with_each_kill",
                 _with_each_kill,
                 1.0,
-                "the highest latency grows with each kill that strikes the replay after the one before",
+                "the highest latency grows with each kill that strikes during the replay after the previous kill",
                 scaled_rows("latency_s", 0.5, kills=KILLS[-1]),
             ),
         ),

@@ -11,8 +11,9 @@ from types import ModuleType
 import pytest
 
 from benchmarks.engines import nexmark_spark, side_by_side
-from benchmarks.orchestration import soak
-from benchmarks.testbed import kill_nights, throughput
+from benchmarks.injector import burst_lateness, kill_lateness
+from benchmarks.orchestration import no_fault_overhead, serve_idle, soak
+from benchmarks.testbed import first_tentative, intake_latency, kill_nights, kills, reached, throughput
 
 PROGRAM = """
 import time
@@ -42,9 +43,16 @@ def test_finally_blocks_run() -> None:
     assert program.returncode == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("program", [side_by_side, nexmark_spark, soak, kill_nights])
+PROGRAMS = [
+    *(side_by_side, nexmark_spark, soak, no_fault_overhead, serve_idle, burst_lateness, kill_lateness),
+    *(first_tentative, intake_latency, kill_nights, kills, reached),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_that_start_processes_end_so(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "_arguments", Namespace)
+    monkeypatch.setattr("sys.argv", ["a benchmark"])
+    monkeypatch.setattr(program, "_arguments", Namespace, raising=False)
     monkeypatch.setattr(program, "end_by_sigterm", handler_set)
     with pytest.raises(HandlerSet):
         program.main()

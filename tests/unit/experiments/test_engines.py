@@ -100,7 +100,7 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
-        (f"engine={BATCHED}, batch_length_s: 0}}", "engine.batch_length_s", "a number above 0"),
+        (f"engine={BATCHED}, batch_length_s: 0}}", "engine.batch_length_s", "a number of 0.001 or more"),
         ("workload={name: window-tree}", "engine.partitions", "16 with window-tree, as many as its source has"),
         ("workload={name: window-tree, window_s: 9.5}", "workload.window_s", "a multiple of slide_s, 1"),
         ("workload={name: window-tree, slide_s: 0.0005}", "workload.slide_s", "a whole number of milliseconds"),

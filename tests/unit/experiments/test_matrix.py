@@ -70,6 +70,11 @@ def test_an_entry_has_its_way_with_what_is_common():
         ("workloads: {words: {load: {colour: red}}}", f"{FIRST}: load.colour", "no such field"),
         ("workloads: {" + "w" * 60 + ": {}}", "w" * 60 + "-batch-query-none: name", ""),
         ("faults: {none: {}, nothing: {}}\nskip: []", "matrix", "cells that differ"),
+        (
+            "workloads: {words: {}, words-a: {window_s: 50}}\nengines: {batch: {}, a-batch: {cluster: {workers: 2}}}",
+            "matrix",
+            "cells with different names",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):

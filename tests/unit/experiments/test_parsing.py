@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.errors import BadInput
-from experiments.parsing import read_json, read_mapping
+from experiments.parsing import read_csv, read_json, read_mapping
 
 
 @pytest.fixture
@@ -39,11 +39,13 @@ def test_json(document, text, field, allowed):
 @pytest.mark.parametrize(
     ("text", "field", "allowed"),
     [
-        ("a: 1\nb: {c: 1, c: 2}\n", "c", "each field once"),
+        ("a: 1\nb: {c: 1, c: 2}\n", "c", "each field once (here on line 2)"),
+        ("c: 1\nb:\n  - {c: 2}\n  - d: 1\n    c: 3\n    d: 4\n", "d", "each field once (here on lines 4 and 6)"),
         ("1: 1\n1: 2\n", "1", "each field once"),
         ("[" * 100_000, "faults", "not nested this deeply"),
         ("[1]", "faults", "a YAML mapping of fields"),
         ("a: [", "faults", "valid YAML"),
+        ("a:\n\tb: 1\n", "faults", "line 2, column 1: a tab, where YAML takes spaces only"),
         (b"\xff\xfe\xfd", "faults", "valid YAML"),
     ],
 )
@@ -54,6 +56,13 @@ def test_yaml(document, text, field, allowed):
     assert "document" in str(error.value)
     assert allowed in error.value.allowed
     assert "\n" not in str(error.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_document(document):
+    assert read_json(document('\ufeff{"a": 1}'), "topology") == {"a": 1}
+    assert read_mapping(document("\ufeffa: 1"), "faults", "document") == {"a": 1}
+    columns, rows = read_csv(document("\ufeffat,targets\n3,a\n"), "trace", most_rows=9)
+    assert (columns, rows) == (["at", "targets"], [{"at": "3", "targets": "a"}])
 
 
 def test_what_is_there_is_read(document):

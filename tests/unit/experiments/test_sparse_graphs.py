@@ -15,6 +15,7 @@ def steady(nodes, *overrides):
     [
         ("workload.nodes=239999", "workload.nodes", "at least 240000: the number of paths explodes"),
         ("load.rate=30000", "workload.nodes", "at least 2400000: the number of paths explodes"),
+        ("engine.checkpoint_interval_s=60", "workload.nodes", "at least 510000: the number of paths explodes"),
         ("load={mode: saturating}", "load.mode", "rate with reachability: only then is the size of its graph known"),
     ],
 )

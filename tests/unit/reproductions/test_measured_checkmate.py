@@ -229,7 +229,7 @@ def coordinated_beside(uncoordinated: float, rates: list[float]) -> dict[str, st
 def test_rates_that_are_nearer_than_their_brackets_are_decided_by_no_number_of_searches(searches, rate):
     row = coordinated_beside(9000.0, [rate] * searches)
     assert row["verdict"] == "unknown"
-    assert "at this precision of the searches no number of them would tell" in row["detail"]
+    assert "no number of searches of this precision would decide" in row["detail"]
 
 
 def test_searches_that_differ_by_more_than_their_brackets_say_how_many_would_tell():

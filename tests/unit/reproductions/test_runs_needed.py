@@ -115,7 +115,7 @@ def test_the_hardest_claim_tells_the_number() -> None:
 
 def test_what_is_nearer_than_a_bracket_is_decided_by_no_number_of_searches() -> None:
     found = mean_ratio("a / b", [(1.05, 1.0), (1.06, 1.0)])._replace(low=0.95, high=1.15, bracket=0.087)
-    assert "no number of them would tell" in detail(found, 1.0)
+    assert "no number of searches of this precision would decide" in detail(found, 1.0)
     assert "pairs of runs instead of 2" in detail(found._replace(bracket=0.01), 1.0)
 
 

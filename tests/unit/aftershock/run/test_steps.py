@@ -8,6 +8,8 @@ import threading
 import time
 from dataclasses import replace
 from math import inf
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,6 +41,18 @@ def broken_step(run_id):
 @steps.step
 def refused_step(run_id):
     raise BadInput("cluster.workers", 99, "at most 3")
+
+
+def test_long_checkpoint_intervals_are_waited_for():
+    """Within fifteen minutes, no query commits twice whose checkpoints are ten minutes apart."""
+    limits_s = []
+    live = SimpleNamespace(
+        experiment=Experiment(engine={"checkpoint_interval_s": 600}),
+        wait=lambda what, met, services, limit_s, usual_s: limits_s.append(limit_s),
+    )
+    steps._await_calibration(live, Path("calibration.json"))
+    steps._await_commits(live, steps.STEADY_COMMITS, 0)
+    assert limits_s == [900 + 6 * 600, 900 + 2 * 600]
 
 
 def test_a_run_begins_with_its_experiment_on_record():
