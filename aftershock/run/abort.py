@@ -59,6 +59,12 @@ class Abortion:
         how = "cannot be interrupted: it ends first" if self.step in DEAF_STEPS else "ends within seconds"
         return f"; {self.step} {how}, then the run is torn down"
 
+    @property
+    def outcome(self) -> str:
+        """What became of the run, in words that follow its id."""
+        left = f", {len(self.left)} left to its teardown" if self.left else ""
+        return self.rest if self.came_late else f"was aborted: {self.done}{left}{self.rest}"
+
     def to_json(self) -> dict[str, Any]:
         """As `aftershock abort --json` prints it."""
         faults = {name: [held._asdict() for held in getattr(self, name)] for name in ("undone", "left")}

@@ -10,11 +10,11 @@ import pytest
 
 from aftershock.cli.program import main
 from aftershock.run import ending, step_notes, steps
+from aftershock.run.abort import abort
 from aftershock.run.lease import lease, lease_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import DEAF_STEPS
 from aftershock.watch import live
-from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.locks import is_free, locked
 from infra.local import LocalDriver
@@ -113,7 +113,7 @@ def test_on_a_full_disk_the_faults_are_undone_and_the_run_goes_no_further(healed
 def test_an_abort_that_cannot_be_noted_undoes_the_faults_and_fails(healed, monkeypatch):
     monkeypatch.setattr(store, "write_json", full)
     monkeypatch.setattr(Path, "touch", full)
-    line = r"^1 of 1 faults of run .* are undone, but its steps go on: .* \(No space left on device\); make room on the disk"
+    line = r"^1 of 1 faults of run .* are undone, but its steps go on: .* \(No space left on device\); make room"
     with pytest.raises(EnvironmentFailure, match=line):
         abort(LIVE)
     assert [host for host, _ in healed] == ["worker-2"]
