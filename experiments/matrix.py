@@ -154,7 +154,10 @@ def _joined(first: Part, second: Part) -> Part:
 
 
 def _check_distinct(found: list[spec.Experiment]) -> None:
+    """Two cells are neither the same experiment nor of one name: `a-b` and `c` are joined as `a` and `b-c` are."""
     seen: dict[str, str] = {}
+    for name, seed in repeated([(experiment.name, experiment.seed) for experiment in found]):
+        raise BadInput("matrix", f"two cells of name {name} and seed {seed}", "entries whose names, joined, differ")
     for experiment in found:
         document = json.dumps(experiment.model_dump(mode="json", exclude={"name"}), sort_keys=True)
         if document in seen:

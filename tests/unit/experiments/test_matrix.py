@@ -70,6 +70,12 @@ def test_an_entry_has_its_way_with_what_is_common():
         ("workloads: {words: {load: {colour: red}}}", f"{FIRST}: load.colour", "no such field"),
         ("workloads: {" + "w" * 60 + ": {}}", "w" * 60 + "-batch-query-none: name", ""),
         ("faults: {none: {}, nothing: {}}\nskip: []", "matrix", "cells that differ"),
+        (
+            "workloads: {words: {workload: {depth: 2}}, words-batch: {workload: {depth: 3}}}\n"
+            "engines: {batch: {engine: {checkpoint_interval_s: 4}}, batch-batch: {engine: {checkpoint_interval_s: 5}}}",
+            "matrix",
+            "entries whose names, joined, differ",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):
