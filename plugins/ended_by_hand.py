@@ -68,12 +68,8 @@ def _end_run_of(task_instance: Any) -> None:
 
 
 def _end(run_ids: list[str]) -> None:
-    from aftershock.run.live_run import UNREADABLE
     from aftershock.watch import live
 
     for run_id in run_ids:
-        try:
-            with suppress(BadInput):  # it has ended meanwhile
-                log.warning("no task waits for %s any more: %s", run_id, live.end(run_id))
-        except UNREADABLE:
-            log.exception("no task waits for %s any more, and it could not be aborted", run_id)
+        with suppress(BadInput):  # it has ended meanwhile
+            log.warning("no task waits for %s any more: %s", run_id, live.end(run_id))

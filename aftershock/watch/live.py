@@ -180,10 +180,15 @@ def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
 
 
 def end(run_id: str) -> str:
-    """Abort a live run, as `aftershock abort` does; returns what happened in one line."""
+    """Abort a live run, as `aftershock abort` does; returns what happened in one line, be it an error.
+
+    Raises `BadInput` if there is no live run of that id.
+    """
     try:
         return f"{run_id} {abort(run_id).outcome}"
     except BadInput:
         raise
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
+    except UNREADABLE as error:
+        return f"{run_id} cannot be aborted: it is being ended, or damaged ({type(error).__name__}: {error})"

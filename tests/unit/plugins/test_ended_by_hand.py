@@ -81,16 +81,6 @@ def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended
     assert ended == ["of-night"]
 
 
-def test_a_run_that_cannot_be_aborted_is_told_and_harms_no_process(listeners, ended, monkeypatch, caplog):
-    def end(run_id):
-        raise OSError("no space")
-
-    monkeypatch.setattr(live, "end", end)
-    listeners.on_task_instance_success(previous_state=None, task_instance=task("nightly", LABEL))
-    listeners.before_stopping(component=None)
-    assert "of-night any more, and it could not be aborted" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("dag_id", "label"), [("benchmark", LABEL), ("nightly", "wordcount-99"), ("nightly", None), ("nightly", "0")]
 )

@@ -119,6 +119,12 @@ def test_an_abort_that_cannot_be_noted_undoes_the_faults_and_fails(healed, monke
     assert [host for host, _ in healed] == ["worker-2"]
 
 
+def test_a_run_whose_files_cannot_be_read_amid_an_abort_is_told_in_words(healed, monkeypatch):
+    monkeypatch.setattr(LocalDriver, "stop", full)
+    told = f"{LIVE} cannot be aborted: it is being ended, or damaged (OSError: [Errno 28] No space left on device)"
+    assert live.end(LIVE) == told
+
+
 def test_a_teardown_waits_until_the_faults_are_undone(healed):
     aborted = abort(LIVE)
     assert healed == [("worker-2", False)]
