@@ -62,9 +62,9 @@ class BenchmarkRun(TriggerDagRunOperator):
         )
 
     def execute(self, context: Any) -> None:
-        """Request the DAG run once no run of an earlier try goes on, beside which it would be measured."""
+        """Request the DAG run once no run goes on whose task was cleared: it would be measured beside that."""
         with tasks.failures_on_one_line():
-            waiting_tasks.end_runs_of_earlier_tries(context["ti"].dag_id, context["ti"].run_id)
+            waiting_tasks.end_runs_of_earlier_tries()
         super().execute(context)
 
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from airflow.sdk import get_current_context
@@ -23,7 +25,9 @@ WAITING = {
     "nightly": {"cells": "run"},
     "reproduce": {"missing": "runs.run", "runs.follow_up": "runs.run_follow_up", "missing_then": "run_then"},
 }
-STATES = frozenset({"running", "deferred"})  # of a task that waits: at first it requests the DAG run
+WAITS = frozenset({"running", "deferred"})  # states of a task that waits: at first it requests the DAG run
+OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})  # states of one that has waited
+UNLISTED = "unlisted"  # in place of a state: no task is to wait
 END_POLL_S, END_LIMIT_S = 1.0, 3600.0  # a step that cannot be interrupted ends first
 
 
@@ -32,31 +36,30 @@ def require_waiting_task(dag_run: str) -> None:
 
     To be called within a task. A DAG run that a person triggered is nobody else's to judge.
     """
-    for dag_id, requester in _requesters(dag_run):
-        states = _states(dag_id, requester)
-        if states and states.get(_waiting(dag_id, requester, states).get(dag_run, "")) not in STATES:
-            cause = f"no task waits for this run: DAG run {requester} of {dag_id} was cleared, or ended by hand"
+    for requester in _requesters(dag_run):
+        if requester.is_known and requester.state_of_the_task_for(dag_run) not in WAITS:
+            where = f"DAG run {requester.dag_run} of {requester.dag_id}"
+            cause = f"no task waits for this run: {where} was cleared, or ended by hand"
             raise EnvironmentFailure(cause, "clear this DAG run to carry it out all the same")
 
 
-def end_runs_of_earlier_tries(dag_id: str, requester: str) -> None:
-    """End the live runs that earlier tries of a DAG run requested, and return once they are torn down.
+def end_runs_of_earlier_tries() -> None:
+    """End the live runs that tasks requested which have been cleared since, and return once they are torn down.
 
-    To be called within a task. What the present tries requested goes on, as does what a person has cleared.
-    Raises `EnvironmentFailure` if a run cannot be aborted, or does not end.
+    To be called within a task, whose own run would be measured beside them: a task that is cleared gives up its slot
+    in the pool, and any other one may get it before. A run goes on if its task waits for it, or had ended when a person
+    cleared the DAG run. Raises `EnvironmentFailure` if a run cannot be aborted, or does not end.
     """
     from aftershock.run.abort import abort  # here, since the DAG file must parse fast
     from results.runs import store
 
-    known = {run_id: store.live(run_id).known_status().dag_run or "" for run_id in store.all_live()}
-    of_ours = {run_id for run_id, dag_run in known.items() if (dag_id, requester) in _requesters(dag_run)}
-    if not of_ours:
-        return
-    present = _waiting(dag_id, requester, _states(dag_id, requester))
-    for run_id in sorted(run_id for run_id in of_ours if known[run_id] not in present):
-        with suppress(BadInput):  # it has ended meanwhile
-            log.warning("%s, which an earlier try of this DAG run requested, %s", run_id, abort(run_id).outcome)
-        _wait_for_the_end(run_id)
+    for run_id in store.all_live():
+        dag_run = store.live(run_id).known_status().dag_run or ""
+        known = [requester for requester in _requesters(dag_run) if requester.is_known]
+        if known and all(each.state_of_the_task_for(dag_run) not in WAITS | OVER for each in known):
+            with suppress(BadInput):  # it has ended meanwhile
+                log.warning("%s, whose task was cleared, %s", run_id, abort(run_id).outcome)
+            _wait_for_the_end(run_id)
 
 
 def _wait_for_the_end(run_id: str) -> None:
@@ -66,47 +69,60 @@ def _wait_for_the_end(run_id: str) -> None:
     wait_for(lambda: run_id not in store.all_live(), cause, remedy, interval_s=END_POLL_S, limit_s=END_LIMIT_S)
 
 
-def _requesters(dag_run: str) -> list[tuple[str, str]]:
-    """The DAG, and the DAG run, whose task may have requested a DAG run of that id (`nightly.cell` makes it)."""
+def _requesters(dag_run: str) -> Iterator[Requester]:
+    """The DAG runs whose tasks may have requested a DAG run of that id, which `nightly.cell` makes."""
     begin, attempt, label = (["", "", *dag_run.rsplit("__", 2)])[-3:]
     if not (begin and attempt.isdigit() and label):
-        return []
+        return
+    yield Requester("nightly", begin)
     requester, _, task_id = begin.rpartition("__")
-    listers = {name.rpartition(".")[2] for name in WAITING["reproduce"]}
-    return [("nightly", begin), *([("reproduce", requester)] if requester and task_id in listers else [])]
+    if requester and task_id in {name.rpartition(".")[2] for name in WAITING["reproduce"]}:
+        yield Requester("reproduce", requester)
 
 
-def _states(dag_id: str, dag_run: str) -> dict[str, Any]:
-    """The state of each task of a DAG run, of mapped ones as `TASK_INDEX`; none of a DAG run that is not there."""
-    found = get_current_context()["ti"].get_task_states(dag_id=dag_id, run_ids=[dag_run])
-    states: dict[str, Any] = found.get(dag_run, {})
-    return states
+@dataclass(frozen=True)
+class Requester:
+    """A DAG run of a DAG whose tasks request runs and wait for them; to be asked within a task."""
 
+    dag_id: str
+    dag_run: str
 
-def _waiting(dag_id: str, dag_run: str, states: dict[str, Any]) -> dict[str, str]:
-    """By the id of each DAG run that the present tries of a DAG run listed: the task that is to wait for it.
+    @property
+    def is_known(self) -> bool:
+        """Whether there is such a DAG run."""
+        return bool(self._states)
 
-    What a task of an earlier try listed is there until it begins again. But with the clearing it has lost its state.
-    """
-    return {
-        cell["trigger_run_id"]: f"{waiting}_{index}"
-        for lister, waiting in WAITING[dag_id].items()
-        for index, cell in _listed(dag_id, dag_run, lister, states)
-        if cell  # Airflow may have lost what a task returned
-    }
+    def state_of_the_task_for(self, dag_run: str) -> str | None:
+        """The state of the task that is to wait for a DAG run which the present tries list; `UNLISTED` for another one.
 
+        What a task of an earlier try listed is there until it begins again. But with the clearing it has lost its
+        state.
+        """
+        for lister, waiting in WAITING[self.dag_id].items():
+            for index, cell in self._listed(lister):
+                if cell and cell["trigger_run_id"] == dag_run:  # Airflow may have lost what a task returned
+                    return self._states.get(f"{waiting}_{index}")
+        return UNLISTED
 
-def _listed(dag_id: str, dag_run: str, lister: str, states: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The cells that a task listed, and the index of the task that waits for each."""
-    if states.get(lister) == "success":
-        yield from enumerate(_returned(dag_id, dag_run, lister, -1) or [])
-    for name, state in states.items():
-        task_id, _, index = name.rpartition("_")
-        if task_id == lister and index.isdigit() and state == "success":
-            yield int(index), _returned(dag_id, dag_run, lister, int(index))
+    @cached_property
+    def _states(self) -> dict[str, Any]:
+        """The state of each task, of mapped ones as `TASK_INDEX`."""
+        found = get_current_context()["ti"].get_task_states(dag_id=self.dag_id, run_ids=[self.dag_run])
+        states: dict[str, Any] = found.get(self.dag_run, {})
+        return states
 
+    def _listed(self, lister: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+        """The cells that a task listed, and the index of the task that waits for each."""
+        if self._states.get(lister) == "success":
+            yield from enumerate(self._returned(lister, -1) or [])
+        for name, state in self._states.items():
+            task_id, _, index = name.rpartition("_")
+            if task_id == lister and index.isdigit() and state == "success":
+                yield int(index), self._returned(lister, int(index))
 
-def _returned(dag_id: str, dag_run: str, task_id: str, map_index: int) -> Any:
-    from airflow.sdk.execution_time.xcom import XCom
+    def _returned(self, task_id: str, map_index: int) -> Any:
+        from airflow.sdk.execution_time.xcom import XCom
 
-    return XCom.get_one(key="return_value", dag_id=dag_id, task_id=task_id, run_id=dag_run, map_index=map_index)
+        return XCom.get_one(
+            key="return_value", dag_id=self.dag_id, task_id=task_id, run_id=self.dag_run, map_index=map_index
+        )

@@ -11,11 +11,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.xcom import XCom
 
 import aftershock.run
-from aftershock.airflow import nightly, tasks, trigger_form, waiting_tasks
+from aftershock.airflow import nightly, reproducing, tasks, trigger_form, waiting_tasks
 from aftershock.run import abort
 from aftershock.run.abort import Abortion
 from experiments import spec
 from experiments.errors import BadInput
+from reproductions import reproduce
 from results.runs import store
 from tests.e2e.example_run import write_live_run
 
@@ -151,9 +152,8 @@ def ended(home, monkeypatch):
     return found
 
 
-def request(dag_id="nightly"):
-    task = nightly.BenchmarkRun(task_id="run", trigger_run_id=SECOND, conf={})
-    task.execute({"ti": SimpleNamespace(dag_id=dag_id, run_id=NIGHT)})
+def request():
+    nightly.BenchmarkRun(task_id="run", trigger_run_id="any", conf={}).execute({})
 
 
 def test_what_an_earlier_try_requested_is_over_before_the_next_run_is_requested(ended, night):
@@ -162,8 +162,24 @@ def test_what_an_earlier_try_requested_is_over_before_the_next_run_is_requested(
     assert sorted(store.all_live()) == ["mine", "of-another", "of-night"]
 
 
-def test_the_runs_of_another_dag_go_on(ended, airflow):
-    request("reproduce")
+@pytest.mark.parametrize("state", [None, "scheduled", "queued", "restarting"])
+def test_the_run_of_a_task_that_was_cleared_and_waits_for_this_one_is_ended(ended, night, airflow, state):
+    """The pool has one slot: a task that is cleared gives it up, and any other one may get it next."""
+    airflow.returned["cells", -1].append({"trigger_run_id": f"{NIGHT}__7__words-9"})
+    night["run_2"] = state
+    request()
+    assert ended == ["of-before", "gone", "run asks"]
+
+
+def test_a_run_that_somebody_cleared_when_its_task_was_over_goes_on(ended, night, airflow):
+    airflow.returned["cells", -1].append({"trigger_run_id": f"{NIGHT}__7__words-9"})
+    night["run_2"] = "failed"
+    request()
+    assert ended == ["run asks"]
+
+
+def test_the_runs_of_dag_runs_that_are_gone_go_on(ended, airflow):
+    request()
     assert ended == ["run asks"]
 
 
@@ -182,3 +198,14 @@ def test_a_run_that_does_not_end_fails_the_task_that_would_be_measured_beside_it
     with pytest.raises(AirflowFailException, match="of-before was aborted, and is still live after 0 s; look at its"):
         request()
     assert "run asks" not in ended
+
+
+def test_what_a_figure_measures_by_itself_is_not_measured_beside_such_a_run_either(ended, night, monkeypatch):
+    def measure(id, size):
+        ended.append(f"{id} measures")
+        raise BadInput("size", size, "none")
+
+    monkeypatch.setattr(reproduce, "measure_missing", measure)
+    with pytest.raises(AirflowFailException, match="size"):
+        reproducing.reproduce("cec/fig-13", None)
+    assert ended == ["of-before", "gone", "cec/fig-13 measures"]
