@@ -37,7 +37,7 @@ RUN = "{{ ti.xcom_pull(task_ids='begin') }}"
 def begin() -> str:
     """The first step: check the experiment and create the run; returns the run's id."""
     context = get_current_context()
-    return tasks.begin(dict(context["params"]), context["dag_run"].run_id)
+    return tasks.begin(dict(context["params"]), context["dag_run"].run_id, context["ti"].try_number)
 
 
 @task

@@ -19,8 +19,7 @@ A run that fails stops no other; checks that need it are unknown. One table or f
 share runs. All runs wait in the pool `aftershock_runs`, so that nothing disturbs a run that is being measured.
 
 After an interruption, trigger the DAG again. If you mark a DAG run, or one of its tasks, as failed while a run of it is
-being measured, that run is aborted. If you want to clear the DAG run instead, abort that run first (page *Live*):
-otherwise it goes on by itself, beside the next run.
+being measured, that run is aborted. If you clear the DAG run, that run is aborted before the next one begins.
 """
 
 from collections.abc import Iterable

@@ -154,6 +154,7 @@ def _joined(first: Part, second: Part) -> Part:
 
 
 def _check_distinct(found: list[spec.Experiment]) -> None:
+    """Two cells are neither the same experiment nor of one name: `a-b` and `c` are joined as `a` and `b-c` are."""
     seen: dict[str, str] = {}
     for name, _ in repeated((each.name, each.seed) for each in found):
         raise BadInput("matrix", name, "cells with different names: rename an entry, since hyphens join the names")

@@ -1,12 +1,17 @@
-"""Ends a run of the DAG `benchmark` when the task that waits for it is marked as failed or as a success by hand.
+"""Ends a run of the DAG `benchmark` when the task that waits for it is marked as failed, skipped or a success by hand.
 
 Otherwise the run would go on, and the next one would be measured beside it. Airflow calls these listeners when a task
-ends in any way; only if that was done by hand has the task's run not ended. What has no live run yet goes on.
+ends in any way; only if that was done by hand has the task's run not ended. What has no live run yet is refused when it
+begins (`aftershock.airflow.waiting_tasks`).
+
+The API server and the scheduler call them amid a transaction of theirs, and an abort takes seconds. So a thread ends
+the runs. The API server's process waits for it at its end. The process of a task does not: it waits before it stops.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +21,7 @@ from experiments.errors import BadInput
 
 log = logging.getLogger(__name__)
 WAITING_DAGS = frozenset({"nightly", "reproduce"})
+THREAD = "ends runs for which no task waits"
 
 
 @hookimpl
@@ -30,16 +36,40 @@ def on_task_instance_success(task_instance: Any) -> None:
     _end_run_of(task_instance)
 
 
+@hookimpl
+def on_task_instance_skipped(task_instance: Any) -> None:
+    """A task has skipped itself, or was marked so."""
+    _end_run_of(task_instance)
+
+
+@hookimpl
+def before_stopping(component: Any) -> None:
+    """The process is about to end, which would cut an abort short."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join()
+
+
 def _end_run_of(task_instance: Any) -> None:
     """Abort the live run of the DAG run that this task requested (`nightly.cell` makes its id)."""
     if task_instance.dag_id not in WAITING_DAGS:
         return
-    from aftershock.watch import live  # here, since every process of Airflow loads this module
-    from results.runs import store
+    from results.runs import store  # here, since every process of Airflow loads this module
 
     first, last = f"{task_instance.run_id}__", f"__{task_instance.rendered_map_index}"
+    requested = []
     for run_id in store.all_live():
         dag_run = store.live(run_id).known_status().dag_run or ""
         if dag_run.startswith(first) and dag_run.endswith(last):
-            with suppress(BadInput):  # it has ended meanwhile
-                log.warning("no task waits for %s any more: %s", run_id, live.end(run_id))
+            requested.append(run_id)
+    if requested:
+        # Airflow's own thread for a request is a daemon, which its children would be, too.
+        threading.Thread(target=_end, args=(requested,), name=THREAD, daemon=False).start()
+
+
+def _end(run_ids: list[str]) -> None:
+    from aftershock.watch import live
+
+    for run_id in run_ids:
+        with suppress(BadInput):  # it has ended meanwhile
+            log.warning("no task waits for %s any more: %s", run_id, live.end(run_id))

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from aftershock.airflow import links, tasks, trigger_form
+from aftershock.airflow import links, tasks, trigger_form, waiting_tasks
 from aftershock.airflow.assets import RESULT_TABLES, RUNS
 from results.runs.state import RunState
 
@@ -60,6 +60,12 @@ class BenchmarkRun(TriggerDagRunOperator):
             openlineage_inject_parent_info=False,
             **kwargs,
         )
+
+    def execute(self, context: Any) -> None:
+        """Request the DAG run once no run goes on whose task was cleared: it would be measured beside that."""
+        with tasks.failures_on_one_line():
+            waiting_tasks.end_runs_of_earlier_tries()
+        super().execute(context)
 
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
         """Called with the end of the DAG run; returns the id of the run."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from aftershock.airflow import links, nightly, tasks, trigger_form
+from aftershock.airflow import links, nightly, tasks, trigger_form, waiting_tasks
 from reproductions.ids import IDS
 from results.summary.judged_checks import JudgedCheck
 from results.verdict import Verdict
@@ -62,6 +62,7 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     from reproductions import reproduce as reproductions
 
     with tasks.failures_on_one_line():
+        waiting_tasks.end_runs_of_earlier_tries()  # some measure, here
         reproductions.measure_missing(id, size)
         found = reproductions.reproduce(id, size=size)
     checks = [JudgedCheck.of(each) for each in found.verdicts]

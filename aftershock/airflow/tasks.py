@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from aftershock.airflow import links, trigger_form
+from aftershock.airflow import links, trigger_form, waiting_tasks
 from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import AftershockError
@@ -40,8 +40,11 @@ def failures_on_one_line() -> Iterator[None]:
         raise AirflowFailException(str(error)) from None
 
 
-def begin(params: dict[str, Any], dag_run: str) -> str:
+def begin(params: dict[str, Any], dag_run: str, attempt: int = 1) -> str:
     """Validate the trigger form's params as an experiment and open a run; returns the run id.
+
+    Fails in its first attempt if the task that requested this DAG run does not wait for it any more. A later one was
+    wanted by somebody who cleared the DAG run.
 
     The log says how long the run will probably take. A run on the command line, whose lease the command holds, gets its
     experiment from the command. Its DAG run, which ends with the command, is not noted.
@@ -57,6 +60,8 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
             begun = steps.begin(document, run_id)
         else:
             document = trigger_form.fold(params)
+            if attempt == 1:
+                waiting_tasks.require_waiting_task(dag_run)
             _end_earlier(dag_run)
             begun = steps.begin(document, run_id, dag_run)
     experiment = spec.validate(document)

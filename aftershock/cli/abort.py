@@ -9,7 +9,7 @@ from aftershock.cli.declare import PASSED, command, show
 from experiments.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from aftershock.watch.abort import Abortion
+    from aftershock.run.abort import Abortion
 
 
 def add(commands: Any) -> None:
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
 
 def abort_run(arguments: argparse.Namespace) -> int:
     """Abort a run; raises `EnvironmentFailure` when a fault could not be undone."""
-    from aftershock.watch.abort import abort
+    from aftershock.run.abort import abort
 
     aborted = abort(arguments.run_id)
     show(arguments, aborted.to_json(), _line(aborted))

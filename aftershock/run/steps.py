@@ -82,8 +82,9 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
             with step_notes.going_on(live.run_id, function.__name__):
                 return function(*args, **kwargs)
         except AftershockError as error:
-            failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
-            store.write_json(ending.failure_path(str(args[0])), failure)
+            if live.run.root.is_dir():  # a run that was torn down meanwhile gets no new directory, which nobody removes
+                failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
+                store.write_json(ending.failure_path(live.run_id), failure)
             raise
 
     return noted

@@ -1,1 +1,1 @@
-"""Shows the state of a live run, aborts it, and cleans up after dead runs."""
+"""Shows the state of a live run, and cleans up after dead runs."""

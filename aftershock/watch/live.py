@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from aftershock.run.abort import abort
 from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.run.step_progress import RunProgress, run_progress
-from aftershock.watch.abort import abort
 from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import Effect
@@ -180,14 +180,15 @@ def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
 
 
 def end(run_id: str) -> str:
-    """Abort a live run, as `aftershock abort` does; returns what happened in one line."""
+    """Abort a live run, as `aftershock abort` does; returns what happened in one line, be it an error.
+
+    Raises `BadInput` if there is no live run of that id.
+    """
     try:
-        aborted = abort(run_id)
+        return f"{run_id} {abort(run_id).outcome}"
     except BadInput:
         raise
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
-    if aborted.came_late:
-        return f"{run_id} {aborted.rest}"
-    left = f", {len(aborted.left)} left to its teardown" if aborted.left else ""
-    return f"{run_id} was aborted: {aborted.done}{left}{aborted.rest}"
+    except UNREADABLE as error:
+        return f"{run_id} cannot be aborted: it is being ended, or damaged ({type(error).__name__}: {error})"

@@ -15,7 +15,6 @@ const legendOf = (looks) => legend({ itemWidth: 24, data: Object.entries(looks).
 const all = (names, look) => Object.fromEntries(names.map((name) => [name, look]));
 /** What has no series of its own, for the legend. */
 const named = (name, itemStyle) => ({ name, type: "line", data: [], itemStyle });
-const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
 
 /** U by eq. 10 over T, with what was measured and predicted at the T that was run, and the optimum. */
 const utilization = (data) => ({ colour }) => {
@@ -224,7 +223,7 @@ const recoveries = (data) => ({ colour, narrow }) => {
   const { names } = data;
   const spark = (i) => (data.executor[i] === null ? "" : `, of that Spark's executor ${number(data.executor[i], "s")}`);
   const told = (phase, i) => `${PHASES[phase]} ${data.phases[phase][i] === null ? "not measured" : number(data.phases[phase][i], "s")}${phase === "restart" ? spark(i) : ""}`;
-  const say = (i) => [names[i], ...phases.map((phase) => told(phase, i)), `${number(total(phases.map((phase) => data.phases[phase][i])), "s")} in all`].join("\n");
+  const say = (i) => [names[i], ...phases.map((phase) => told(phase, i)), `${data.totals[i]} in all`].join("\n");
   const many = names.length > SHOWN_AT_ONCE;
   return {
     count: names.length, say,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.wording import significant
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.availability import availability
@@ -125,7 +126,7 @@ def ledger(run: Run) -> dict[str, Any] | None:
 
 
 def recoveries(run: Run) -> dict[str, Any] | None:
-    """The phases of every recovery, by its begin; `executor` is Spark's part of the restart."""
+    """The phases of every recovery, by its begin; `executor` is Spark's part of the restart, `totals` are texts."""
     known = timed_recoveries(run)
     if known.empty:
         return None
@@ -134,7 +135,15 @@ def recoveries(run: Run) -> dict[str, Any] | None:
         "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in begins],
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
         "executor": _listed(known[f"{EXECUTOR}_s"]),
+        "totals": recovery_totals(known),
     }
+
+
+def recovery_totals(known: pd.DataFrame) -> list[str]:
+    """How long each of these recoveries took in all [s], in words: of one that did not end, the least it can be."""
+    totals_s = known[[f"{phase}_s" for phase in PHASES]].astype("float64").sum(axis="columns")
+    is_over = known["restore_s"].notna()
+    return [f"{'' if over else 'more than '}{significant(s)} s" for over, s in zip(is_over, totals_s, strict=True)]
 
 
 def available_queries(run: Run) -> dict[str, Any] | None:

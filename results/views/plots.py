@@ -34,7 +34,7 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.schema import LedgerClass
-from results.views.charts import available_queries, intervals_s, thinned
+from results.views.charts import available_queries, intervals_s, recovery_totals, thinned
 from results.views.palette import (
     ASKED,
     CHECKPOINT,
@@ -228,10 +228,9 @@ def recoveries(run: Run) -> Figure | None:
             look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": label}
             axes.plot(left[rows], known.index[rows], marker, **look)
     if not many:
-        for row, total in enumerate(left):
-            place, least = (14 if not_known[row] else 5, 0), "" if is_over[row] else "more than "
-            told = f"{least}{significant(total)} s"
-            axes.annotate(told, (total, row), place, textcoords="offset points", va="center")
+        for row, told in enumerate(recovery_totals(known)):
+            place = (14 if not_known[row] else 5, 0)
+            axes.annotate(told, (left[row], row), place, textcoords="offset points", va="center")
     begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
     names = [f"{at:.0f} s  {_hosts(struck)}" for at, struck in begins]
     step = -(-len(known) // 60)

@@ -232,6 +232,28 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
     assert members(token) == []
 
 
+def requested(dag_run, attempt):
+    """The live run that this try of a night has requested, if there is one."""
+    first = f"{dag_run}__{attempt}__"
+    known = {run_id: store.live(run_id).known_status().dag_run or "" for run_id in store.all_live()}
+    return next((run_id for run_id, of in known.items() if of.startswith(first)), None)
+
+
+def test_the_run_of_a_night_that_is_cleared_or_marked_as_failed_is_aborted(served, night, tmp_path):
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text(yaml.safe_dump(MATRIX | {"workloads": {"words": {}}}, sort_keys=False))
+    dag_run = served.trigger("nightly", {"matrix": str(matrix)})
+    path = f"/api/v2/dags/nightly/dagRuns/{dag_run}"
+    first = wait("a run", lambda: requested(dag_run, 1))
+    served.call(f"{path}/clear", {"dry_run": False})
+    second = wait("the run after the clearing", lambda: requested(dag_run, 2))
+    assert first not in store.all_live(), "it would be measured beside the second one"
+    served.call(path, {"state": "failed"}, "PATCH")
+    wait("the end of the second run", lambda: second not in store.all_live())
+    assert [store.finished(run_id).status().error for run_id in (first, second)] == ["aborted by hand"] * 2
+    assert served.state_at_its_end("nightly", dag_run) == "failed"
+
+
 def test_no_log_and_no_table_holds_a_secret(night):
     """Of Airflow's own files only those that are made to keep secrets have any, and only their owner reads them."""
     folder = environment.airflow_home()

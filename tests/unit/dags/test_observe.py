@@ -1,7 +1,9 @@
 """The deferrable wait: what it hands to Airflow, and what it does with what a run says of itself."""
 
 import asyncio
+import errno
 import logging
+import os
 import re
 import sys
 from types import SimpleNamespace
@@ -11,9 +13,11 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.sdk.module_loading import import_string
 
 import aftershock.run
-from aftershock.airflow.observe import Observe, RunEnds
+from aftershock.airflow.observe import MOST_FAILURES, Observe, RunEnds
 from aftershock.run.progress import Progress
 from experiments.errors import EnvironmentFailure
+from results.damage import Damaged
+from tests.e2e.example_run import write_live_run
 
 ENDED = Progress("done", 0, None)
 
@@ -95,9 +99,36 @@ def test_the_last_look_is_at_the_end_of_the_window(run_says, monkeypatch):
         ),
     ],
 )
-def test_an_error_of_the_run_ends_the_wait_and_fails_the_task(run_says, answer, error):
+def test_an_error_of_the_run_ends_the_wait_and_fails_the_task(home, run_says, answer, error):
     run_says(Progress("fine", 9, None), answer)
     event = fire(RunEnds("run-1", 0))
     assert event == {"error": error}
     with pytest.raises(AirflowFailException, match=re.escape(error)):
         Observe(task_id="observe", experiment_run_id="run-1").resume({}, event)
+
+
+TOO_MANY = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+UNREAD = Damaged("", "plan.json", "it cannot be read (Too many open files)")
+
+
+@pytest.mark.parametrize("failure", [TOO_MANY, UNREAD, EnvironmentFailure("no answer from gateway", "look at it")])
+def test_what_may_pass_ends_no_run_that_is_still_there(home, run_says, caplog, failure):
+    """Once more than in a row are allowed, but never in a row."""
+    write_live_run("run-1")
+    most = MOST_FAILURES - 1
+    run_says(*[failure] * most, Progress("fine", 9, None), *[failure] * most, ENDED)
+    with caplog.at_level(logging.WARNING, logger="aftershock.airflow.observe"):
+        assert fire(RunEnds("run-1", 0)) == {"error": None}
+    assert len(caplog.messages) == 2 * most
+
+
+def test_what_does_not_pass_ends_the_wait(home, run_says):
+    write_live_run("run-1")
+    run_says(*[TOO_MANY] * MOST_FAILURES)
+    assert "OSError: [Errno 24] Too many open files" in fire(RunEnds("run-1", 0))["error"]
+
+
+def test_a_run_that_holds_what_cannot_be_used_is_not_looked_at_again(home, run_says):
+    write_live_run("run-1")
+    run_says(KeyError("window_start_ns"))
+    assert "KeyError" in fire(RunEnds("run-1", 0))["error"]

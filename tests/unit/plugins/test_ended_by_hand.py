@@ -1,6 +1,7 @@
 """A task that is marked as ended by hand ends the run that it waits for, by the listeners as Airflow calls them."""
 
 from collections.abc import Iterator
+from threading import Event, Thread, current_thread
 from types import SimpleNamespace
 
 import pytest
@@ -48,11 +49,35 @@ def task(dag_id: str, label: str | None) -> SimpleNamespace:
 @pytest.mark.parametrize("dag_id", ["nightly", "reproduce"])
 def test_the_run_of_a_task_that_was_marked_as_failed_is_ended(listeners, ended, dag_id):
     listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, LABEL), error="set by hand")
+    listeners.before_stopping(component=None)
     assert ended == ["of-night"]
 
 
-def test_the_run_of_a_task_that_was_marked_as_a_success_is_ended(listeners, ended):
-    listeners.on_task_instance_success(previous_state=None, task_instance=task("nightly", LABEL))
+@pytest.mark.parametrize("mark", ["success", "skipped"])
+def test_the_run_of_a_task_that_was_marked_as_a_success_or_skipped_is_ended(listeners, ended, mark):
+    getattr(listeners, f"on_task_instance_{mark}")(previous_state=None, task_instance=task("nightly", LABEL))
+    listeners.before_stopping(component=None)
+    assert ended == ["of-night"]
+
+
+def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended, monkeypatch):
+    """In a thread of a request, which is a daemon. The end of a task's process waits: no thread outlives that."""
+    committed = Event()
+
+    def end(run_id):
+        assert committed.wait(10), "Airflow's transaction waits for the abort"
+        assert not current_thread().daemon, "the end of the API server would cut the abort short"
+        ended.append(run_id)
+        return f"{run_id} was aborted"
+
+    monkeypatch.setattr(live, "end", end)
+    marked = {"previous_state": None, "task_instance": task("nightly", LABEL), "error": "set by hand"}
+    request = Thread(target=listeners.on_task_instance_failed, kwargs=marked, daemon=True)
+    request.start()
+    request.join(5)
+    assert not request.is_alive()
+    committed.set()
+    listeners.before_stopping(component=None)
     assert ended == ["of-night"]
 
 
@@ -62,4 +87,6 @@ def test_the_run_of_a_task_that_was_marked_as_a_success_is_ended(listeners, ende
 def test_other_tasks_that_end_cost_no_run(listeners, ended, dag_id, label):
     listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, label), error=None)
     listeners.on_task_instance_success(previous_state=None, task_instance=task(dag_id, label))
+    listeners.on_task_instance_skipped(previous_state=None, task_instance=task(dag_id, label))
+    listeners.before_stopping(component=None)
     assert ended == []

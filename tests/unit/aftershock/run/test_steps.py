@@ -77,6 +77,19 @@ def test_a_run_knows_the_dag_run_that_began_it():
     assert store.finished(run_id).status().dag_run == "manual__2026-11-20"
 
 
+def test_a_step_that_fails_since_its_run_was_torn_down_leaves_nothing_of_it():
+    @steps.step
+    def outlived_step(run_id):
+        steps.teardown(run_id, "ended from elsewhere")
+        raise EnvironmentFailure("the handle is gone", "run again")
+
+    run_id = steps.begin(DOCUMENT)
+    with pytest.raises(EnvironmentFailure, match="the handle is gone"):
+        outlived_step(run_id)
+    assert not store.live_directory(run_id).exists()
+    assert store.finished(run_id).status().error == "ended from elsewhere"
+
+
 def test_runs_that_begin_in_the_same_second_differ():
     assert len({steps.begin(DOCUMENT) for _ in range(3)}) == 3
 

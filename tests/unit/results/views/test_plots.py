@@ -9,6 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 
+from results.views import charts
 from results.views.palette import FAULT, MEASURED, MODEL, PHASE_COLOURS, PHASE_NAMES
 from results.views.plots import MANY_FAULTS, latency, recoveries, timeline, useful_time
 from tests.unit.results import synthetic
@@ -110,12 +111,14 @@ def test_a_recovery_that_the_run_did_not_see_to_its_end_is_no_short_one(tmp_path
     def change(table: pd.DataFrame) -> pd.DataFrame:
         return table.assign(**{name: table[name].mask(table.index == 5) for name in later})
 
-    figure = recoveries(synthetic.make_run(tmp_path, changes={"recoveries": change}))
+    run = synthetic.make_run(tmp_path, changes={"recoveries": change})
+    figure = recoveries(run)
     assert legend_of(figure)[-1] == "not over when the run ended"
     (marks,) = (line for line in figure.axes[0].get_lines() if line.get_label() == "not over when the run ended")
     assert marks.get_ydata().tolist() == [5]
     told = [text.get_text() for text in figure.axes[0].texts]
     assert [text.startswith("more than ") for text in told] == [False] * 5 + [True]
+    assert charts.recoveries(run)["totals"] == told, "the page says the same"
 
 
 def test_under_a_load_that_saturates_no_legend_promises_a_catch_up(tmp_path):

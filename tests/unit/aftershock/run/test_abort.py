@@ -1,18 +1,21 @@
 """The abort switch on runs that have no cluster yet: who may be aborted, what then begins no more, how the run ends."""
 
+import errno
 import json
+import os
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from aftershock.cli.program import main
 from aftershock.run import ending, step_notes, steps
+from aftershock.run.abort import abort
 from aftershock.run.lease import lease, lease_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import DEAF_STEPS
 from aftershock.watch import live
-from aftershock.watch.abort import abort
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.locks import is_free, locked
 from infra.local import LocalDriver
 from infra.strikes.strike import Proof
@@ -75,6 +78,51 @@ def test_nothing_is_healed_amid_a_teardown(healed, capsys):
     assert healed == []
     assert capsys.readouterr().out == f"run {line}\n"
     assert not LiveRun(LIVE).aborted, "its teardown ends it as what it was"
+
+
+def test_a_second_abort_says_that_the_first_one_goes_on(healed, monkeypatch, capsys):
+    line = f"{LIVE} is being aborted already: its faults are being undone"
+
+    def aborted_again(driver, handle, host, kind):
+        assert main(["abort", LIVE]) == 0
+        assert live.end(LIVE) == line
+        return Proof(0, 0, {}, {})
+
+    monkeypatch.setattr(LocalDriver, "heal", aborted_again)
+    assert not abort(LIVE).came_late
+    assert capsys.readouterr().out == f"run {line}\n"
+
+
+def test_an_abort_amid_the_teardown_of_an_aborted_run_says_that_it_is_torn_down(healed):
+    abort(LIVE)
+    with locked(ending.lock_path(LIVE), "the teardown", stays=False):
+        step_notes.begin(LIVE, "teardown")
+        assert abort(LIVE).rest == "is being torn down already: there was nothing to abort"
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_on_a_full_disk_the_faults_are_undone_and_the_run_goes_no_further(healed, monkeypatch):
+    monkeypatch.setattr(store, "write_json", full)
+    assert [held.host for held in abort(LIVE).undone] == ["worker-2"]
+    assert LiveRun(LIVE).aborted
+
+
+def test_an_abort_that_cannot_be_noted_undoes_the_faults_and_fails(healed, monkeypatch):
+    monkeypatch.setattr(store, "write_json", full)
+    monkeypatch.setattr(Path, "touch", full)
+    line = r"^1 of 1 faults of run .* are undone, but its steps go on: .* \(No space left on device\); make room"
+    with pytest.raises(EnvironmentFailure, match=line):
+        abort(LIVE)
+    assert [host for host, _ in healed] == ["worker-2"]
+
+
+def test_a_run_whose_files_cannot_be_read_amid_an_abort_is_told_in_words(healed, monkeypatch):
+    monkeypatch.setattr(LocalDriver, "stop", full)
+    told = f"{LIVE} cannot be aborted: it is being ended, or damaged (OSError: [Errno 28] No space left on device)"
+    assert live.end(LIVE) == told
 
 
 def test_a_teardown_waits_until_the_faults_are_undone(healed):
