@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import CONFIDENCE, Scatter, would_decide
+from reproductions.runs_needed import CONFIDENCE, Scatter, Side, would_decide
 from results.checks.rules import NotEnough, between
 
 
@@ -41,7 +40,7 @@ class Ratio(NamedTuple):
         """
         if among == 1 or self.scatter is None or not self.high < limit:
             return self.high < limit
-        return self.scatter.half_width(self.scatter.count, among) < math.log(limit / self.ratio)
+        return self.scatter.half_width(among) < math.log(limit / self.ratio)
 
     def is_too_coarse(self, limit: float) -> bool:
         """Whether no number of runs decides on which side of the limit it is, if it stays where it is."""
@@ -91,29 +90,13 @@ def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
     """The ratio of two means, with limits by the relative errors of both, by Student's t.
 
     Its degrees of freedom are Welch's: if one side scatters much more than the other, hardly more than that side's runs
-    tell how much. A single run tells nothing of it, so that with one the degrees are those of all runs.
+    tell how much.
     """
     if under.mean <= 0 or over.mean <= 0:
         raise NotEnough(f"{what}: a mean of 0 has no ratio")
-    relative = math.hypot(over.standard_error / over.mean, under.standard_error / under.mean)
-    degrees = _degrees(over, under)
-    likely = stats.t(degrees) if degrees else stats.norm()
-    ratio = _limits(what, math.log(over.mean / under.mean), float(likely.ppf((1 + CONFIDENCE) / 2)) * relative)
-    if (runs := min(over.runs, under.runs)) == 1:
-        return ratio._replace(of_one_run=True)
-    return ratio._replace(scatter=Scatter(relative, runs, in_pairs=False, sides=degrees / (runs - 1)))
-
-
-def _degrees(over: Mean, under: Mean) -> float:
-    """Welch's degrees of freedom (1947) of the relative errors; those of all runs if a side has one, or none an error.
-
-    From the smaller side's runs less one up to those of both sides.
-    """
-    squares = [(each.standard_error / each.mean) ** 2 for each in (over, under)]
-    if min(over.runs, under.runs) == 1 or not sum(squares):
-        return float(over.runs + under.runs - 2)
-    shares = [square / sum(squares) for square in squares]
-    return 1 / sum(share**2 / (each.runs - 1) for share, each in zip(shares, (over, under), strict=True))
+    scatter = Scatter(tuple(Side(each.standard_error / each.mean, each.runs) for each in (over, under)))
+    ratio = _limits(what, math.log(over.mean / under.mean), scatter.half_width())
+    return ratio._replace(of_one_run=True) if scatter.fewest == 1 else ratio._replace(scatter=scatter)
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
@@ -125,8 +108,8 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
         found = f" {ratios[0]:.2f}; one pair" if len(ratios) else ": no pair"
         raise NotEnough(f"{what}{found} is too little to tell")
     logs = np.log(ratios)
-    scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs), in_pairs=True)
-    return _limits(what, float(logs.mean()), scatter.half_width(len(logs)))._replace(scatter=scatter)
+    scatter = Scatter((Side(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs)),))
+    return _limits(what, float(logs.mean()), scatter.half_width())._replace(scatter=scatter)
 
 
 def paired_ratio(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from reproductions.claims import Mean, Ratio, at_least, mean_ratio, ratio_of
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
-from reproductions.runs_needed import MOST, Scatter, would_decide
+from reproductions.runs_needed import MOST, Scatter, Side, would_decide
 
 
 def detail(found: Ratio, limit: float) -> str:
@@ -22,34 +24,72 @@ def detail(found: Ratio, limit: float) -> str:
     return str(row["detail"])
 
 
-@pytest.mark.parametrize("in_pairs", [True, False])
+def pairs(error: float, count: int) -> Scatter:
+    return Scatter((Side(error, count),))
+
+
+def both(error: float, count: int) -> Scatter:
+    """Of a ratio whose sides scatter alike."""
+    return Scatter((Side(error / math.sqrt(2), count),) * 2)
+
+
+@pytest.mark.parametrize("of", [pairs, both])
 @pytest.mark.parametrize(("count", "distance"), [(4, 0.039), (2, 0.3), (10, 0.11)])
-def test_so_many_decide_and_one_less_does_not(in_pairs: bool, count: int, distance: float) -> None:
-    scatter = Scatter(0.0674, count, in_pairs)
+def test_so_many_decide_and_one_less_does_not(of: Callable[[float, int], Scatter], count: int, distance: float) -> None:
+    scatter = of(0.0674, count)
     needed = scatter.needed(distance)
     assert needed is not None
-    assert scatter.half_width(needed) < distance
-    assert needed == count + 1 or scatter.half_width(needed - 1) >= distance
+    assert scatter.with_runs(needed).half_width() < distance
+    assert needed == count + 1 or scatter.with_runs(needed - 1).half_width() >= distance
     assert scatter.needed(-distance) == needed, "below the limit is as far as above it"
     assert scatter.needed(distance, among=6) == needed, "to pass, each needs its own limits only"
     assert scatter.needed(-distance, among=6) >= needed
 
 
 def test_four_times_the_runs_halve_the_interval() -> None:
-    many = Scatter(0.1, 200, in_pairs=True)
-    assert many.half_width(800) == pytest.approx(many.half_width(200) / 2, rel=0.01)
-    assert many.half_width(200) == pytest.approx(1.97 * 0.1, rel=0.01)
+    many = pairs(0.1, 200)
+    assert many.with_runs(800).half_width() == pytest.approx(many.half_width() / 2, rel=0.01)
+    assert many.half_width() == pytest.approx(1.97 * 0.1, rel=0.01)
+
+
+@pytest.mark.parametrize(("over", "under", "degrees"), [(0.3, 0.3, 2.0), (0.3, 0.0, 1.0), (0.1, 0.3, 100 / 82)])
+def test_runs_that_one_side_has_beyond_the_other_do_not_help_later_ones(over, under, degrees) -> None:
+    """Of the samples of one run, each side has this deviation; by hand: (v + w)^2 / (v^2 + w^2) for v and w squared."""
+    present = Scatter((Side(over / math.sqrt(3), 3), Side(under / math.sqrt(30), 30)))
+    assert present.half_width() <= present.with_runs(3).half_width(), "that is what they are worth now"
+    half = stats.t.ppf(0.975, 4 * degrees) * math.hypot(over, under) / math.sqrt(5)
+    assert present.with_runs(5).half_width() == pytest.approx(half)
+
+
+def test_a_side_with_many_runs_does_not_make_it_seem_that_few_would_tell() -> None:
+    """Three runs and thirty, all with the same deviation: as many are needed as if each side had three."""
+    far = math.log(1.2)
+    uneven, even = (Scatter((Side(0.3 / math.sqrt(3), 3), Side(0.3 / math.sqrt(n), n))) for n in (30, 3))
+    needed = even.needed(far)
+    assert uneven.needed(far) == needed
+    noise = np.random.default_rng(4)
+    drawn = noise.normal(math.log(1.2), 0.3, (300, needed)), noise.normal(0.0, 0.3, (300, needed))
+    lows = [
+        ratio_of("a / b", *(Mean(math.exp(side.mean()), _error(side), needed) for side in run)).low
+        for run in zip(*drawn, strict=True)
+    ]
+    assert 0.4 < np.mean(np.array(lows) > 1.0) < 0.6
+
+
+def _error(logs: np.ndarray) -> float:
+    """Of the mean whose logarithm is theirs."""
+    return float(math.exp(logs.mean()) * logs.std(ddof=1) / math.sqrt(len(logs)))
 
 
 def test_the_number_is_right_for_runs_that_scatter_so() -> None:
     """The true ratio is 1.04 with a scatter of .135: four pairs hardly ever decide, this number half of the time."""
     noise = np.random.default_rng(8)
 
-    def decided(pairs: int) -> float:
-        drawn = (noise.lognormal(math.log(1.04), 0.135, pairs) for _ in range(300))
+    def decided(count: int) -> float:
+        drawn = (noise.lognormal(math.log(1.04), 0.135, count) for _ in range(300))
         return float(np.mean([mean_ratio("a / b", ((each, 1.0) for each in some)).low > 1.0 for some in drawn]))
 
-    needed = Scatter(0.135 / 2, 4, in_pairs=True).needed(math.log(1.04))
+    needed = pairs(0.135 / 2, 4).needed(math.log(1.04))
     assert needed is not None
     assert decided(4) < 0.15
     assert 0.4 < decided(needed) < 0.6
@@ -63,13 +103,13 @@ def test_a_claim_that_is_too_uncertain_says_how_many_would_tell() -> None:
 
 
 def test_what_many_runs_do_not_decide_is_not_given_a_number() -> None:
-    assert Scatter(0.5, 3, in_pairs=True).needed(0.001) is None
-    assert f"more than {MOST} pairs" in would_decide([(Scatter(0.5, 3, in_pairs=True), 0.001)])
-    assert Scatter(0.5, 3, in_pairs=True).needed(0.0) is None
+    assert pairs(0.5, 3).needed(0.001) is None
+    assert f"more than {MOST} pairs" in would_decide([(pairs(0.5, 3), 0.001)])
+    assert pairs(0.5, 3).needed(0.0) is None
 
 
 def test_the_hardest_claim_tells_the_number() -> None:
-    easy, hard = (Scatter(0.1, 3, in_pairs=False), 0.2), (Scatter(0.1, 3, in_pairs=False), 0.05)
+    easy, hard = (both(0.1, 3), 0.2), (both(0.1, 3), 0.05)
     assert would_decide([easy, hard]) == would_decide([hard]) != would_decide([easy])
 
 
