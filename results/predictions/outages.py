@@ -24,6 +24,7 @@ class StruckFault:
     struck_s: float
     back_s: float  # when its last host was healed; struck_s if none ever was
     executors_s: float | None = None  # when its last host had a Spark executor again
+    cause: str = ""  # the clock or burst that it came from
 
     @property
     def hosts(self) -> int:

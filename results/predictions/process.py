@@ -119,7 +119,13 @@ class MeasuredProcess:
         up_ns = row.get("executors_ns")  # tables of an older version lack it
         executors_s = None if pd.isna(up_ns) else self._seconds(up_ns)
         return StruckFault(
-            int(row["fault"]), row["kind"], tuple(row["targets"].split(",")), struck_s, back_s, executors_s
+            int(row["fault"]),
+            row["kind"],
+            tuple(row["targets"].split(",")),
+            struck_s,
+            back_s,
+            executors_s,
+            str(row["cause"]),
         )
 
     def strikes_in(self, outage: LedgerOutage) -> list[StruckFault]:
@@ -161,11 +167,9 @@ class MeasuredProcess:
         """Whether a fault stops the whole query; in mode task the hosts that are left go on."""
         return self.experiment.engine.recovery_run is not RecoveryMode.TASK or strike.kind == FaultKind.DRIVER_KILL
 
-    @property
-    def lost_shares(self) -> list[float]:
-        """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        workers = self.experiment.cluster.workers
-        return [1.0 if self.stops_all(each) else min(1.0, each.hosts / workers) for each in self.strikes]
+    def lost_share(self, strike: StruckFault) -> float:
+        """How much a fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
+        return 1.0 if self.stops_all(strike) else min(1.0, strike.hosts / self.experiment.cluster.workers)
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

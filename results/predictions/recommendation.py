@@ -6,7 +6,8 @@ Everything is computed from what the run measured. Each part names the model tha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,25 @@ from experiments.errors import BadInput
 from experiments.wording import significant
 from models import partial_rollback
 from models.interval_estimator import Estimate, IntervalEstimator
+from models.next_of_few import draw_next
 from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
 from models.utilization import mean_time_to_failure, system_period
+from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
-from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
+from results.summary.findings import Advice, ModelInputs, advice, advice_at, model_inputs, number, the_run
 
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
-LATENCY = "detection + restart as measured, then the work since the last checkpoint at the service rate"
+LATENCY = (
+    "detection + restart as measured, then the work since the last checkpoint at the service rate; its limits know how "
+    "few recoveries were measured (Student)"
+)
+BURSTS = (
+    "; hosts that died of one cause within a recovery and an interval count as one failure: {strikes} faults as {count}"
+)
 MODELS = {
     "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
     "those of both (Garwood, Student)",
@@ -53,8 +62,10 @@ class Recommendation:
     redone_share      seconds that it takes to do again what was done in a second; eq. 10 has 1
     utilization       95 % interval of what one run of the same window measures at the advised interval; None if the
                       run saw fewer than three checkpoints or recoveries, or if the share is less than 1
-    latency           of a recovery at the advised interval: from the fault until the state is as far as it was
+    latency           of a recovery at the advised interval: from the fault, or from the first one of a burst, until the
+                      state is as far as it was; its limits are NaN if only one recovery was measured
     latency_now_s     the same at the interval that was run
+    failures          what the failure rate counts: the faults that struck, of bursts all of one together
     """
 
     run_id: str
@@ -65,13 +76,18 @@ class Recommendation:
     utilization: tuple[float, float] | None
     latency: Estimate
     latency_now_s: float
+    failures: tuple[Failure, ...]
 
     @property
     def models(self) -> dict[str, str]:
         """The model behind each field of the document."""
-        if self.is_of_eq_10:
-            return MODELS
-        return {name: text.format(share=significant(self.redone_share)) for name, text in MODELS_IN_PART.items()}
+        models = MODELS
+        if not self.is_of_eq_10:
+            share = significant(self.redone_share)
+            models = {name: text.format(share=share) for name, text in MODELS_IN_PART.items()}
+        strikes, count = sum(len(each.strikes) for each in self.failures), len(self.failures)
+        bursts = BURSTS.format(strikes=strikes, count=count) if count < strikes else ""
+        return models | {"interval": models["interval"] + bursts}
 
     @property
     def is_of_eq_10(self) -> bool:
@@ -91,8 +107,8 @@ class Recommendation:
             "utilization_low": low,
             "utilization_high": high,
             "recovery_latency": self.latency.value,
-            "recovery_latency_low": self.latency.low,
-            "recovery_latency_high": self.latency.high,
+            "recovery_latency_low": number(self.latency.low),
+            "recovery_latency_high": number(self.latency.high),
         }
 
 
@@ -106,19 +122,32 @@ def recommend(run: Run) -> Recommendation:
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
-    share = _redone_share(process)
-    if share < 1.0:
-        best = _in_part(inputs, share)
+    struck = failures(process.strikes, _within_s(inputs))
+    inputs = _of_failures(inputs, process, struck)
+    share = _redone_share(process, struck)
+    best = advice_at(inputs) if share == 1.0 else _in_part(inputs, share)
     return Recommendation(
         run.run_id,
         process.window_s,
         best,
-        _interval_limits(process, inputs, facts, share),
+        _interval_limits(process, inputs, facts, share, len(struck)),
         share,
-        _one_run(process, inputs, best.optimal_interval_s) if share == 1.0 else None,
-        _latency(process, inputs, best.optimal_interval_s, share),
-        _latency(process, inputs, best.interval_s, share).value,
+        _one_run(process, inputs, best.optimal_interval_s, struck) if share == 1.0 else None,
+        _latency(process, inputs, best.optimal_interval_s, share, struck),
+        _latency(process, inputs, best.interval_s, share, struck).value,
+        tuple(struck),
     )
+
+
+def _within_s(inputs: ModelInputs) -> float:
+    """In how much time no period is completed after a strike, at the interval that was run."""
+    return inputs.recovery_time_s + float(system_period(inputs.interval_s, inputs.hop_delay_s, inputs.depth))
+
+
+def _of_failures(inputs: ModelInputs, process: MeasuredProcess, struck: Sequence[Failure]) -> ModelInputs:
+    """The inputs at the rate of failures instead of that of strikes, and with recoveries from the first strike on."""
+    rate = inputs.failure_rate * len(struck) / len(process.strikes)
+    return replace(inputs, failure_rate=rate, recovery_time_s=inputs.recovery_time_s + mean_reach_s(struck))
 
 
 def _in_part(inputs: ModelInputs, share: float) -> Advice:
@@ -134,13 +163,13 @@ def _in_part(inputs: ModelInputs, share: float) -> Advice:
 
 
 def _interval_limits(
-    process: MeasuredProcess, inputs: ModelInputs, facts: pd.Series, share: float
+    process: MeasuredProcess, inputs: ModelInputs, facts: pd.Series, share: float, struck: int
 ) -> tuple[float, float]:
     """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
     estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
-    estimator = estimator.observe_time(process.window_s, len(process.strikes))
+    estimator = estimator.observe_time(process.window_s, struck)
     if share == 1.0:
         found = estimator.recommend()
         return found.low_s, found.high_s
@@ -156,33 +185,39 @@ def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> fl
     return float(partial_rollback.optimal_interval(rate, cost_s, *further))
 
 
-def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -> tuple[float, float] | None:
+def _one_run(
+    process: MeasuredProcess, inputs: ModelInputs, interval_s: float, struck: Sequence[Failure]
+) -> tuple[float, float] | None:
+    reach_s = mean_reach_s(struck)
     found = predict_run(
         window_s=process.window_s,
         interval_s=interval_s,
         checkpoint_costs_s=process.costs_s,
-        recovery_times_s=process.recoveries_s,
+        recovery_times_s=[each + reach_s for each in process.recoveries_s],
         hop_delay_s=inputs.hop_delay_s,
         depth=inputs.depth,
         failures=None,
         failure_rate=inputs.failure_rate,
-        failures_seen=len(process.strikes),
+        failures_seen=len(struck),
         seed=SEED,
     )
     return None if found.low is None or found.high is None else (found.low, found.high)
 
 
-def _redone_share(process: MeasuredProcess) -> float:
+def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
     """Seconds that it takes to do again what was done in a second: no more than one, since the state was reached once.
 
-    It is less where the load leaves time to spare, and where a fault takes a part of the work only.
+    It is less where the load leaves time to spare, and where a failure takes a part of the work only.
     """
     rates = number(process.load_rate), number(process.service_rate)
     busy = 1.0 if rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
-    return max(SMALLEST_SHARE, busy * float(np.mean(process.lost_shares)))
+    shares = [min(1.0, sum(process.lost_share(strike) for strike in each.strikes)) for each in struck]
+    return max(SMALLEST_SHARE, busy * float(np.mean(shares)))
 
 
-def _latency(process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float) -> Estimate:
+def _latency(
+    process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float, struck: Sequence[Failure]
+) -> Estimate:
     """The latency of single recoveries: the mean, and the range in which 95 % of them are.
 
     A failure strikes a period at an exponential time, cut off at the period's end.
@@ -190,7 +225,8 @@ def _latency(process: MeasuredProcess, inputs: ModelInputs, interval_s: float, s
     rate, period_s = inputs.failure_rate, float(system_period(interval_s, inputs.hop_delay_s, inputs.depth))
     rng = np.random.default_rng(SEED)
     ages_s = -np.log1p(rng.uniform(size=DRAWS) * np.expm1(-rate * period_s)) / rate
-    drawn_s = rng.choice(process.recoveries_s, DRAWS) + share * ages_s
+    reaches_s = rng.choice([each.reach_s for each in struck], DRAWS)
+    drawn_s = draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
     mean_s = inputs.recovery_time_s + share * float(mean_time_to_failure(rate, period_s))
     low, high = np.percentile(drawn_s, PERCENTILES)
     return Estimate(mean_s, float(low), float(high))

@@ -15,6 +15,7 @@ from experiments import spec
 from experiments.errors import BadInput
 from experiments.recovery_modes import PARTIAL, RecoveryMode
 from models.interval_estimator import Estimate
+from models.next_of_few import draw_next
 from models.passive_restore import FEWEST
 from results.predictions.recommendation import DRAWS, PERCENTILES, SEED
 from results.runs import store
@@ -25,7 +26,8 @@ from results.summary.lost_partitions import by_fault
 
 MODELS = {
     "recovery_latency": "ppa, section II: loading as measured, then the input since the checkpoint at the replay rate"
-    " that was measured; the checkpoint is as old as any time up to the interval",
+    " that was measured; the checkpoint is as old as any time up to the interval. The limits know how few loadings were"
+    " measured (Student)",
     "promotion_latency": "as measured: the copy is as far as its primary",
 }
 
@@ -83,6 +85,6 @@ def _expected(restored: pd.DataFrame, interval_s: float) -> Estimate:
     """Replay takes a share of the checkpoint's age: the one by which it took as long as it did, over all restores."""
     share = float((restored["restored_s"] - restored["ready_s"]).sum() / restored["age_s"].sum())
     rng = np.random.default_rng(SEED)
-    drawn_s = rng.choice(restored["ready_s"], DRAWS) + share * rng.uniform(0, interval_s, DRAWS)
+    drawn_s = draw_next(rng, restored["ready_s"].tolist(), DRAWS) + share * rng.uniform(0, interval_s, DRAWS)
     low, high = np.percentile(drawn_s, PERCENTILES)
     return Estimate(float(restored["ready_s"].mean()) + share * interval_s / 2, float(low), float(high))

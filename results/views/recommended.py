@@ -99,6 +99,7 @@ def _of_interval(found: Recommendation) -> list[Row]:
     low = significant(low_s)
     reach = f"{low} s or more" if math.isinf(high_s) else f"{low} to {significant(high_s)} s"
     singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
+    singles = "not known: one recovery" if math.isnan(latency.low) else singles
     return [
         Row("checkpoint interval", _seconds(best.interval_s), _seconds(best.optimal_interval_s), reach),
         Row("utilization", significant(best.expected), significant(best.optimal_expected), _one_run(found)),
@@ -140,7 +141,7 @@ def _one_run(found: Recommendation) -> str:
     if not found.is_of_eq_10:
         return "not known where failures take a part"
     if found.utilization is None:
-        return "not known: fewer than three checkpoints or recoveries"
+        return "not known: too little was measured"
     low, high = found.utilization
     return f"{significant(low)} to {significant(high)} in one run of {_seconds(found.window_s)}"
 

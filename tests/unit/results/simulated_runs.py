@@ -140,7 +140,7 @@ class Machine:
             ),
             "faults": pd.DataFrame(
                 {"fault": range(len(struck)), "kind": "kill", "targets": "worker-1", "outcome": "injected"}
-            ).assign(actual_ns=_ns(struck), healed_ns=_ns(struck + AWAY_S)),
+            ).assign(cause="a clock", actual_ns=_ns(struck), healed_ns=_ns(struck + AWAY_S)),
             "partition_checkpoints": TABLES["partition_checkpoints"].empty_table().to_pandas(),
         }  # fmt: skip
 

@@ -145,7 +145,8 @@ def _outage(number: int, at_s: float) -> Outage:
 
 def _fault(number: int, at_s: float, host: int) -> dict[str, object]:
     told = {"fault": number, "kind": "kill", "targets": f"worker-{host + 1}", "outcome": "injected"}
-    return told | {"actual_ns": _at(at_s), "healed_ns": _at(at_s + 2), "executors_ns": _at(at_s + AWAY_S)}
+    told |= {"actual_ns": _at(at_s), "healed_ns": _at(at_s + 2), "executors_ns": _at(at_s + AWAY_S)}
+    return told | {"cause": "a clock"}
 
 
 def apart(run: Simulated) -> float:
