@@ -53,7 +53,7 @@ def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
 
 
 def _slowed(batches: list[Batch], outage: Outage) -> list[Batch]:
-    first = first_after(batches, outage)
+    first = first_after([batch for batch in batches if batch.records], outage)
     if first is None or (first.started_ns >= outage.death_ns and not outage.went_on):
         return [first] if first else []
     whole_ns = max(first.ended_ns, outage.back_ns or 0)
@@ -62,8 +62,11 @@ def _slowed(batches: list[Batch], outage: Outage) -> list[Batch]:
 
 
 def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
-    """The first batch committed after the restart: the one that was in flight when the fault struck."""
-    return next((b for b in batches if outage.ready_ns and b.records and b.ended_ns > outage.ready_ns), None)
+    """The first batch committed after the restart: the one that was in flight when the fault struck.
+
+    If it has no records, nothing was in flight: Spark runs a batch that a fault cut off before any other.
+    """
+    return next((b for b in batches if outage.ready_ns and b.ended_ns > outage.ready_ns), None)
 
 
 def pace(steady_batches: list[Batch], real_time: bool) -> UndisturbedPace | None:

@@ -92,7 +92,11 @@ def lost_to(outage: Outage, outages: Sequence[Outage], segments: Iterable[Ledger
 
 
 def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: UndisturbedPace | None) -> MeasuredRecovery:
-    """Follow an outage, which undid so much work, to the commit of the batch that it cut off."""
+    """Follow an outage, which undid so much work, to the commit of the batch that it cut off.
+
+    If it cut off none, the commit of the first batch after the restart ends the recovery, also of one without records:
+    the ledger ends the warm-up with that batch.
+    """
     first = first_after(batches, outage)
     ready = outage.ready_ns
     if first and ready and usual and first.started_ns >= ready:

@@ -389,6 +389,19 @@ def test_phases_of_a_recovery():
     assert row["lost_s"] == pytest.approx(6)
 
 
+def test_a_first_batch_without_records_ends_the_recovery_where_the_ledger_ends_it():
+    """A query that had nothing to read when the fault struck is ready long before the next input comes."""
+    made, cuts = [batch(0, 0, 9), batch(1, 22, 24, 0.5, records=0), batch(2, 31, 43)], [outage(0, 16, 16.5, 22)]
+    usual = UndisturbedPace(rate=1000 / (8 * NS))
+    segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
+    (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
+    assert (found.ready_ns, found.restored_ns) == (23.5 * NS, 24 * NS)
+    spent = classes(segments)
+    down_s = spent["detect"] + spent["restart"] + spent["warm-up"]
+    assert found.row(0)["detect_s"] + found.row(0)["restart_s"] == pytest.approx(down_s)
+    assert [b.batch for b in steady(made, cuts)] == [0], "batch 2 runs on executors that have processed no record"
+
+
 @pytest.mark.parametrize("fault", [None, 3], ids=["no known fault", "a pause"])
 def test_what_was_lost_is_counted_once_if_two_outages_have_one_fault(fault):
     made = [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40), batch(3, 55, 64)]
