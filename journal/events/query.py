@@ -26,7 +26,10 @@ class QueryReady(Event, name="ready"):
 
 @dataclass(frozen=True)
 class BatchCommitted(Event, name="progress"):
-    """A micro-batch was committed. `progress` is Spark's report as Spark wrote it (`spark_jobs.streaming.progress`)."""
+    """A micro-batch was committed. `progress` is Spark's report as Spark wrote it (`spark_jobs.streaming.progress`).
+
+    If a driver died before it had the report, the next driver makes it up (`spark_jobs.streaming.unreported`).
+    """
 
     progress: dict[str, Any]
 

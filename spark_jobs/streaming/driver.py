@@ -45,6 +45,7 @@ from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import live_executors, session, start
+from spark_jobs.streaming.unreported import record_unreported
 from workloads.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
@@ -148,6 +149,7 @@ def main() -> None:
         journal.record(Failed(str(error)))
         sys.exit(error.exit_code)
     guard_callbacks(spark)
+    record_unreported(Path(config.checkpoint), journal_path, journal)
     spark.streams.addListener(ProgressJournal(journal))
     driver = QueryDriver(spark, config, journal, batch_records)
     signal.signal(signal.SIGTERM, driver.request_stop)
