@@ -97,8 +97,12 @@ class QueryDriver:
             query.stop()
 
     def _await_workers(self) -> set[str]:
-        poll_until(lambda: self.stopping or _all_up(self.spark, self.config), interval_s=POLL_S)
-        return live_executors(self.spark)
+        """The executors of all workers, as one look found them: one that is lost after it is missed later."""
+        found = live_executors(self.spark)
+        while not self.stopping and len(found) < self.config.workers:
+            time.sleep(POLL_S)
+            found = live_executors(self.spark)
+        return found
 
     def _start(self) -> StreamingQuery:
         return start(
