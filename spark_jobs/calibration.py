@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from experiments.typed_json import TypedJson
 
@@ -21,3 +23,9 @@ class Calibration(TypedJson):
     overhead_s: float
     load_rate: float
     batch_records: int | None = None
+
+    def leave_in(self, path: Path) -> None:
+        """Write the file whole: a run reads it as soon as it is there, and a driver that dies may be writing it."""
+        scratch = path.with_suffix(".partial")
+        scratch.write_text(json.dumps(self.to_json()), encoding="utf-8")
+        scratch.replace(path)

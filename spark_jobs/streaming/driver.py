@@ -199,9 +199,7 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
             traceback.print_exc()  # the log has all of it, the run one line
             cause = f"the calibration of the query failed: {_without_traces(str(error))}"
             raise EnvironmentFailure(cause, "see query.log of the run") from None
-        scratch = path.with_suffix(".partial")
-        scratch.write_text(json.dumps(found.to_json()), encoding="utf-8")
-        scratch.rename(path)
+        found.leave_in(path)
     return Calibration.read(path).batch_records
 
 

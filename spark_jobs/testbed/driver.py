@@ -167,7 +167,7 @@ def main() -> None:
         job.object_store().check()
         for path in unmeasured:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
-            path.write_text(json.dumps(found.to_json()), encoding="utf-8")
+            found.leave_in(path)
         if Finished.name in before:
             clear(job.object_store(), journal)
         else:

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
@@ -220,3 +221,20 @@ def test_a_driver_that_is_started_again_takes_the_batch_that_the_first_one_found
     assert [driver._batch_records(None, None, None, path) for _ in range(2)] == [70, 70]
     assert len(measured) == 1
     assert read_calibration(path) == found
+
+
+def test_what_a_driver_found_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    """The run reads it as soon as it is there, while a driver of either engine may be killed as it writes."""
+    path, write = tmp_path / "calibration.json", Path.write_text
+
+    def killed(file, text, **given):
+        write(file, text[:9], **given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        Calibration(900.0, 0.5, 1100.0, 70).leave_in(path)
+    assert not path.exists()
+    monkeypatch.setattr(Path, "write_text", write)
+    Calibration(900.0, 0.5, 1100.0).leave_in(path)
+    assert read_calibration(path) == Calibration(900.0, 0.5, 1100.0)
