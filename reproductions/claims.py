@@ -96,7 +96,7 @@ def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
         raise NotEnough(f"{what}: one of the means is 0, so there is no ratio")
     scatter = Scatter(tuple(Side(each.standard_error / each.mean, each.runs) for each in (over, under)))
     ratio = _limits(what, math.log(over.mean / under.mean), scatter.half_width())
-    return ratio._replace(of_one_run=True) if scatter.count == 1 else ratio._replace(scatter=scatter)
+    return ratio._replace(of_one_run=True) if scatter.fewest == 1 else ratio._replace(scatter=scatter)
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:

@@ -39,7 +39,7 @@ class Scatter(NamedTuple):
         return math.hypot(*(side.error for side in self.sides))
 
     @property
-    def count(self) -> int:
+    def fewest(self) -> int:
         """Runs of the side that has fewer; or the pairs."""
         return min(side.runs for side in self.sides)
 
@@ -50,7 +50,7 @@ class Scatter(NamedTuple):
         With equally many runs n on both sides they are n - 1 to 2 (n - 1). A single run tells nothing of how much its
         side scatters: with one, and without any error, they are those of all runs.
         """
-        if self.count == 1 or not self.error:
+        if self.fewest == 1 or not self.error:
             return float(sum(side.runs - 1 for side in self.sides))
         shares = [(side.error / self.error) ** 2 for side in self.sides]
         return 1 / sum(share**2 / (side.runs - 1) for share, side in zip(shares, self.sides, strict=True))
@@ -76,7 +76,7 @@ class Scatter(NamedTuple):
         interval is that of one of `among`.
         """
         others = among if distance < 0 else 1
-        counts = range(self.count + 1, MOST + 1)
+        counts = range(self.fewest + 1, MOST + 1)
         return next((count for count in counts if self.with_runs(count).half_width(others) < abs(distance)), None)
 
 
@@ -92,4 +92,4 @@ def would_decide(scatters: list[tuple[Scatter | None, float]], among: int = 1) -
     hardest, count = max(needed, key=lambda each: each[1] or MOST + 1)
     kind = "pairs of runs" if hardest.in_pairs else "runs of each"
     told = f"more than {MOST}" if count is None else f"about {count}"
-    return f"{told} {kind} instead of {hardest.count} would tell, if they scatter as these do"
+    return f"{told} {kind} instead of {hardest.fewest} would tell, if they scatter as these do"

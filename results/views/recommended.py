@@ -141,7 +141,7 @@ def _one_run(found: Recommendation) -> str:
     if not found.is_of_eq_10:
         return "not known where failures take a part"
     if found.utilization is None:
-        return "not known: fewer than three checkpoints or recoveries"
+        return "not known: too little was measured"
     low, high = found.utilization
     return f"{significant(low)} to {significant(high)} in one run of {_seconds(found.window_s)}"
 

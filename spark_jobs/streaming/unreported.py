@@ -45,7 +45,8 @@ def record_unreported(checkpoint: Path, path: Path, journal: Journal) -> None:
 
 def unreported(checkpoint: Path, journal: Iterable[Event]) -> Iterator[Report]:
     """The reports of the batches that are in the commit log and not in the journal, in order, each `madeUp`."""
-    last, ready_ms = None, 0
+    last: Report | None = None
+    ready_ms = 0
     for event in journal:
         if isinstance(event, BatchCommitted):
             last = event.progress if MicroBatch.of(event).has_run else last

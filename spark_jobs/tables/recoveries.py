@@ -95,12 +95,14 @@ def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: Undist
     """Follow an outage, which undid so much work, to the commit of the batch that it cut off.
 
     If it cut off none, the commit of the first batch after the restart ends the recovery, also of one without records:
-    the ledger ends the warm-up with that batch.
+    the ledger ends the warm-up with that batch. A query that was down may begin that batch a moment before the driver
+    journals that it is ready.
     """
     first = first_after(batches, outage)
     ready = outage.ready_ns
-    if first and ready and usual and first.started_ns >= ready:
-        ready = first.started_ns + usual.excess_ns(first)
+    if first and ready and usual and (first.started_ns >= ready or not outage.went_on):
+        warm_ns = max(first.started_ns, ready) + usual.excess_ns(first)
+        ready = max(ready, min(warm_ns, first.ended_ns - first.checkpoint_ns))
     restored = max(first.ended_ns, ready) if first and ready else None
     return MeasuredRecovery(
         outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS

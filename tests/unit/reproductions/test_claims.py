@@ -69,7 +69,8 @@ def test_limits_by_the_relative_errors():
 def test_only_the_runs_of_a_side_that_scatters_tell_how_much_it_does(scatter, degrees):
     found = ratio_of("a / b", Mean(1.0, scatter[0], 3), Mean(1.0, scatter[1], 3))
     assert np.log(found.high) / np.hypot(*scatter) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-3)
-    assert found.scatter.with_runs(3).half_width() == pytest.approx(np.log(found.high)), "what further runs would do begins here"
+    begins = found.scatter.with_runs(3).half_width()
+    assert begins == pytest.approx(np.log(found.high)), "what further runs would do begins here"
 
 
 def test_limits_hold_the_ratio_as_often_as_they_say_if_one_side_scatters_more():

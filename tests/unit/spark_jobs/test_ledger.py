@@ -389,6 +389,18 @@ def test_phases_of_a_recovery():
     assert row["lost_s"] == pytest.approx(6)
 
 
+@pytest.mark.parametrize("began_s", [21.98, 22, 22.5])
+def test_a_recovery_has_the_warm_up_of_the_ledger_whenever_its_first_batch_began(began_s):
+    """Spark may begin it a moment before the driver journals that the query is ready, at 22 s."""
+    made, cuts = [batch(0, 0, 9), batch(1, began_s, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
+    usual = UndisturbedPace(rate=1000 / (8 * NS))
+    segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
+    (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
+    down_s = sum(classes(segments)[kind] for kind in ("detect", "restart", "warm-up"))
+    assert down_s == pytest.approx(6 + 3, abs=0.05)
+    assert found.row(0)["detect_s"] + found.row(0)["restart_s"] == pytest.approx(down_s)
+
+
 def test_a_first_batch_without_records_ends_the_recovery_where_the_ledger_ends_it():
     """A query that had nothing to read when the fault struck is ready long before the next input comes."""
     made, cuts = [batch(0, 0, 9), batch(1, 22, 24, 0.5, records=0), batch(2, 31, 43)], [outage(0, 16, 16.5, 22)]

@@ -87,6 +87,15 @@ def test_the_latency_is_recovery_and_the_age_of_the_checkpoint(run, measured):
     assert found.latency.high <= max(measured.recoveries_s) + found.advice.optimal_interval_s
 
 
+def test_of_one_recovery_it_is_not_known_how_others_differ(tmp_path):
+    found = advise(made(tmp_path, kills=(50.9,)))
+    document, text = found.to_json(), recommended(found)
+    assert document["recovery_latency"] > 0
+    assert (document["recovery_latency_low"], document["recovery_latency_high"]) == (None, None)
+    assert "not known: one recovery" in text
+    assert all(len(line) <= 92 for line in text.splitlines())
+
+
 def test_time_to_spare_shortens_the_latency(tmp_path):
     """At half the service rate the work since the last checkpoint is done again twice as fast."""
     half = made(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=runs["service_rate"] / 2)})
