@@ -95,14 +95,19 @@ class EngineSpec(Spec):
         ProtocolName | None, Field(description="dataflow: checkpointing protocol; default: coordinated")
     ] = None
     records_per_message: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="dataflow: the most records in a message; default: 1024")
+        int | None,
+        Field(
+            ge=1,
+            le=1_000_000,
+            description=f"dataflow: the most records in a message; default: {RECORDS_PER_MESSAGE}",
+        ),
     ] = None
     batch_length_s: Annotated[
         float | None,
         Field(
             ge=SHORTEST_S,
             le=LONGEST_S,
-            description="dataflow, protocol batch-aligned: time that a batch covers [s]; default: 0.25",
+            description=f"dataflow, protocol batch-aligned: time that a batch covers [s]; default: {BATCH_LENGTH_S:g}",
         ),
     ] = None
     chaining: Annotated[
@@ -130,7 +135,8 @@ class EngineSpec(Spec):
     planner_limit_s: Annotated[
         Positive | None,
         Field(
-            description="dataflow, planner exact: time limit for the proof that a plan is the best [s]; default: 1",
+            description="dataflow, planner exact: time limit for the proof that a plan is the best [s];"
+            f" default: {PLANNER_LIMIT_S:g}",
             le=1,
         ),
     ] = None
@@ -147,7 +153,8 @@ class EngineSpec(Spec):
         Field(
             ge=0,
             le=1,
-            description="dataflow, recovery partially-active: share of partitions that have a copy; default: 0.5",
+            description="dataflow, recovery partially-active: share of partitions that have a copy;"
+            f" default: {REPLICATION_RATIO:g}",
         ),
     ] = None
     replication_planner: Annotated[
@@ -176,7 +183,7 @@ class EngineSpec(Spec):
         Positive | None,
         Field(
             description="dataflow, recovery partially-active: how often a sink's copy drops output that its primary has"
-            " published [s]; default: 1"
+            f" published [s]; default: {TRIM_EVERY_S:g}"
         ),
     ] = None
     adapt_every_s: Annotated[
@@ -214,12 +221,15 @@ class EngineSpec(Spec):
         Positive | None,
         Field(
             description="dataflow, protocol output-log: how long a partition saves windows in every check period [s]"
-            " (CI in paper cec); default: 0.005"
+            f" (CI in paper cec); default: {CHECK_INTERVAL_S:g}"
         ),
     ] = None
     check_period_s: Annotated[
         Positive | None,
-        Field(description="dataflow, protocol output-log: the check period [s] (CP in paper cec); default: 0.1"),
+        Field(
+            description="dataflow, protocol output-log: the check period [s] (CP in paper cec);"
+            f" default: {CHECK_PERIOD_S:g}"
+        ),
     ] = None
     cpu_limit: Annotated[
         float | None,
@@ -236,7 +246,7 @@ class EngineSpec(Spec):
             ge=0,
             le=10,
             description="dataflow, protocol coordinated: number of older recovery lines to keep, in case objects of"
-            " newer ones cannot be read; output waits until this many lines follow; default: 1",
+            f" newer ones cannot be read; output waits until this many lines follow; default: {SPARE_LINES}",
         ),
     ] = None
     store: Annotated[

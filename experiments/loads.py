@@ -57,8 +57,8 @@ class LoadSpec(Spec):
     probe_s: Annotated[
         Positive | None,
         Field(
-            description="mode sustainable: how long a probe watches lag [s]; default: 8 checkpoint intervals, at least"
-            " 10"
+            description="mode sustainable: how long a probe watches lag [s];"
+            f" default: {PROBE_INTERVALS} checkpoint intervals, at least {PROBE_S:g}"
         ),
     ] = None
     batch_records: Annotated[

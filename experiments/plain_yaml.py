@@ -118,7 +118,8 @@ class _Builder:
         parts, lines = [], []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             merges = _is_merge(event)
-            key, line = self._built(event, depth), event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            key = self._built(event, depth)
             if isinstance(key.value, dict | list):
                 raise _problem("a mapping or list as a key", event)
             item = self._built(event := next(self._events), depth)

@@ -73,7 +73,8 @@ class ToleranceSpec(Spec):
     lateness_s: Annotated[
         Positive | None,
         Field(
-            description="largest lateness of faults, at p99; by default 0.01 on driver local, 1 on external, else 0.025"
+            description=f"largest lateness of faults, at p99; by default {LATENESS_S:g} on driver local,"
+            f" {LATENESS_BY_COMMAND_S:g} on external, else {LATENESS_AFAR_S:g}"
         ),
     ] = None
     utilization: Annotated[
