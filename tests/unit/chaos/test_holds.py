@@ -14,6 +14,7 @@ from chaos.composition import compose, down_shares, most_down
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.holds import Hold, Holds, StrikeOutcome
+from chaos.injection import preparation
 from chaos.injector import Injector
 from experiments.fault_kinds import GATEWAY, Effect, FaultKind
 from infra.cluster import Handle
@@ -181,7 +182,7 @@ class AtOnce(Executor):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plans, limits, st.sampled_from([1.0, 0.1, 0.7]))
-def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down, second):
+def test_the_injector_does_what_the_composition_says(tmp_path, monkeypatch, events, max_down, second):
     """A window that has passed is carried out without waiting, in the order in which all was due."""
     events = sorted(e._replace(at=round(e.at * second, 6), heal_after=round(e.heal_after * second, 6)) for e in events)
     path = tmp_path / "injector.jsonl"
@@ -189,8 +190,8 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     start_ns = time.time_ns() - 1000 * 10**9
     plan = FaultPlan(start_ns, start_ns + 1000 * 10**9, tuple(events), max_down)
     handle = Handle("run-1", "local", "token", str(tmp_path))
+    monkeypatch.setattr(preparation, "started_thread", AtOnce)
     injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
-    injector.preparation.pool = AtOnce()
     injector.run()
     entries, made = list(raw_entries(path)), compose(events, max_down)
     found = {outcome: [] for outcome in StrikeOutcome}
