@@ -51,4 +51,4 @@ def test_a_strike_that_is_given_up_leaves_no_descriptor_open(token: str) -> None
     strike = ProgramDeath(f"{token}/gateway/query", "127.0.247.1")
     assert strike.refresh()
     strike.close()
-    assert set(os.listdir("/proc/self/fd")) == opened
+    assert set(os.listdir("/proc/self/fd")) <= opened

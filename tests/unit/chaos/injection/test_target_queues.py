@@ -74,5 +74,5 @@ def test_no_thread_is_started_later() -> None:
     before = set(threading.enumerate())
     for target in ("worker-1", "worker-2"):
         queues.add(target, lambda: None).result(LIMIT_S)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     queues.close()
