@@ -137,14 +137,17 @@ def test_many_strikes_on_a_host_that_does_not_answer_hold_up_none_on_another(han
 def test_what_has_not_begun_at_the_end_is_left_out(handle: Handle, planned: list[PlannedStrike]) -> None:
     """A host that does not answer is asked for half a minute at each."""
     hosts, (first, second) = Hosts(), (replace(planned[0], number=number) for number in (0, 1))
+    begun = threading.Event()
 
     def until_the_second_is_left_out(target: str) -> None:
+        begun.set()
         found = preparation._prepared
         poll_until(lambda: second in found and found[second].cancelled(), interval_s=0.001, limit_s=5.0)
 
     preparation = Preparation(hosts, handle, BOTH, until_the_second_is_left_out)
     preparation.begin(first)
     preparation.begin(second)
+    assert begun.wait(LIMIT_S)
     preparation.close()
     assert len(hosts.asked) == 1
 
