@@ -45,7 +45,7 @@ class PartitionStates:
         match event:
             case Recovering(epoch=epoch, line=line, restored=restored, promoted=promoted):
                 self._names = tuple(line)
-                affected = (*restored, *promoted) or tuple(line)
+                affected = (*restored, *promoted)
                 self._restored_in |= dict.fromkeys(affected, epoch)
                 self.copied = {name: worker for name, worker in self.copied.items() if name not in promoted}
                 self._become(PartitionState.RESTORING, affected)

@@ -117,8 +117,9 @@ def test_who_is_restored_once_more_waits_for_the_later_epoch():
     assert after(*again, example(EpochReady, epoch=2)) == ["restoring", "up", "up", "up"]
 
 
-def test_a_recovery_that_does_not_say_whom_restores_all():
-    assert after(lost("a.0"), back()) == ["restoring"] * 4
+def test_a_recovery_whose_partitions_were_lost_again_restores_nobody():
+    assert after(lost("a.0"), back()) == ["absent", "up", "up", "up"]
+    assert after(lost("a.0"), back(), example(EpochReady, epoch=2)) == ["absent", "up", "up", "up"]
 
 
 def test_with_the_driver_everything_is_absent_until_the_next_one_restores_it():
