@@ -45,6 +45,7 @@ class MicroBatch(_SparkReport):
     processed_rows_per_second  missing where Spark cannot tell
     duration_ms                by what the time went to [ms]; a trigger that ran no batch lacks `triggerExecution`
     event_time                 has the `watermark` (ISO 8601), if the query has one
+    made_up                    whether the report died with its driver, and the next one made it up
     """
 
     id: str
@@ -56,6 +57,7 @@ class MicroBatch(_SparkReport):
     event_time: dict[str, str] = {}
     state_operators: list[StateOperator]
     sources: list[SourceProgress]
+    made_up: bool = False
 
     @classmethod
     def of(cls, event: BatchCommitted) -> MicroBatch:

@@ -68,7 +68,7 @@ def _id(checkpoint: Path) -> str:
 def _report(checkpoint: Path, number: int, before: Report, ready_ms: int) -> Report:
     """A batch that was cut off once and run again has the time of the first attempt; it began when the query did."""
     metadata, ends = _offsets(checkpoint, number)
-    starts = _offsets(checkpoint, number - 1)[1] if number else [None] * len(ends)
+    _, starts = _offsets(checkpoint, number - 1)
     began_ms = max(int(metadata["batchTimestampMs"]), ready_ms)
     ended_ms = (checkpoint / "commits" / str(number)).stat().st_mtime_ns // MS
     total_ms, usual = max(1, ended_ms - began_ms), before["durationMs"]

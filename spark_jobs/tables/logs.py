@@ -90,9 +90,10 @@ class Logs:
         return [(struck_ns, end_ns) for struck_ns, end_ns in found if struck_ns is not None and end_ns is not None]
 
     def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
+        """A commit whose report died with its driver is no sign of life: it can come just after the driver's kill."""
         mode = self.files.experiment.engine.recovery_run
         supervisor = self.files.journal("supervisor", SUPERVISOR)
-        found = moments(query, supervisor, injector, mode, [batch.ended_ns for batch in self.batches])
+        found = moments(query, supervisor, injector, mode, [each.ended_ns for each in self.batches if not each.made_up])
         until = self.files.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
 

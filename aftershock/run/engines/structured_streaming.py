@@ -32,15 +32,19 @@ class BatchPace(Pace):
             batch = MicroBatch.of(event)
             ends = {place: end for place, (_, end) in batch.offsets.items()}
             self.committed_records = sum(end for (topic, _), end in ends.items() if topic in self._topics)
-            self.records_per_s = batch.processed_rows_per_second
-            self.doing = f"batch {batch.batch_id} committed"
+            if not batch.made_up:  # otherwise the query is down while its next driver tells this
+                self.records_per_s = batch.processed_rows_per_second
+                self.doing = f"batch {batch.batch_id} committed"
 
 
 class BatchCommits(Commits):
-    """Each micro-batch with input is a commit."""
+    """Each micro-batch with input is a commit, unless its report was made up: then it was committed long before."""
 
     def _is_commit(self, event: Event) -> bool:
-        return isinstance(event, BatchCommitted) and MicroBatch.of(event).num_input_rows > 0
+        if not isinstance(event, BatchCommitted):
+            return False
+        batch = MicroBatch.of(event)
+        return batch.num_input_rows > 0 and not batch.made_up
 
 
 class BatchReads(Reads):

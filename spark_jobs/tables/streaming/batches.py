@@ -19,7 +19,7 @@ MS = 1_000_000  # nanoseconds
 class Batch:
     """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint.
 
-    None where the engine does not measure it.
+    None where the engine does not measure it. `made_up`: its report died with its driver (`MicroBatch`).
     """
 
     batch: int
@@ -35,6 +35,7 @@ class Batch:
     offsets: dict[Place, tuple[int, int]]
     stages: int | None
     hop_delay_s: float | None
+    made_up: bool = False
 
     @property
     def processing_ns(self) -> int:
@@ -72,6 +73,7 @@ def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) ->
         offsets=reported.offsets,
         stages=chain.stages if chain else None,
         hop_delay_s=chain.hop_delay_s if chain else None,
+        made_up=reported.made_up,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from experiments.errors import EnvironmentFailure
@@ -18,15 +19,14 @@ MOST_REFUSALS = 3
 
 class GarbageCollector:
     """Does what it was asked in that order. What the store refuses to delete is set aside, so that it blocks nothing
-    else, and is tried again with what is asked next.
+    else, and is tried again with what is asked next. So is what has to wait because the store refuses several in a row.
 
     The journal gets `undeleted` when the store refuses. Objects that this runtime has not named are left alone.
     """
 
     def __init__(self, store: ObjectStore, journal: Journal) -> None:
         self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="garbage")
-        self._keys: deque[str] = deque()
-        self._set_aside: deque[str] = deque()
+        self._keys, self._set_aside = dict[str, None](), dict[str, None]()  # sets that keep their order
         self._sweeps: deque[Sweep | SweepCopy] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
@@ -38,36 +38,39 @@ class GarbageCollector:
         self._thread.submit(self._clean, (), sweep)
 
     def close(self) -> None:
-        """Returns when all that was asked has been tried."""
+        """Returns when all is done that the store does not refuse now; the rest is left to whoever clears the store."""
         self._thread.shutdown(wait=True)
 
     def _clean(self, keys: tuple[str, ...], sweep: Sweep | SweepCopy | None) -> None:
-        self._keys.extend(keys)
+        self._ask(keys)
         self._sweeps.extend([sweep] if sweep is not None else [])
         refusals = [self._delete(self._set_aside, most_refusals=1), self._delete(self._keys)]
         try:
             while self._sweeps:
                 found = _leftovers(self._store.keys(), self._sweeps[0])
                 self._sweeps.popleft()
-                self._keys.extend(key for key in found if key not in self._set_aside)
+                self._ask(found)
                 refusals.append(self._delete(self._keys))
         except EnvironmentFailure as refusal:
             refusals.append(refusal)
         for each in filter(None, refusals):
             self._journal.record(Undeleted(str(each)))
 
-    def _delete(self, keys: deque[str], most_refusals: int = MOST_REFUSALS) -> EnvironmentFailure | None:
+    def _ask(self, keys: Iterable[str]) -> None:
+        self._keys |= dict.fromkeys(key for key in keys if key not in self._set_aside)
+
+    def _delete(self, keys: dict[str, None], most_refusals: int = MOST_REFUSALS) -> EnvironmentFailure | None:
         """Try each of these once; returns the last refusal. After several in a row the others wait for the next call:
         a store that is out of reach refuses all of them, and may take long for each."""
         last, in_a_row = None, 0
-        for _ in range(len(keys)):
-            key = keys.popleft()
+        for key in tuple(keys):
+            del keys[key]
             try:
                 self._store.delete(key)
                 in_a_row = 0
             except EnvironmentFailure as refusal:
                 last, in_a_row = refusal, in_a_row + 1
-                self._set_aside.append(key)
+                self._set_aside[key] = None
             if in_a_row >= most_refusals:
                 break
         return last

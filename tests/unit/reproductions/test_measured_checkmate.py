@@ -192,7 +192,7 @@ def test_one_run_of_a_cell_decides_nothing(tmp_path):
     run_all("checkmate/fig-08", SHAPES["checkmate/fig-08"], 1)
     rows = of_runs(reproduce("checkmate/fig-08", tmp_path))
     assert {row["verdict"] for row in rows} == {"unknown"}
-    assert all("--size 3 would; by it alone COOR / UNC 1" in row["detail"] for row in rows)
+    assert all("by these runs alone: COOR / UNC 1" in row["detail"] for row in rows)
 
 
 @pytest.mark.parametrize(

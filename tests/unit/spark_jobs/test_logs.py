@@ -1,15 +1,22 @@
 """The usual pace of a query, by hand-made batches and outages of a window from 100 s to 200 s."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from experiments.engines import TriggerMode
+from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import LoadMode
+from journal.events.injector import Injected
+from journal.events.query import QueryReady
+from journal.events.services import ProgramEnded
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.streaming.batches import Batch
+from tests.unit.example_events import example
 
 
 def batch(number, start_s, end_s):
@@ -49,3 +56,20 @@ def test_under_a_set_rate_the_batches_before_the_window_are_cold():
 
 def test_a_single_undisturbed_batch_tells_no_pace():
     assert logs([BEFORE[0], *AFTER_RESTARTS], OUTAGES).pace is None
+
+
+@pytest.mark.parametrize("mode", [RecoveryMode.QUERY, RecoveryMode.TASK])
+@pytest.mark.parametrize("committed_ns", [110 * NS - 1, 110 * NS + 1])
+def test_a_commit_whose_report_died_with_the_driver_does_not_end_the_outage_of_that_driver(mode, committed_ns):
+    """The driver lives on for some milliseconds after it was killed, in which it may commit a batch."""
+    unreported = replace(batch(3, 100, 110), ended_ns=committed_ns, made_up=True)
+    killed = example(Injected, kind=FaultKind.DRIVER_KILL, fault=0, fired_ns=110 * NS)
+    journals = {
+        "supervisor": [ProgramEnded(7, -9, at_ns=111 * NS)],
+        "injector": [killed],
+        "query": [example(QueryReady, 120 * NS)],
+    }
+    asked = SimpleNamespace(engine=SimpleNamespace(recovery_run=mode))
+    made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=asked, journal=lambda name, _: journals[name]))
+    vars(made).update(batches=[*BEFORE, unreported, batch(4, 120, 140)])
+    assert made.outages == [Outage(0, 1, 110 * NS, 111 * NS, 120 * NS)]

@@ -109,6 +109,20 @@ def test_a_store_that_is_out_of_reach_is_not_asked_for_every_object_and_later_ha
     assert store.keys() == []
 
 
+def test_sweeps_that_find_the_same_objects_again_ask_for_each_once(tmp_path):
+    store = Keeping(*(f"out.0/state-{number}-1" for number in range(20)))
+    for key in store.kept:
+        store.put(key, [b"content"])
+    keys, collector = store.keys(), GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
+    for epoch in (2, 3, 4):
+        collector._clean((), Sweep(epoch, frozenset(), frozenset({"out.0"})))
+    store.kept.clear()
+    store.asked.clear()
+    collector.delete(())
+    collector.close()
+    assert (sorted(store.asked), store.keys()) == (keys, [])
+
+
 def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
     store = MemoryStore()
     for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):

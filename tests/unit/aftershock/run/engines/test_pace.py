@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aftershock.run.engines.dataflow import DataflowPace
 from aftershock.run.engines.engine import Pace
-from aftershock.run.engines.structured_streaming import BatchPace
+from aftershock.run.engines.structured_streaming import BatchCommits, BatchPace
 from journal.event import Event
 from journal.events.common import ExecutorsLost
 from journal.events.testbed import Committed, RunPhase
@@ -47,6 +49,17 @@ def test_a_loss_shows_until_the_next_batch():
     pace = taken(BatchPace(("input",)), batch(0, {"input": {"0": 10}}), ExecutorsLost(("1",)))
     assert (pace.committed_records, str(pace)) == (10, "recovering")
     assert str(taken(pace, batch(1, {"input": {"0": 12}}, rate=None))) == "batch 1 committed"
+
+
+def test_a_report_that_the_next_driver_made_up_counts_and_shows_no_work():
+    unreported = batch(1, {"input": {"0": 12}})
+    unreported = replace(unreported, progress={**unreported.progress, "madeUp": True})
+    pace = taken(BatchPace(("input",)), batch(0, {"input": {"0": 10}}), ExecutorsLost(("1",)), unreported)
+    assert (pace.committed_records, str(pace)) == (12, "recovering")
+    commits = BatchCommits()
+    for each in (unreported, batch(2, {"input": {"0": 14}})):
+        commits.take(each)
+    assert commits.since(-1) == 1
 
 
 def test_before_anything_is_known_a_query_is_starting():
