@@ -255,5 +255,5 @@ class Hosting:
                 self._outputs.publish(number, checkpoint, batches)
             case Tell(message):
                 if isinstance(message, Stored):
-                    self._storing.on_counted(number)
+                    self._storing.on_counted(number, message.checkpoint.number)
                 self._tell(number, message)

@@ -79,12 +79,11 @@ class Storing:
             partial(self._write, number, unstored, effect), partial(self._on_written, number, unstored, effect, begun_s)
         )
 
-    def on_counted(self, number: int) -> None:
-        """A checkpoint of this partition is stored and counts."""
+    def on_counted(self, number: int, checkpoint: int) -> None:
+        """A checkpoint of this partition is stored and counts; later ones may wait until the store is asked again."""
         unstored = self._unstored[number]
         unstored.since_s = time.monotonic() if unstored.under_way else None
-        if not unstored.under_way:
-            unstored.taken_s.clear()
+        unstored.taken_s = {later: at_s for later, at_s in unstored.taken_s.items() if later > checkpoint}
 
     def on_clock(self, now_s: float, interval_s: float) -> None:
         """See whether the store keeps up with this checkpoint interval."""

@@ -52,7 +52,8 @@ class AtOnce:
         then(job())
 
 
-def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monkeypatch):
+@pytest.mark.parametrize("earlier_counts", [False, True])
+def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monkeypatch, earlier_counts):
     now = {"s": 100.0}
     monkeypatch.setattr(storing.time, "monotonic", lambda: now["s"])
     store, refusals = MemoryStore(), [EnvironmentFailure("the disk is full", "wait")]
@@ -65,9 +66,11 @@ def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monk
     monkeypatch.setattr(store, "put", put)
     told = storing.Storing(store, AtOnce(), lambda *_: None, by_batch=True)
     told.restart(0)
-    effect = Store(Checkpoint(0, 1, 1, {}, {}), {"a/state-1-1": lambda: [b"content"]})
+    effect = Store(Checkpoint(0, 2, 1, {}, {}), {"a/state-1-1": lambda: [b"content"]})
     told.store(0, effect)
     now["s"] += 30.0
+    if earlier_counts:
+        told.on_counted(0, 1)
     told.store(0, effect)
     (kept,) = told.take_kept()
     assert (kept.seconds, kept.age_s) == (30.0, 30.0)
