@@ -32,7 +32,7 @@ from results.summary.findings import Advice, ModelInputs, advice, advice_at, mod
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
 LATENCY = (
     "detection + restart as measured, then the work since the last checkpoint at the service rate; its limits know how "
-    "few recoveries were measured (Student)"
+    "few recoveries were measured"
 )
 BURSTS = (
     "; hosts that died of one cause within a recovery and an interval count as one failure: {strikes} faults as {count}"

@@ -34,10 +34,17 @@ def test_by_many_they_hold_it_whatever_its_law_is():
     assert held(of_two_kinds, 60) > 0.9
 
 
-def test_many_are_drawn_themselves():
+@pytest.mark.parametrize("count", [ENOUGH, 41, 60, 81])
+def test_by_many_as_they_are_the_limits_hold_what_they_say(count):
+    """Percentiles of those seen hold 90 % by 41."""
+    assert held(lambda rng, number: rng.exponential(10.0, number), count, 2000) == pytest.approx(0.95, abs=0.015)
+
+
+def test_many_reach_from_the_least_to_the_greatest():
     seen = 100.0 + np.arange(ENOUGH)
-    assert set(draw_next(np.random.default_rng(1), seen, 500)) <= set(seen)
-    assert not set(draw_next(np.random.default_rng(1), seen[:-1], 500)) & set(seen)
+    drawn = draw_next(np.random.default_rng(1), seen, 5000)
+    assert (drawn.min(), drawn.max()) == (100.0, 99.0 + ENOUGH)
+    assert np.mean((drawn == drawn.min()) | (drawn == drawn.max())) == pytest.approx(2 / (ENOUGH + 1), abs=0.01)
 
 
 def test_equal_measurements_are_drawn_again_and_nothing_is_below_zero():
