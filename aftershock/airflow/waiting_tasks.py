@@ -40,7 +40,7 @@ def require_waiting_task(dag_run: str) -> None:
         if requester.is_known and requester.state_of_the_task_for(dag_run) not in WAITS:
             where = f"DAG run {requester.dag_run} of {requester.dag_id}"
             cause = f"no task waits for this run: {where} was cleared, or ended by hand"
-            raise EnvironmentFailure(cause, "clear this DAG run to carry it out all the same")
+            raise EnvironmentFailure(cause, "to measure it all the same, trigger the DAG with this experiment")
 
 
 def end_runs_of_earlier_tries() -> None:
