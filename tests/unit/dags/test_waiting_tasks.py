@@ -86,7 +86,7 @@ def test_a_dag_run_for_which_a_task_waits_begins(begin, night, state):
 )
 def test_a_dag_run_for_which_no_task_waits_any_more_does_not_begin(begin, night, change):
     night.update(change)
-    told = f"no task waits for this run: DAG run {NIGHT} of nightly was cleared, or ended by hand; clear this DAG run"
+    told = f"no task waits for this run: DAG run {NIGHT} of nightly was cleared, or ended by hand; to measure it"
     with pytest.raises(AirflowFailException) as refused:
         begin(SECOND)
     assert str(refused.value).startswith(told)
