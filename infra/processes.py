@@ -24,7 +24,7 @@ MACHINE = "machine"  # in the place of a host in a mark: what serves the machine
 LISTEN = "0A"
 STOPPED = frozenset("tT")  # states in /proc/PID/stat
 STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread does not leave, or dead
-PARENT, STARTED, VSIZE, ENV_END = 1, 19, 20, 48  # positions in /proc/PID/stat, from the state on
+STARTED, VSIZE, ENV_END = 19, 20, 48  # positions in /proc/PID/stat, from the state on
 FIRST_IN_LINE = -20
 EXEC_RETRIES, EXEC_PAUSE_S = 1000, 0.0005
 
@@ -181,12 +181,6 @@ def is_stopped(pid: int) -> bool | None:
 def start_of(pid: int) -> int | None:
     """When a live process began [clock ticks since the machine's start], which tells it from others with its id."""
     return int(_stat(f"{pid}")[STARTED]) if _alive(pid) else None
-
-
-def parent_of(pid: int) -> int | None:
-    """The process that started a process, or has adopted it; None when it is gone."""
-    fields = _stat(f"{pid}")
-    return int(fields[PARENT]) if fields else None
 
 
 def stands_still(pid: int) -> bool:

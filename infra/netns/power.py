@@ -6,7 +6,6 @@ no farewell, so others must not hear that its connections end. Needs root.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -18,7 +17,7 @@ from contextlib import suppress
 from infra import namespaces
 from infra.cluster import Host
 from infra.process_handles import ProcessHandles
-from infra.processes import MACHINE, MARK, carries, members, parent_of, take_precedence
+from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
 from infra.strikes.strike import Proof, Strike, wait_until
 from infra.threads import started_thread
@@ -26,6 +25,7 @@ from infra.threads import started_thread
 PROOF_LIMIT_S = 5.0
 COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
+_WAITING = set[int]()  # the processes in namespaces that wait for a power-off, which this process prepared
 
 
 class NetnsPowerOff(Strike):
@@ -42,6 +42,7 @@ class NetnsPowerOff(Strike):
             stdin=subprocess.PIPE,
             text=True,
         )
+        _WAITING.add(self._ip.pid)
         take_precedence(self._ip.pid)
         self._processes = HostProcesses(token, host.name)
         self.refresh()
@@ -81,14 +82,14 @@ class NetnsPowerOff(Strike):
         self._thread.shutdown()
         self._ip.kill()
         self._ip.communicate()
+        _WAITING.discard(self._ip.pid)
         self._processes.close()
 
 
 class HostProcesses(ProcessHandles):
-    """All processes that carry the mark of a host or of its machine, and those in its namespace that are not ours.
+    """All processes that carry the mark of a host or of its machine, and those that live in its namespace.
 
-    Ours, which this process has started there, are the programs that ask about the namespace, and those that wait for
-    a power-off: a further one of this host may be prepared already.
+    Left out are those that wait for a power-off: a further one of this host may be prepared already.
     """
 
     def __init__(self, token: str, host: str) -> None:
@@ -97,16 +98,12 @@ class HostProcesses(ProcessHandles):
         self._machine = f"{token}/{MACHINE}/{host}"
 
     def find(self) -> list[int]:
-        living = (pid for pid in namespaces.processes_of(self._token, self._host) if not _is_ours(pid))
+        living = (pid for pid in namespaces.processes_of(self._token, self._host) if pid not in _WAITING)
         return sorted({*members(self.mark), *members(self._machine), *living})
 
     def belongs(self, pid: int) -> bool:
         marked = any(carries(pid, f"{MARK}={mark}".encode()) for mark in (self.mark, self._machine))
-        return marked or (namespaces.lives_in(pid, self._token, self._host) and not _is_ours(pid))
-
-
-def _is_ours(pid: int) -> bool:
-    return parent_of(pid) == os.getpid()
+        return marked or (namespaces.lives_in(pid, self._token, self._host) and pid not in _WAITING)
 
 
 def _answers(address: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -100,6 +101,16 @@ def test_an_interface_that_stayed_up_while_processes_died_contradicts_a_power_of
     start(f"{token}/worker-1/a")
     proof = NetnsPowerOff(token, HOST, lambda: None).fire()
     assert proof.left == {"survivors": 0, "interfaces up": 1, "addresses": 0, "answers": 0}
+
+
+def test_a_power_off_kills_what_hides_its_mark_even_a_child_of_the_injector(token: str, network: Network) -> None:
+    """An sshd writes over its environment, and whoever powers a host on is its parent."""
+    start(f"{token}/worker-1/a")
+    hidden = subprocess.Popen(["sleep", "600"], env={})
+    network.living.append(hidden.pid)
+    threading.Thread(target=hidden.wait, daemon=True).start()  # otherwise what is left of it would live on
+    assert NetnsPowerOff(token, HOST, lambda: None).fire().holds
+    assert hidden.wait(60) == -signal.SIGKILL
 
 
 def test_a_power_off_spares_what_the_next_one_of_the_host_waits_with(token: str, network: Network) -> None:
