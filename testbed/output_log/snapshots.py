@@ -11,7 +11,7 @@ from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import NotStored, Restore, Stored
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.core.effects import Store
-from testbed.core.partition.snapshots import Core, Log, Snapshots, _Pending
+from testbed.core.partition.snapshots import Core, Log, Snapshots
 from testbed.operators.state import State
 from testbed.output_log.objects import Border, Chain, LogObject, decode_object
 from testbed.output_log.recorded import RecordedOperator
@@ -98,9 +98,7 @@ class LogSnapshots(Snapshots):
             replays_from=self._input_from(extent.replay_after),
             last=core.last,
         )
-        effect = Store(checkpoint, {key: written.pieces})
-        self._pending[number] = _Pending(checkpoint, Log(), effect)
-        return effect
+        return self._on_its_way(checkpoint, Log(), {key: written.pieces})
 
     @property
     def overfull(self) -> bool:

@@ -186,8 +186,12 @@ class Snapshots:
         objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, changed)}
         if log_key is not None:
             objects[log_key] = partial(self._encoded_log, log)
+        return self._on_its_way(checkpoint, log, objects)
+
+    def _on_its_way(self, checkpoint: Checkpoint, log: Log, objects: dict[str, Callable[[], Iterable[Piece]]]) -> Store:
+        """A checkpoint is on its way to the store from now on."""
         effect = Store(checkpoint, objects)
-        self._pending[self.last] = _Pending(checkpoint, log, effect)
+        self._pending[checkpoint.number] = _Pending(checkpoint, log, effect)
         return effect
 
     def pass_over(self, states: dict[str, State], number: int) -> None:
