@@ -66,7 +66,7 @@ def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTM
         unread=known.unread,
         series=series,
         metric=metric,
-        metrics=METRICS,
+        metrics=METRICS.values(),
         runs=[] if series is None else [run for run in reversed(series.runs) if metric.name in run.metrics],
         changes=[] if series is None else changes(series, metric),
         can_change=series is not None and longest_stretch(series, metric) >= FEWEST_RUNS,
@@ -84,7 +84,7 @@ def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
     values = [run.metrics[metric.name] for run in runs]
     return {
         "history": {
-            "metric": metric.name,
+            "metric": metric.label,
             "unit": metric.unit,
             "names": [run.run_id for run in runs],
             "started": [time_text(run.started_ns)[:16] for run in runs],
@@ -110,7 +110,9 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
     causes = {(each.experiment_digest, each.machine): _causes(each, rows) for each in document.experiments}
     changed = found.rows("change_points")
-    return render(request, "regression.html", document=document, rows=rows, changes=changed, causes=causes)
+    return render(
+        request, "regression.html", document=document, rows=rows, changes=changed, causes=causes, metrics=METRICS
+    )
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ class Metric:
     scale: Scale = Scale.RATIO
     resolution: float = 0.0
 
+    @property
+    def label(self) -> str:
+        """The name in words, without the unit."""
+        return self.name.removesuffix("_s").replace("_", " ")
+
 
 def metrics_of(run: Run) -> dict[str, float]:
     """Return what a run measured, by the names of `METRICS` and in their order; raises `Damaged`."""

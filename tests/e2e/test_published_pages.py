@@ -81,8 +81,9 @@ def test_a_published_run_has_its_charts_and_tables(page: Page, server: str):
 
 
 def test_published_runs_are_compared(page: Page, server: str):
-    """Of the window tree: one rolls back as a whole, the other one in its lost part only."""
-    runs = [run_of("dataflow-window-tree"), run_of("dataflow-passive")]
+    """A pair of the first paper's measured table: the same faults, at the default checkpoint interval and at T*."""
+    pair = [f"utilization-every54s-depth3-{interval}-" for interval in ("default", "best")]
+    runs = [next(run_id for run_id in run_ids() if run_id.startswith(begin)) for begin in pair]
     open_page(page, server, "compare?" + "&".join(f"run={each}" for each in runs))
     for each in runs:
         expect(page.get_by_role("link", name=each).first).to_be_visible()

@@ -202,6 +202,17 @@ def test_long_tables_are_cut_and_say_so(browser: TestClient):
     assert checkpoints.count("<tr>") == ROWS_SHOWN + 1
 
 
+def test_tables_without_rows_are_one_line_with_their_downloads(browser: TestClient):
+    run = write_run("one")
+    write_table(run, "copies", [])
+    text = browser.get("/aftershock/runs/one").text
+    folded, _, without = text.partition("Without rows in this run:")
+    assert '<details id="table-faults">' in folded
+    assert 'id="table-copies"' not in folded
+    assert '<a id="table-copies" href="/aftershock/runs/one/tables/copies.csv" download>copies</a>' in without
+    assert "table-faults" not in without
+
+
 def test_a_table_is_headed_by_label_and_unit_and_tells_name_and_meaning(browser: TestClient):
     write_run("one")
     page = browser.get("/aftershock/runs/one").text
@@ -284,6 +295,8 @@ def test_a_history_says_no_change_only_where_one_could_be_shown(browser: TestCli
     write_nights(steady(1), first=11)
     words = get(browser, address).words
     assert "No change beyond chance." in words
+    assert "History of service rate" in words
+    assert "service rate [records/s]" in words
     assert "can be shown" not in words
     drawn = browser.get("/aftershock/history.json?digest=d1&metric=service_rate").json()["history"]
     assert (len(drawn["values"]), drawn["changes"], drawn["levels"]) == (12, [], [])
