@@ -10,8 +10,8 @@ from experiments import matrix
 from tests.unit.docs.fences import fenced
 
 ROOT = Path(__file__).parents[4]
-FIRST_RUN = (ROOT / "docs" / "start" / "first-run.md").read_text(encoding="utf-8")
-SECTION = FIRST_RUN.partition("## Ask the models")[2].partition("\n## ")[0]
+MODELS = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
+SECTION = MODELS.partition("## Ask the models")[2].partition("\n## ")[0]
 COMMANDS = [line.split()[1:] for line in SECTION.splitlines() if line.strip().startswith(".venv/bin/aftershock")]
 
 
