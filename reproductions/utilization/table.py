@@ -133,15 +133,23 @@ def _beyond(found: Pooled) -> float:
     return float(max(low - measured, measured - high))
 
 
+DRAWN: dict[str, dict[str, object]] = {  # by column; each label begins a column of the legend
+    "measured": {"marker": "o"},
+    "replayed": {"marker": "_", "ms": 18},
+    "eq_10": {"marker": "x"},
+}
+
+
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
     for panel, depth in zip(figure.subplots(1, len(DEPTHS), sharey=True), DEPTHS, strict=True):
-        for shift, interval in zip((-0.1, 0.1), Interval, strict=True):
-            rows = table[(table["depth"] == depth) & (table["interval"] == interval)].reindex(columns=_DRAWN)
-            at = [MEANS_S.index(mean_s) + shift for mean_s in rows["mean_s"]]
-            look = {"color": COLORS[interval], "ls": "none"}
-            panel.plot(at, rows["measured"].astype(float), marker="o", label=f"{interval}, measured", **look)
-            panel.plot(at, rows["replayed"].astype(float), marker="_", ms=18, label=f"{interval}, replayed", **look)
+        of_depth = table[table["depth"] == depth].reindex(columns=["mean_s", "interval", *DRAWN])
+        for column, look in DRAWN.items():
+            for shift, interval in zip((-0.1, 0.1), Interval, strict=True):
+                rows = of_depth[of_depth["interval"] == interval]
+                at = [MEANS_S.index(mean_s) + shift for mean_s in rows["mean_s"]]
+                label = f"{interval}, {column.replace('_', '. ')}"
+                panel.plot(at, rows[column].astype(float), color=COLORS[interval], ls="none", label=label, **look)
         panel.set_xticks(range(len(MEANS_S)), [f"{mean_s:g} s" for mean_s in MEANS_S])
         panel.set(title=counted(depth, "stateful operator"), xlabel="mean time between failures")
         panel.set(xlim=(-0.5, len(MEANS_S) - 0.5), ylim=(0, 1))
@@ -149,8 +157,6 @@ def _plot(table: pd.DataFrame) -> Figure:
     legend_above(figure)
     return figure
 
-
-_DRAWN = ["mean_s", "measured", "replayed"]
 
 TABLE_1 = measured(
     "utilization/table-1",
