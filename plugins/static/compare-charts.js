@@ -3,7 +3,7 @@ import { axis, drawAll, legend, number, tooltip } from "./chart.js";
 
 const names = (data, narrow) => axis({
   type: "category", data: data.names, inverse: true, splitLine: { show: false },
-  axisLabel: { ...axis({}).axisLabel, width: narrow ? 96 : 190, overflow: "break" },
+  axisLabel: { ...axis({}).axisLabel, width: narrow ? 96 : 190, overflow: "break", lineHeight: 15 },
 });
 const grid = (narrow) => ({ left: narrow ? 108 : 204, right: 18, top: 34, bottom: 42 });
 

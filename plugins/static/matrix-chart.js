@@ -37,7 +37,7 @@ const costs = (data) => ({ colour, narrow }) => {
       grid: { left: narrow ? 128 : 330, right: 18, top: 20, bottom: 42 },
       tooltip: tooltip({ trigger: "item", formatter: ({ value }) => say(value[1]) }),
       xAxis: axis({ min: 0, name: "seconds that a failure costs", nameGap: 26 }),
-      yAxis: axis({ type: "category", data: data.names, inverse: true, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, width: narrow ? 116 : 316, overflow: "break" } }),
+      yAxis: axis({ type: "category", data: data.names, inverse: true, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, width: narrow ? 116 : 316, overflow: "break", lineHeight: 15 } }),
       series: [
         { type: "scatter", data: data.value.map((value, i) => [value, i]), symbol: "diamond", symbolSize: 14, itemStyle: { color: colour("red") }, z: 4 },
         ...arms.map((ends) => ({ type: "line", data: ends, symbol: "rect", symbolSize: [2, 14], lineStyle: { width: 2 }, itemStyle: { color: colour("red") } })),
