@@ -6,7 +6,8 @@ exists, a `FaultPlan`. Every strike of a fault on a host is journaled when it ha
     striking              before the strike: if the injector dies, this entry says what must be undone
     injected              after the strike, with its proof
     absorbed, withheld    the strike was left out
-    missed                the strike could not be prepared, or its host could not be looked at; the plan goes on
+    missed                the strike could not be prepared, or its host could not be looked at; the plan goes on, unless
+                          the injector itself has no descriptors or no memory left
     healed                no fault holds the host any more; with the proof of that
     joined                a lost host or service has its place again
 
@@ -16,6 +17,7 @@ Any other error is journaled as `failed`, and ends the plan in the same way. The
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import threading
@@ -59,6 +61,7 @@ from journal.writer import Journal
 PLAN_POLL_S, END_POLL_S = 0.02, 0.1
 SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
 NOT_REACHED = (EnvironmentFailure, OSError)
+USED_UP = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # descriptors or memory, of this process or machine
 LEFT_AS = {StrikeOutcome.ABSORBED: Absorbed, StrikeOutcome.WITHHELD: Withheld}  # strikes that are not carried out
 
 
@@ -166,7 +169,7 @@ class Injector:
             self.agenda.retry(self._strike, planned, up, number=planned.number)
             return
         failure = up.exception()
-        if failure is not None and not isinstance(failure, NOT_REACHED):
+        if failure is not None and not is_of_the_host(failure):
             raise failure
         is_up = failure is not None or up.result()
         outcome = self.holds.outcome(planned.host, planned.kind) if is_up else StrikeOutcome.ABSORBED
@@ -208,6 +211,20 @@ class Injector:
 
     def _note(self, kind: type[StrikeEvent], planned: PlannedStrike, **more: Any) -> None:
         self.journal.record(kind(planned.fault, planned.host, planned.kind, planned.due_ns, **more))
+
+
+def is_of_the_host(failure: BaseException) -> bool:
+    """Whether a strike failed because of its host, which concerns no other one, rather than because of the injector.
+
+    If the injector lacks descriptors or memory, every strike fails alike. Code that connects or starts programs tells
+    such an error in its own words; then the error is the context of the failure.
+    """
+    told: BaseException | None = failure
+    while told is not None:
+        if isinstance(told, OSError) and told.errno in USED_UP:
+            return False
+        told = told.__context__
+    return isinstance(failure, NOT_REACHED)
 
 
 def one_line(failure: BaseException) -> str:

@@ -57,11 +57,15 @@ class ProcessHandles:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
             return False
-        if self.belongs(pid):
-            self._open[pid] = handle
-        else:
-            os.close(handle)
-        return pid in self._open
+        belongs = False
+        try:
+            belongs = self.belongs(pid)
+        finally:  # also if that raises
+            if belongs:
+                self._open[pid] = handle
+            else:
+                os.close(handle)
+        return belongs
 
     def _ended(self, pid: int) -> bool:
         """Whether a process has ended, so that its id may belong to another; closes its handle if so."""
@@ -122,4 +126,5 @@ def kill_all(processes: ProcessHandles, limit_s: float = 5.0) -> None:
         processes.close()
     if left:
         numbers = ", ".join(map(str, left))
-        raise EnvironmentFailure(f"processes {numbers} of {processes.mark} survive SIGKILL", "look for them with ps")
+        whose = processes.mark.partition("/")[2] or processes.mark  # without the token, which nobody is told
+        raise EnvironmentFailure(f"processes {numbers} of {whose} survive SIGKILL", "look for them with ps")

@@ -3,6 +3,8 @@
 A host of the local driver is every process that carries its mark. The mark is inherited through fork and
 exec, so it also finds what a process group or a session misses (pyspark's daemon makes a group of its own).
 A process of another user never belongs to a host, even if it carries the mark.
+
+Functions that read /proc raise `OSError` when this process has no descriptors or no memory left.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread
 STARTED, VSIZE, ENV_END = 19, 20, 48  # positions in /proc/PID/stat, from the state on
 FIRST_IN_LINE = -20
 EXEC_RETRIES, EXEC_PAUSE_S = 1000, 0.0005
+# What /proc answers about a process that has ended or may not be looked into. Any other error tells nothing about the
+# process: if this process cannot open another file, say, all processes would look dead.
+GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ def _environment(pid: int) -> list[bytes]:
     for _ in range(EXEC_RETRIES):
         try:
             entries = path.read_bytes()
-        except OSError:
+        except GONE_OR_HIDDEN:
             return []
         if entries:
             return entries.split(b"\0")
@@ -199,7 +204,7 @@ def thread_times(pid: int) -> dict[str, float]:
 def _threads(pid: int) -> list[str]:
     try:
         return os.listdir(f"/proc/{pid}/task")
-    except OSError:
+    except GONE_OR_HIDDEN:
         return []
 
 
@@ -217,5 +222,5 @@ def _stat(which: str) -> list[str]:
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(errors="replace").splitlines()
-    except OSError:
+    except GONE_OR_HIDDEN:
         return []

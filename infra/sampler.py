@@ -57,10 +57,13 @@ def both_clocks() -> tuple[int, int]:
 
 
 def each_second(take_sample: Callable[[], None], start_ns: int) -> None:
-    """Take a sample each second, without end; skip one if the host does not answer."""
+    """Take a sample each second, without end; skip one if the host does not answer, or cannot be looked at."""
     while True:
         with suppress(EnvironmentFailure):
-            take_sample()
+            try:
+                take_sample()
+            except OSError as error:  # such as too many open files, which may pass
+                print(error, file=sys.stderr, flush=True)
         now_ns = time.monotonic_ns()
         time.sleep((next_deadline(start_ns, now_ns) - now_ns) / 1e9)
 

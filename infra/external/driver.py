@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -92,14 +93,13 @@ class ExternalDriver(DeclaredFaults, Driver):
         cluster, listed, login, conf = self._vetted(spec)
         handle = _handle(spec, run_id, root, cluster, listed)
         root.mkdir(parents=True, exist_ok=True)
-        handle.save()
+        with _own_checkpoints(handle):  # before the handle is there, by which a teardown removes them
+            handle.save()
         names = {f"worker-{n}": host.name for n, host in enumerate(listed, 1)}
         Borrowed(cluster=cluster, names=names, domains=_domains(listed)).save(root)
         credentials.adopt(root, kafka=login, spark=conf)
         for name in handle.hosts:
             (handle.directory(name) / "logs").mkdir(parents=True, exist_ok=True)
-        if handle.checkpoints.startswith("/"):
-            Path(handle.checkpoints).mkdir()
         return handle
 
     def usage(self, handle: Handle, host: str) -> Usage:
@@ -189,6 +189,28 @@ def _require_master(master: str) -> None:
 def _bring_back(borrowing: Borrowing, host: str, kind: FaultKind) -> None:
     if borrowing.note(host, kind).exists and not strike.heal(borrowing, host, kind).holds:
         raise EnvironmentFailure(f"{borrowing.called(host)} is still struck ({kind.value})", "bring it back by hand")
+
+
+@contextmanager
+def _own_checkpoints(handle: Handle) -> Iterator[None]:
+    """Make the folder of the run's checkpoints, which goes again if what is done within fails.
+
+    Raises `EnvironmentFailure` if it is there already: what is in it is not the run's. A URL is left to Spark.
+    """
+    if not handle.checkpoints.startswith("/"):
+        yield
+        return
+    folder = Path(handle.checkpoints)
+    try:
+        folder.mkdir()
+    except OSError as error:
+        cause = f"the folder {folder} cannot be made for the run's checkpoints ({error.strerror})"
+        raise EnvironmentFailure(cause, "look whose it is, or name another folder of checkpoints") from None
+    try:
+        yield
+    except BaseException:
+        folder.rmdir()
+        raise
 
 
 def _remove_checkpoints(handle: Handle) -> None:

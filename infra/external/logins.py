@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 from experiments import gate
@@ -46,9 +47,12 @@ def spark_conf(path: Path | None) -> str:
 
 
 def require_broker(brokers: str, login: str, limit_s: float) -> None:
-    """Raise `EnvironmentFailure` unless a broker answers; one that asks for a login is asked by the run itself."""
-    if not login and not kafka.is_ready(Broker(brokers), limit_s):
-        raise EnvironmentFailure(f"no broker answers at {brokers}", "start it, or correct its address")
+    """Raise `EnvironmentFailure` unless a broker answers, and takes the login if there is one."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="aftershock-login-") as file:  # of mode 600
+        file.write(login)
+        file.flush()
+        if not kafka.is_ready(Broker(brokers, file.name), limit_s):
+            raise EnvironmentFailure(f"no broker answers at {brokers}", "start it, or correct its address")
 
 
 def _text(field: str, path: Path) -> str:

@@ -19,11 +19,8 @@ from experiments.waiting import poll_while
 from infra import credentials
 from infra.processes import start_of
 
-OPEN: dict[str, Any] = {
-    "process": None,
-    "began_ns": 0,
-    "since_ns": None,
-}  # of a note that cannot be read: anything may be the case
+# Of a note that cannot be read: anything may be the case.
+OPEN: dict[str, Any] = {"process": None, "began_ns": 0, "since_ns": None}
 NOT_STRUCK = 0
 POLL_S, KILLED_LIMIT_S = 0.05, 5.0
 

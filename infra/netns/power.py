@@ -6,6 +6,7 @@ no farewell, so others must not hear that its connections end. Needs root.
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from infra.cluster import Host
 from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
-from infra.strikes.strike import Proof, Strike, wait_until
+from infra.strikes.strike import Proof, Strike, closed_on_failure, wait_until
 from infra.threads import started_thread
 
 PROOF_LIMIT_S = 5.0
@@ -37,15 +38,16 @@ class NetnsPowerOff(Strike):
         self._fired_ns = 0
         self._thread = started_thread()  # of its own: other hosts may be due at the same moment
         self._struck: Future[None] | None = None
+        self._processes = HostProcesses(token, host.name)
         self._ip = subprocess.Popen(
             namespaces.inside(token, host.name, namespaces.ip_program(), "-batch", "-"),
             stdin=subprocess.PIPE,
             text=True,
         )
         _WAITING.add(self._ip.pid)
-        take_precedence(self._ip.pid)
-        self._processes = HostProcesses(token, host.name)
-        self.refresh()
+        with closed_on_failure(self):
+            take_precedence(self._ip.pid)
+            self.refresh()
 
     def refresh(self) -> bool:
         self._processes.scan()
@@ -67,14 +69,15 @@ class NetnsPowerOff(Strike):
 
         An interface that the strike did not take down contradicts it: peers may have seen connections end.
         """
-        (self._struck or self._thread.submit(self._strike, 0)).result()
-        still_up = bool(namespaces.addresses_of(self.token, self.host.name))
-        survivors = self._processes.kill(limit_s)
-        done = {"processes killed": len(self._processes)}
-        namespaces.unplug(self.token, self.host.name)
-        addresses = namespaces.addresses_of(self.token, self.host.name)
-        left = {"survivors": len(survivors), "interfaces up": int(still_up), "addresses": len(addresses)}
-        left["answers"] = int(_answers(self.host.address))
+        with closed_on_failure(self):
+            (self._struck or self._thread.submit(self._strike, 0)).result()
+            still_up = bool(namespaces.addresses_of(self.token, self.host.name))
+            survivors = self._processes.kill(limit_s)
+            done = {"processes killed": len(self._processes)}
+            namespaces.unplug(self.token, self.host.name)
+            addresses = namespaces.addresses_of(self.token, self.host.name)
+            left = {"survivors": len(survivors), "interfaces up": int(still_up), "addresses": len(addresses)}
+            left["answers"] = int(_answers(self.host.address))
         self.close()
         return Proof(self._fired_ns, time.time_ns(), done, left)
 
@@ -107,11 +110,7 @@ class HostProcesses(ProcessHandles):
 
 
 def _answers(address: str) -> bool:
-    """Whether anything is heard from an address, and be it a refusal."""
-    try:
-        socket.create_connection((address, ssh.PORT), timeout=ANSWER_LIMIT_S).close()
-    except ConnectionRefusedError:
-        return True
-    except OSError:
-        return False
-    return True
+    """Whether anything is heard from an address, and be it a refusal; raises `OSError` without a socket to ask with."""
+    with socket.socket() as asking:
+        asking.settimeout(ANSWER_LIMIT_S)
+        return asking.connect_ex((address, ssh.PORT)) in (0, errno.ECONNREFUSED)

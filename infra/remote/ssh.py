@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
@@ -28,6 +29,9 @@ CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
 KEEPALIVE_S = 10
 UNREACHED = (OSError, EOFError, paramiko.SSHException)
 NOT_JUDGED = ("timeout", "EOF")  # in what paramiko says of a login that the server neither accepted nor refused
+# What paramiko, and `cryptography` below it, raise for a private key that is encrypted, and for what is no usable key.
+LOCKED = (TypeError, paramiko.PasswordRequiredException)
+NO_KEY = (ValueError, UnsupportedAlgorithm, paramiko.SSHException, paramiko.UnknownKeyType)
 UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
 ERROR_OUTPUT_BYTES = 10_000
 
@@ -52,14 +56,14 @@ class Login:
 def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
     """Log in to a host; one that does not answer yet is tried again for `ATTEMPTS_LIMIT_S`.
 
-    Raises `EnvironmentFailure` for keys that cannot be read, an unknown or changed host key and a refused key at once,
-    and for a host that cannot be reached within the limit.
+    Raises `EnvironmentFailure` for keys that cannot be read or used, an unknown or changed host key and a refused key
+    at once, and for a host that cannot be reached within the limit.
     """
-    for path in (login.key, login.known_hosts):
-        if not os.access(path, os.R_OK):
-            raise EnvironmentFailure(f"{path}, needed to log in to {name}, cannot be read", "restore it")
+    key = _private_key(login, name)
+    if not os.access(login.known_hosts, os.R_OK):
+        raise EnvironmentFailure(f"{login.known_hosts}, needed to log in to {name}, cannot be read", "restore it")
     try:
-        attempt = partial(_admitted, login, name, address)
+        attempt = partial(_admitted, login, key, name, address)
         return retry(attempt, UNREACHED, interval_s=PAUSE_S, limit_s=ATTEMPTS_LIMIT_S)
     except UNREACHED as error:
         cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
@@ -67,10 +71,25 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
         raise EnvironmentFailure(cause, remedy) from None
 
 
-def _admitted(login: Login, name: str, address: str) -> paramiko.SSHClient:
+def _private_key(login: Login, name: str) -> paramiko.PKey:
+    """The key of a login; raises `EnvironmentFailure` for a file with none, or with one that has a passphrase."""
+    try:
+        return paramiko.PKey.from_path(login.key)  # `key_filename` would tell how the last type of key failed
+    except OSError as error:
+        cause = f"{login.key}, needed to log in to {name}, cannot be read ({error.strerror})"
+        raise EnvironmentFailure(cause, "restore it") from None
+    except LOCKED:
+        found = "a key with a passphrase"
+    except NO_KEY:
+        found = "no private key, or a damaged one"
+    cause = f"{login.key}, needed to log in to {name}, holds {found}"
+    raise EnvironmentFailure(cause, "put a private SSH key without a passphrase there (RSA, ECDSA or Ed25519)")
+
+
+def _admitted(login: Login, key: paramiko.PKey, name: str, address: str) -> paramiko.SSHClient:
     """Log in once; raises `EnvironmentFailure` for what a further attempt would not mend."""
     try:
-        return _attempt(login, name, address)
+        return _attempt(login, key, name, address)
     except paramiko.BadHostKeyException:
         pinned_in = login.pinned_in or login.known_hosts
         cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
@@ -83,7 +102,7 @@ def _admitted(login: Login, name: str, address: str) -> paramiko.SSHClient:
         ) from None
 
 
-def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
+def _attempt(login: Login, key: paramiko.PKey, name: str, address: str) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     client.load_host_keys(str(login.known_hosts))
@@ -95,7 +114,7 @@ def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
             address,
             port=login.port,
             username=login.user,
-            pkey=paramiko.PKey.from_path(login.key),  # `key_filename` would tell how the last type of key failed
+            pkey=key,
             allow_agent=False,
             look_for_keys=False,
             timeout=CONNECT_LIMIT_S,
@@ -103,10 +122,10 @@ def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
             auth_timeout=CONNECT_LIMIT_S,
             transport_factory=SharingTransport,
         )
+        _keep_alive(client)
     except BaseException:
         client.close()
         raise
-    _keep_alive(client)
     return client
 
 

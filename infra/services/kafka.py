@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
@@ -26,6 +26,7 @@ from infra.launch import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
+LOOK_S, ERRORS_POLL_S = 2.0, 0.02  # between two looks whether the broker has refused the login; to hear of its errors
 SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
 SILENCE_LIMIT_S = 30.0
 KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -84,22 +85,38 @@ def java_command(java: Path, jars: list[Path], main: str, *arguments: str) -> li
 
 
 def wait_ready(broker: Broker, log: Path, limit_s: float = 60.0) -> None:
-    """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
+    """Return once the broker answers; raises `EnvironmentFailure` that names its log otherwise, and as `is_ready`."""
     if not is_ready(broker, limit_s):
         raise EnvironmentFailure(f"the broker at {broker.address} did not answer in {limit_s:g} s", f"see {log}")
 
 
 def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
-    """Whether the broker answers within `limit_s`.
+    """Whether the broker answers within `limit_s`; raises `EnvironmentFailure` if it refuses the credentials.
 
     A `KafkaAdminClient` that gets no answer would leave its thread and its sockets behind, and this may be asked often.
     """
-    quiet = {"log_level": 0, "reconnect.backoff.max.ms": LONGEST_PAUSE_MS}
-    try:
-        AdminClient({**broker.for_librdkafka(), **quiet}).list_topics(timeout=limit_s)
-    except KafkaException:
-        return False
-    return True
+    errors: list[KafkaError] = []
+    ours: dict[str, Any] = {"log_level": 0, "reconnect.backoff.max.ms": LONGEST_PAUSE_MS, "error_cb": errors.append}
+    admin, deadline = AdminClient({**broker.for_librdkafka(), **ours}), Deadline(limit_s)
+    while True:
+        try:
+            admin.list_topics(timeout=min(LOOK_S, max(deadline.left_s, 0.0)))
+            return True
+        except KafkaException:
+            admin.poll(ERRORS_POLL_S)  # fills `errors`
+        for error in filter(_is_refusal, errors):
+            cause = f"the broker at {broker.address} refuses the login ({error.str()})"
+            raise EnvironmentFailure(cause, "correct the user name and the password, or see the broker's log")
+        if deadline.passed:
+            return False
+
+
+def _is_refusal(error: KafkaError) -> bool:
+    """Whether the broker itself has refused the credentials.
+
+    The client reports a connection that ended amid the login in the same way, but then in words of its own.
+    """
+    return error.code() == KafkaError._AUTHENTICATION and "Local: " not in error.str()
 
 
 def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:

@@ -26,8 +26,8 @@ class Blackout(Death):
     """Cuts the power of the machine: no interface, and no process of the mark."""
 
     def __init__(self, mark: str, address: str, **options: Any) -> None:
-        super().__init__(mark, address, **options)
         self._interface = interface_of(address)
+        super().__init__(mark, address, **options)
 
     def shoot(self, due_ns: int = 0) -> None:
         """Take the interface down and kill the processes that have handles, at `due_ns`."""

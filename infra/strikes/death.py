@@ -10,7 +10,7 @@ from dataclasses import replace
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import listening
-from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, closed_on_failure, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
@@ -44,7 +44,8 @@ class Death(StrikeOnHost):
         self.ports: set[int] = set()  # on which it was seen to listen before the strike
         self._processes = ProcessHandles(mark)
         self._fired_ns = NOT_YET
-        self.refresh()
+        with closed_on_failure(self):
+            self.refresh()
 
     def refresh(self) -> bool:
         """Scan again; whether the host has any process."""
@@ -71,14 +72,15 @@ class Death(StrikeOnHost):
         if self._fired_ns == NOT_YET:
             self.shoot()
         deadline = Deadline(limit_s)
-        while True:
-            survivors, ports = self.scan() or self.scan(), self._listening()  # one scan can miss a newborn process
-            if not (survivors or ports) or deadline.passed:
-                break
-            self._processes.signal(signal.SIGKILL)
-            time.sleep(POLL_S)
+        with closed_on_failure(self):
+            while True:
+                survivors, ports = self.scan() or self.scan(), self._listening()  # one scan can miss a newborn process
+                if not (survivors or ports) or deadline.passed:
+                    break
+                self._processes.signal(signal.SIGKILL)
+                time.sleep(POLL_S)
+            left = {"survivors": len(survivors) + sum(self._clear().values()), "open ports": len(ports)}
         done = {"processes killed": len(self._processes)}
-        left = {"survivors": len(survivors) + sum(self._clear().values()), "open ports": len(ports)}
         self.close()
         return Proof(self._fired_ns, time.time_ns(), done, left)
 
@@ -101,7 +103,8 @@ class Termination(Death):
         """Wait for the end of the processes or of the grace period, then kill; the proof counts both."""
         if self._fired_ns == NOT_YET:
             self.shoot()
-        ended = self._wait_for_their_end(told=self._processes.pids)
+        with closed_on_failure(self):
+            ended = self._wait_for_their_end(told=self._processes.pids)
         proof = super().fire(limit_s)
         killed = proof.done["processes killed"] - ended
         return replace(proof, done={"processes ended": ended, "processes killed": killed})

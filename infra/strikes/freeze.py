@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
-from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
+from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, closed_on_failure, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 
@@ -26,7 +26,8 @@ class Freeze(StrikeOnHost):
         self.ports: set[int] = set()  # they stay open
         self._processes, self._throttler, self._clear = ProcessHandles(mark), ProcessHandles(throttler), clear
         self._fired_ns = NOT_YET
-        self.refresh()
+        with closed_on_failure(self):
+            self.refresh()
 
     def refresh(self) -> bool:
         self._throttler.scan()
@@ -47,13 +48,14 @@ class Freeze(StrikeOnHost):
         if self._fired_ns == NOT_YET:
             self.shoot()
         deadline = Deadline(limit_s)
-        uncleared = sum(self._clear().values())
-        still: set[int] = set()
-        while not still.issuperset(found := self._processes.scan()) and not deadline.passed:
-            self._processes.signal(signal.SIGSTOP)
-            time.sleep(POLL_S)
-            still = {pid for pid in found if stands_still(pid)}
-        running = sum(not stands_still(pid) for pid in found)
+        with closed_on_failure(self):
+            uncleared = sum(self._clear().values())
+            still: set[int] = set()
+            while not still.issuperset(found := self._processes.scan()) and not deadline.passed:
+                self._processes.signal(signal.SIGSTOP)
+                time.sleep(POLL_S)
+                still = {pid for pid in found if stands_still(pid)}
+            running = sum(not stands_still(pid) for pid in found)
         self.close()
         left = {"running": running + uncleared}
         return Proof(self._fired_ns, time.time_ns(), {"processes frozen": len(found) - running}, left)
@@ -71,9 +73,11 @@ def thaw(mark: str) -> Proof:
     fired_ns = time.time_ns()
     deadline = Deadline(PROOF_LIMIT_S)
     processes, going = ProcessHandles(mark), set[int]()
-    were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
-    while (frozen := set(processes.scan()) - going) and not deadline.passed:
-        processes.signal(signal.SIGCONT, frozen)
-        going.update(pid for pid in frozen if not is_stopped(pid))
-    processes.close()
+    try:
+        were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
+        while (frozen := set(processes.scan()) - going) and not deadline.passed:
+            processes.signal(signal.SIGCONT, frozen)
+            going.update(pid for pid in frozen if not is_stopped(pid))
+    finally:
+        processes.close()
     return Proof(fired_ns, time.time_ns(), {"processes thawed": were_frozen}, {"frozen": len(frozen)})

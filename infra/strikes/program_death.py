@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_until
 from infra import launch
 from infra.launch import GO_ON, HOLD, PROGRAM
@@ -19,14 +20,20 @@ class ProgramDeath(Death):
     """Kills what the supervisor of a service runs, not the supervisor; none of it listens on a known port."""
 
     def __init__(self, service_mark: str, address: str) -> None:
-        self._service = ProcessHandles(service_mark)
+        self._name, self._service = service_mark.rpartition("/")[2], ProcessHandles(service_mark)
         self._supervisors: list[int] = []
         super().__init__(f"{service_mark}/{PROGRAM}", address, own_ports=frozenset())
 
     def refresh(self) -> bool:
-        """Look for the supervisor, too: a search takes tens of milliseconds, which a strike that is due has not."""
+        """Look for the supervisor, too: a search takes tens of milliseconds, which a strike that is due has not.
+
+        Raises `EnvironmentFailure` for a program without a supervisor, since nothing would start it again.
+        """
         self._supervisors = list(filter(launch.leads_session, self._service.scan()))
-        return super().refresh()
+        is_up = super().refresh()
+        if is_up and not self._supervisors:
+            raise EnvironmentFailure(f"{self._name} runs without its supervisor", f"see {self._name}.log of the run")
+        return is_up
 
     def shoot(self, due_ns: int = 0) -> None:
         self._service.signal(HOLD, self._supervisors)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -62,6 +63,16 @@ class StrikeOnHost(Strike, Protocol):
     """
 
     ports: set[int]
+
+
+@contextmanager
+def closed_on_failure(strike: Strike) -> Iterator[None]:
+    """Close a strike if what is done within fails: its caller gets no strike, or no proof, and so does not close it."""
+    try:
+        yield
+    except BaseException:
+        strike.close()
+        raise
 
 
 def wait_until(due_ns: int) -> int:

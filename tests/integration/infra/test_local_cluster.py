@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra.broker import Broker
+from infra.broker import Broker, client_properties
 from infra.cluster import Handle, Role
 from infra.launch import REPOSITORY
 from infra.local import LocalDriver
@@ -311,6 +311,15 @@ def test_a_port_that_is_taken_everywhere_is_named(
 def test_a_broker_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match=r"the broker at 127\.0\.250\.1:9092 did not answer in 1 s"):
         kafka.wait_ready(Broker("127.0.250.1:9092"), tmp_path / "broker.log", limit_s=1)
+
+
+def test_a_wrong_password_is_told_at_once(cluster: Handle, tmp_path: Path) -> None:
+    login = tmp_path / "kafka.properties"
+    login.write_text(client_properties("another password"), encoding="utf-8")
+    began_s = time.monotonic()
+    with pytest.raises(EnvironmentFailure, match=r"^the broker at .* refuses the login \(.*Authentication failed"):
+        kafka.wait_ready(Broker(cluster.broker, str(login)), tmp_path / "broker.log", limit_s=300.0)
+    assert time.monotonic() - began_s < 150.0
 
 
 def test_services_do_not_inherit_the_secrets_of_whoever_starts_them(

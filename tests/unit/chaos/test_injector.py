@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 import time
@@ -244,6 +245,27 @@ def test_a_strike_whose_host_is_not_reached_is_missed_and_the_others_are_carried
     assert entries[0]["error"].startswith("worker-1 cannot be reached")
     assert closed == ([set()] if failing == "refresh" else []), "it is given up at once, and not at the end of the plan"
     assert hosts.processes["worker-1"].poll() is None
+
+
+@pytest.mark.parametrize("in_other_words", [False, True])
+def test_an_error_of_the_injector_itself_ends_the_plan(hosts, monkeypatch, in_other_words):
+    """Every strike to come would fail, too: a run of many hours would be told as one of missed strikes."""
+
+    def cannot_open(*_):
+        try:
+            raise OSError(errno.EMFILE, "Too many open files")
+        except OSError as error:
+            if in_other_words:
+                cause = f"worker-1 cannot be reached ({error.strerror})"
+                raise EnvironmentFailure(cause, "see its sshd") from None
+            raise
+
+    monkeypatch.setattr(hosts, "prepare", cannot_open)
+    with pytest.raises((OSError, EnvironmentFailure), match="Too many open files"):
+        inject(hosts, fault(0.0, "worker-1"), fault(50.0, "worker-2"))
+    told = [entry["event"] for entry in raw_entries(Path(hosts.handle.root) / "injector.jsonl")]
+    assert told[-2:] == ["failed", "disarmed"]
+    assert "missed" not in told
 
 
 def test_a_strike_that_would_be_absorbed_is_so_even_if_its_host_is_not_reached(hosts, monkeypatch):

@@ -1,5 +1,6 @@
 """A host's processes: found by their mark, killed for good, and proved dead. All processes here are real."""
 
+import errno
 import os
 import signal
 import socket
@@ -11,8 +12,24 @@ from types import SimpleNamespace
 import pytest
 
 from infra import processes
-from infra.processes import MARK, ROOT, listening, machine_busy_s, marked, marks, members, owners, usage
+from infra.process_handles import ProcessHandles
+from infra.processes import (
+    MARK,
+    ROOT,
+    carries,
+    is_stopped,
+    listening,
+    machine_busy_s,
+    marked,
+    marks,
+    members,
+    owners,
+    stands_still,
+    start_of,
+    usage,
+)
 from infra.strikes.death import Death
+from tests.unit.infra.descriptors import descriptors_left, opened
 from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 from tests.unit.testbed.campaigns import first_and_rest
@@ -218,3 +235,42 @@ def test_the_machine_is_busy_as_long_as_a_process_of_it_is(token):
     used_s = usage([busy.pid]).cpu_s
     assert machine_busy_s() - before_s > used_s - 0.05
     assert machine_busy_s() < time.monotonic() * os.cpu_count()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda mark, pid: carries(pid, f"{MARK}={mark}".encode()),
+        lambda mark, pid: marked(pid),
+        lambda mark, pid: is_stopped(pid),
+        lambda mark, pid: start_of(pid),
+        lambda mark, pid: stands_still(pid),
+        lambda mark, pid: usage([pid]),
+        lambda mark, pid: listening(ADDRESS),
+    ],
+    ids=["carries", "marked", "is_stopped", "start_of", "stands_still", "usage", "listening"],
+)
+def test_who_cannot_open_another_file_does_not_take_a_process_for_dead(token, look):
+    process = start(f"{token}/worker-1")
+    look(f"{token}/worker-1", process.pid)  # what it imports is there then
+    with descriptors_left(0):
+        outcome = outcome_of(look, f"{token}/worker-1", process.pid)
+    assert outcome == errno.EMFILE
+
+
+def test_a_kill_that_lacks_a_descriptor_spares_nobody_in_silence_and_keeps_none(token):
+    process = start(f"{token}/worker-1")
+    handles, before = ProcessHandles(f"{token}/worker-1"), opened()
+    with descriptors_left(1):
+        outcome = outcome_of(handles.scan)
+    assert (outcome, len(handles), opened() <= before) == (errno.EMFILE, 0, True)
+    assert handles.scan() == [process.pid]
+    handles.close()
+
+
+def outcome_of(act, *arguments):
+    """What it returns, or the number of the error that it raises."""
+    try:
+        return act(*arguments)
+    except OSError as error:
+        return error.errno

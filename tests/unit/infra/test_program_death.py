@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
 from infra.launch import HOLD, PROGRAM
 from infra.process_handles import ProcessHandles
-from infra.processes import MARK
+from infra.processes import MARK, members
 from infra.strikes.program_death import ProgramDeath
+from tests.unit.infra.descriptors import opened
 from tests.unit.marked_processes import start, wait_for
 
 NOTES_A_HOLD = f"""
@@ -46,9 +48,28 @@ def test_nothing_is_searched_for_when_the_strike_is_due(
 
 
 def test_a_strike_that_is_given_up_leaves_no_descriptor_open(token: str) -> None:
-    start(f"{token}/gateway/query/{PROGRAM}")
-    opened = set(os.listdir("/proc/self/fd"))
-    strike = ProgramDeath(f"{token}/gateway/query", "127.0.247.1")
+    mark = f"{token}/gateway/query"
+    supervisor = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: mark}, start_new_session=True)
+    start(f"{mark}/{PROGRAM}")
+    before = opened()
+    strike = ProgramDeath(mark, "127.0.247.1")
     assert strike.refresh()
     strike.close()
-    assert set(os.listdir("/proc/self/fd")) <= opened
+    assert opened() <= before
+    assert supervisor.poll() is None
+
+
+def test_a_program_without_a_supervisor_is_not_struck(token: str) -> None:
+    """It would stay dead, and the fault would be told as one whose heal failed."""
+    start(f"{token}/gateway/query/{PROGRAM}")
+    wait_for(lambda: len(members(token)) == 1)
+    before = opened()
+    with pytest.raises(EnvironmentFailure, match=r"^query runs without its supervisor; see query.log of the run$"):
+        ProgramDeath(f"{token}/gateway/query", "127.0.247.1")
+    assert opened() <= before
+
+
+def test_a_service_that_is_down_as_a_whole_is_not_up(token: str) -> None:
+    strike = ProgramDeath(f"{token}/gateway/query", "127.0.247.1")
+    assert not strike.refresh()
+    strike.close()

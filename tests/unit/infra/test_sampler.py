@@ -3,9 +3,12 @@
 import itertools
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.errors import EnvironmentFailure
+from infra import sampler
 from infra.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
 from journal.reader import raw_entries
 from journal.writer import Journal
@@ -61,3 +64,15 @@ def test_the_machine_s_clocks_are_noted_with_each_look_at_it(tmp_path):
     (entry,) = list(raw_entries(tmp_path / "machine.jsonl"))
     assert before_ns <= entry["monotonic_ns"] <= time.monotonic_ns()
     assert abs(entry["at_ns"] - entry["monotonic_ns"] - (time.time_ns() - time.monotonic_ns())) < 60 * 10**9
+
+
+def test_an_error_of_the_sampler_itself_costs_one_sample_and_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(sampler, "PERIOD_NS", 10**6)
+    outcomes = iter([OSError(24, "Too many open files"), EnvironmentFailure("no answer", "wait"), SystemExit()])
+
+    def look():
+        raise next(outcomes)
+
+    with pytest.raises(SystemExit):
+        sampler.each_second(look, time.monotonic_ns())
+    assert capsys.readouterr().err == "[Errno 24] Too many open files\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -16,9 +17,11 @@ from infra import process_handles, programs
 from infra.processes import is_stopped, members, stands_still, usage
 from infra.strikes import delay
 from infra.strikes.death import Termination
+from infra.strikes.freeze import thaw
 from infra.strikes.ready import Target, merged, ready, undo
 from infra.strikes.strike import Proof
 from infra.strikes.throttle import TOLERANCE, observe
+from tests.unit.infra.descriptors import descriptors_left, opened
 from tests.unit.marked_processes import ignores_sigterm, start, start_python, wait_for
 
 ADDRESS = "127.0.251.9"  # no cluster of another test or run has it
@@ -348,3 +351,48 @@ def test_a_strike_that_was_shot_at_a_host_that_died_meanwhile_holds(host):
         strike.shoot(0)
         assert strike.fire().holds
     undo(host, FaultKind.SLOW)
+
+
+# ---- a lack of descriptors ----
+
+KINDS = [FaultKind.KILL, FaultKind.TERMINATE, FaultKind.POWER_OFF, FaultKind.PAUSE]
+
+
+@pytest.fixture
+def two_processes(host):
+    started = [start(f"{host.mark}/{name}") for name in "ab"]
+    wait_for(lambda: len(members(host.mark)) == 2)
+    return started
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_strike_that_cannot_be_prepared_keeps_no_descriptor(host, kind, two_processes):
+    """Whoever lacks them needs each to undo what was struck before."""
+    before = opened()
+    with descriptors_left(2):  # a handle on one process, and its environment
+        failure = failure_of(lambda: prepare(host, kind))
+    assert (failure, opened() <= before) == (errno.EMFILE, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_strike_that_cannot_be_proved_keeps_no_descriptor(host, kind, two_processes):
+    before, strike = opened(), prepare(host, kind)
+    with descriptors_left(0):
+        failure = failure_of(strike.fire)
+    assert (failure, opened() <= before) == (errno.EMFILE, True)
+
+
+def test_a_thaw_that_fails_keeps_no_descriptor(host, two_processes):
+    before = opened()
+    with descriptors_left(2):
+        failure = failure_of(lambda: thaw(host.mark))
+    assert (failure, opened() <= before) == (errno.EMFILE, True)
+
+
+def failure_of(act):
+    """The number of the error that it raises; None if it raises none."""
+    try:
+        act()
+    except OSError as error:
+        return error.errno
+    return None

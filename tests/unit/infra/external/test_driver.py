@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from experiments.fault_kinds import PLAIN, FaultKind
 from experiments.spec import ClusterSpec
 from experiments.waiting import Deadline
 from infra import arrivals
-from infra.cluster import Handle
+from infra.cluster import HANDLE_FILE, Handle
 from infra.external import driver as module
 from infra.external import strike as strike_module
 from infra.external import topics
@@ -258,6 +259,30 @@ def test_the_end_of_a_run_brings_back_what_it_struck_and_leaves_nothing(tmp_path
     assert list((tmp_path / "there" / "checkpoints").iterdir()) == []
     driver.destroy(handle)
     assert called(tmp_path).count("start pod-1") == 1
+
+
+def test_checkpoints_that_are_there_already_are_refused_and_left_alone(tmp_path: Path, broker: NoBroker) -> None:
+    path = clusters.make(tmp_path / "there")
+    theirs = tmp_path / "there" / "checkpoints" / "aftershock-run-1"
+    theirs.mkdir()
+    (theirs / "offsets").write_text("somebody's", encoding="utf-8")
+    root = tmp_path / "run" / "cluster"
+    with pytest.raises(EnvironmentFailure, match=rf"^the folder {theirs} cannot be made .* \(File exists\); look"):
+        ExternalDriver().provision(spec_of(path), "run-1", root)
+    assert not (root / HANDLE_FILE).exists(), "by it the teardown would remove them"
+    assert (theirs / "offsets").read_text(encoding="utf-8") == "somebody's"
+
+
+def test_a_run_without_a_handle_leaves_no_checkpoints(
+    tmp_path: Path, broker: NoBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(handle: Handle) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Handle, "save", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        provisioned(tmp_path)
+    assert list((tmp_path / "there" / "checkpoints").iterdir()) == []
 
 
 def test_a_host_that_cannot_be_brought_back_is_told_and_the_rest_is_removed(tmp_path: Path, broker: NoBroker) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import BadInput
-from infra.external.logins import broker_login, spark_conf
+from experiments.errors import BadInput, EnvironmentFailure
+from infra.external.logins import broker_login, require_broker, spark_conf
+from tests.unit.infra.services.refusing_broker import refusing_broker
+from tests.unit.loopback import own_address
 
 LINES = {
     "security.protocol": "SASL_SSL",
@@ -66,3 +68,13 @@ def test_settings_that_a_run_would_replace_are_refused_with_the_remedy(line: str
     kept = "spark.jars.packages org.apache.hadoop:hadoop-aws:3.3.4\n# spark.jars /a.jar\n"
     (tmp_path / "conf").write_text(kept, "utf-8")
     assert spark_conf(tmp_path / "conf") == kept
+
+
+def test_a_login_that_the_broker_refuses_is_told_before_the_run(tmp_path: Path) -> None:
+    login = broker_login(written(tmp_path, security_protocol="SASL_PLAINTEXT"))
+    with (
+        refusing_broker(own_address(21), "nobody of this name") as address,
+        pytest.raises(EnvironmentFailure, match=r"refuses the login .*nobody of this name") as told,
+    ):
+        require_broker(address, login, limit_s=60.0)
+    assert "a=b c" not in str(told.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -92,6 +93,22 @@ def test_a_strike_that_is_not_carried_out_leaves_nothing_behind(token: str, netw
     assert set(threading.enumerate()) <= threads
     assert set(os.listdir("/proc/self/fd")) <= opened
     assert not any(network.told)
+
+
+def test_a_strike_that_cannot_be_prepared_leaves_nothing_behind(
+    token: str, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, opened = set(threading.enumerate()), set(os.listdir("/proc/self/fd"))
+
+    def lack_descriptors(_: power.HostProcesses) -> list[int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(power.HostProcesses, "scan", lack_descriptors)
+    with pytest.raises(OSError, match="Too many open files"):
+        NetnsPowerOff(token, HOST, lambda: None)
+    assert set(threading.enumerate()) <= threads
+    assert set(os.listdir("/proc/self/fd")) <= opened
+    assert not power._WAITING
 
 
 def test_an_interface_that_stayed_up_while_processes_died_contradicts_a_power_off(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
@@ -17,6 +18,8 @@ from experiments.errors import EnvironmentFailure
 from infra.processes import has_precedence, take_precedence
 from infra.remote import ssh
 from tests.unit.loopback import own_address
+from tests.unit.marked_processes import wait_for
+from tests.unit.ssh_keys import new_key
 
 ADDRESS = own_address(18)
 LIMIT_S = 60.0
@@ -105,3 +108,65 @@ def test_a_key_that_the_server_refuses_is_told_at_once(login: ssh.Login, judge: 
     with pytest.raises(EnvironmentFailure, match=r"worker-1 at .* refuses root's key"):
         ssh.connect(login, "worker-1", ADDRESS)
     assert judge.asked == 1
+
+
+def locked_in_openssh(file: Path) -> None:
+    new_key(file, "a passphrase")
+
+
+def locked_in_pem(file: Path) -> None:
+    paramiko.ECDSAKey.generate().write_private_key_file(str(file), password="a passphrase")
+
+
+def no_key(file: Path) -> None:
+    file.write_text("Host *\n", encoding="utf-8")
+
+
+def public_half(file: Path) -> None:
+    file.write_text(new_key(file), encoding="utf-8")
+
+
+def without_its_end(file: Path) -> None:
+    new_key(file)
+    file.write_bytes(file.read_bytes()[:200])
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (locked_in_openssh, "a key with a passphrase"),
+        (locked_in_pem, "a key with a passphrase"),
+        (no_key, "no private key, or a damaged one"),
+        (public_half, "no private key, or a damaged one"),
+        (without_its_end, "no private key, or a damaged one"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_told_at_once_in_one_line(
+    login: ssh.Login, judge: Server, make: Callable[[Path], None], found: str
+) -> None:
+    make(login.key)
+    with pytest.raises(EnvironmentFailure) as told:
+        ssh.connect(login, "worker-1", ADDRESS)
+    cause = f"{login.key}, needed to log in to worker-1, holds {found}"
+    assert str(told.value) == f"{cause}; put a private SSH key without a passphrase there (RSA, ECDSA or Ed25519)"
+    assert judge.asked == 0
+
+
+def test_a_key_file_that_is_a_folder_is_told(login: ssh.Login) -> None:
+    login.key.unlink()
+    login.key.mkdir()
+    with pytest.raises(EnvironmentFailure, match=r"needed to log in to worker-1, cannot be read \(Is a directory\)"):
+        ssh.connect(login, "worker-1", ADDRESS)
+
+
+def test_a_connection_that_ends_right_after_the_login_leaves_no_thread(
+    login: ssh.Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(client: paramiko.SSHClient) -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(ssh, "ATTEMPTS_LIMIT_S", 0.0)
+    monkeypatch.setattr(ssh, "_keep_alive", ended)
+    with pytest.raises(EnvironmentFailure, match=r"cannot be reached over SSH \(Transport endpoint is not connected\)"):
+        ssh.connect(login, "worker-1", ADDRESS)
+    wait_for(lambda: not any(isinstance(thread, ssh.SharingTransport) for thread in threading.enumerate()))

@@ -4,12 +4,16 @@ import base64
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
+from experiments.errors import EnvironmentFailure
 from infra.broker import Broker, client_properties
 from infra.services.kafka import cluster_id, is_ready, properties
+from tests.unit.infra.services.refusing_broker import refusing_broker
 from tests.unit.loopback import own_address
 from tests.unit.marked_processes import wait_for
 
@@ -47,6 +51,26 @@ def test_a_broker_that_does_not_answer_is_not_ready_and_leaves_nothing_behind():
         before = _held()  # also by tests of before, which may give it back meanwhile
         assert not is_ready(broker, limit_s=0.3)
         wait_for(lambda: all(now <= earlier for now, earlier in zip(_held(), before, strict=True)))
+
+
+def test_a_login_that_the_broker_refuses_is_told_at_once_and_in_its_words(tmp_path: Path):
+    login = tmp_path / "kafka.properties"
+    login.write_text(client_properties("hunter2"))
+    began_s = time.monotonic()
+    with (
+        refusing_broker(own_address(20), "nobody of this name") as address,
+        pytest.raises(EnvironmentFailure, match=rf"^the broker at {address} refuses the login .*nobody of") as told,
+    ):
+        is_ready(Broker(address, str(login)), limit_s=600.0)
+    assert time.monotonic() - began_s < 300.0
+    assert "hunter2" not in str(told.value)
+
+
+def test_a_broker_that_dies_amid_a_login_has_refused_nothing(tmp_path: Path):
+    login = tmp_path / "kafka.properties"
+    login.write_text(client_properties("hunter2"))
+    with refusing_broker(own_address(20), None) as address:
+        assert not is_ready(Broker(address, str(login)), limit_s=2.5)
 
 
 def _held() -> tuple[set[threading.Thread], set[str], set[str]]:
