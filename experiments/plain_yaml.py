@@ -2,11 +2,14 @@
 
 Values are built from the parser's events and counted on the way, with an alias counted as what it stands for; PyYAML's
 own constructor would build dates, sets and what a tag asks for, and a thousand million values out of 400 bytes.
+Numbers are read as people mean them, by the core schema of YAML 1.2. PyYAML follows YAML 1.1, where `1:30` is 90, `010`
+is 8, and `1e3` is a text.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -169,10 +172,32 @@ def _problem(words: str, event: yaml.Event) -> ConstructorError:
     return ConstructorError(None, None, words, event.start_mark)  # type: ignore[arg-type]  # the stub lacks the C parser's marks
 
 
-RESOLVER, _MADE = Resolver(), SafeConstructor()
+def _whole_number(node: yaml.ScalarNode) -> int:
+    return int(node.value, 0 if node.value.startswith(("0o", "0x")) else 10)
+
+
+class CoreResolver(Resolver):
+    """Tells texts from numbers by the core schema of YAML 1.2, and from all other values as PyYAML does."""
+
+
+CoreResolver.yaml_implicit_resolvers = {
+    first: [rule for rule in rules if rule[0] not in (f"{TAG}int", f"{TAG}float")]
+    for first, rules in Resolver.yaml_implicit_resolvers.items()
+}
+CoreResolver.add_implicit_resolver(
+    f"{TAG}int", re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"), list("-+0123456789")
+)
+CoreResolver.add_implicit_resolver(
+    f"{TAG}float",
+    re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+    list("-+.0123456789"),
+)
+RESOLVER, _MADE = CoreResolver(), SafeConstructor()
 VALUES = {
     f"{TAG}null": _MADE.construct_yaml_null,
     f"{TAG}bool": _MADE.construct_yaml_bool,
-    f"{TAG}int": _MADE.construct_yaml_int,
+    f"{TAG}int": _whole_number,
     f"{TAG}float": _MADE.construct_yaml_float,
 }
