@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from journal.events.common import DriverStarted
 from journal.events.query import QUERY, BatchCommitted, QueryReady
 from journal.reader import events
 from journal.writer import Journal
@@ -107,6 +108,20 @@ def test_a_batch_that_was_cut_off_and_run_again_began_when_the_query_did(checkpo
     (report,) = unreported(checkpoint, again)
     assert (report["batchId"], report["timestamp"]) == (3, iso(42))
     assert report["durationMs"] == {"triggerExecution": 6000, "addBatch": 6000 - OUTSIDE_MS}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [DriverStarted(at_ns=(START_S + 42) * NS)],  # it died before it was ready
+        [ready(42), ready(60)],  # the driver after it made nothing up, and died as well
+        [ready(42), DriverStarted(at_ns=(START_S + 60) * NS)],
+    ],
+)
+def test_a_batch_began_with_the_driver_that_committed_it(checkpoint: Path, later: list) -> None:
+    commit(checkpoint, 3, 48)
+    (report,) = unreported(checkpoint, [*JOURNAL, reported(2, 20, 28), *later])
+    assert (report["timestamp"], report["durationMs"]["triggerExecution"]) == (iso(42), 6000)
 
 
 ANOTHER = batch_committed(id="another", durationMs={"triggerExecution": 1})
