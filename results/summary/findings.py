@@ -147,6 +147,16 @@ def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
     return faults[(faults["outcome"] == FaultOutcome.INJECTED) & faults["actual_ns"].notna()]
 
 
+def with_measured_cost(checkpoints: pd.DataFrame) -> pd.DataFrame:
+    """The rows of table `checkpoints` whose cost was measured.
+
+    If the report of a batch died with its driver, the next one makes it up, with the cost of the batch before. Only
+    such a batch of Spark lacks the time for the commit log; the testbed has none.
+    """
+    reported = checkpoints["commit_log_s"].notna()
+    return checkpoints[reported] if reported.any() else checkpoints
+
+
 def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
     """The prediction that a run is judged by: the replay of its faults, or the model without faults where none struck.
 
