@@ -217,10 +217,10 @@ def advice(run: Run) -> Advice | None:
     inputs = model_inputs(run)
     if inputs is None or not inputs.failure_rate > 0 or not inputs.checkpoint_cost_s > 0:
         return None
-    return advice_at(inputs)
+    return _advice_at(inputs)
 
 
-def advice_at(inputs: ModelInputs) -> Advice:
+def _advice_at(inputs: ModelInputs) -> Advice:
     """What eq. 10 says of the checkpoint interval at these inputs, whose rate and cost are above 0."""
     best_s = float(optimal_interval(inputs.failure_rate, inputs.checkpoint_cost_s))
     return Advice(inputs.interval_s, float(inputs.at(inputs.interval_s)), best_s, float(inputs.at(best_s)))
