@@ -209,7 +209,7 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
 
 @pytest.mark.parametrize(
     ("protocol", "why"),
-    [("batch-aligned", "no border in the window has a checkpoint of every"), ("uncoordinated", "no partition has stored")],
+    [("batch-aligned", "no border in the window has a checkpoint"), ("uncoordinated", "no partition has stored")],
 )
 def test_how_long_checkpoints_take_until_they_are_stored_must_be_known(protocol, why):
     """Zero would be the best that can be."""
