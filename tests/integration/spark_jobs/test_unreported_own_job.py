@@ -1,4 +1,4 @@
-"""Of an own job, too, what its last driver did not report is made up, by the checkpoint that the job itself has named."""
+"""Of an own job, too, what its last driver did not report is made up, by the checkpoint that the job has named."""
 
 from __future__ import annotations
 

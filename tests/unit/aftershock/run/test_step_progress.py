@@ -143,7 +143,7 @@ def test_the_next_run_of_the_same_kind_is_estimated_by_the_last(setting_up, cloc
 
 
 def test_the_estimate_of_a_calibration_and_of_what_waits_for_checkpoints_knows_the_interval(setting_up, clock):
-    """Each of two rounds of Spark's calibration measures two batches of an interval; the testbed's has parts of 10 s."""
+    """Each of two rounds of Spark's calibration measures two batches of an interval; the testbed's parts have 10 s."""
     usual, slow = (spec.load(overrides=[f"engine.checkpoint_interval_s={each}"]) for each in (8, 60))
     assert (step_times.calibration_s(usual), step_times.calibration_s(slow)) == (60.0, 268.0)
     assert step_times.usual_s(slow)["deploy"] - step_times.usual_s(usual)["deploy"] == 208.0

@@ -16,9 +16,8 @@ def made_up(rows: pd.DataFrame) -> pd.DataFrame:
     """The report of a batch died with its driver: it has the cost of the batch before, and no time for a commit log."""
     own = rows["batch"] == rows["batch"].iloc[MADE_UP]
     rows["checkpoint_s"] = rows["checkpoint_s"].mask(own, rows["checkpoint_s"].iloc[MADE_UP - 1])
-    return rows.assign(
-        wal_s=rows["wal_s"].mask(own), commit_log_s=rows["commit_log_s"].mask(own), undisturbed=rows["undisturbed"] | own
-    )
+    unlogged = {name: rows[name].mask(own) for name in ("wal_s", "commit_log_s")}
+    return rows.assign(undisturbed=rows["undisturbed"] | own, **unlogged)
 
 
 def test_the_cost_of_a_batch_whose_report_was_made_up_does_not_count_again(tmp_path):
