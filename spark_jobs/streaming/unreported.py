@@ -47,18 +47,20 @@ def record_unreported(checkpoint: Path, path: Path, journal: Journal) -> None:
 def unreported(checkpoint: Path, journal: Iterable[Event]) -> Iterator[Report]:
     """The reports of the batches that are in the commit log and not in the journal, in order, each `madeUp`."""
     last: Report | None = None
-    starts_ms: list[int] = []
+    starts: list[DriverStarted | QueryReady] = []
     for event in journal:
         if isinstance(event, BatchCommitted):
             last = event.progress if MicroBatch.of(event).has_run else last
         elif isinstance(event, DriverStarted | QueryReady):
-            starts_ms.append(event.at_ns // MS)
+            starts.append(event)
+    if starts and isinstance(starts[-1], DriverStarted):
+        starts.pop()  # of the driver that asks, which has run no batch yet
     commits = checkpoint / "commits"
     if last is None or not commits.is_dir() or _id(checkpoint) != last["id"]:
         return
     latest = max((int(each.name) for each in commits.iterdir() if each.name.isdigit()), default=-1)
     for number in range(last["batchId"] + 1, latest + 1):
-        last = _report(checkpoint, number, last, starts_ms)
+        last = _report(checkpoint, number, last, [each.at_ns // MS for each in starts])
         yield last
 
 

@@ -51,6 +51,10 @@ def ready(at_s: float = 0.0) -> QueryReady:
     return QueryReady(("0",), at_ns=round((START_S + at_s) * NS))
 
 
+def begun(at_s: float) -> DriverStarted:
+    return DriverStarted(at_ns=round((START_S + at_s) * NS))
+
+
 JOURNAL = [ready(), reported(0, 0, 8), reported(1, 10, 18)]
 
 
@@ -113,14 +117,16 @@ def test_a_batch_that_was_cut_off_and_run_again_began_when_the_query_did(checkpo
 @pytest.mark.parametrize(
     "later",
     [
-        [DriverStarted(at_ns=(START_S + 42) * NS)],  # it died before it was ready
+        [begun(42)],  # it died before it was ready
         [ready(42), ready(60)],  # the driver after it made nothing up, and died as well
-        [ready(42), DriverStarted(at_ns=(START_S + 60) * NS)],
+        [ready(42), begun(60)],
     ],
 )
-def test_a_batch_began_with_the_driver_that_committed_it(checkpoint: Path, later: list) -> None:
+@pytest.mark.parametrize("asks_s", [47, 80])
+def test_a_batch_began_with_the_driver_that_committed_it(checkpoint: Path, later: list, asks_s: int) -> None:
+    """The driver that asks has committed none, also if the clock of the checkpoint's disk is ahead."""
     commit(checkpoint, 3, 48)
-    (report,) = unreported(checkpoint, [*JOURNAL, reported(2, 20, 28), *later])
+    (report,) = unreported(checkpoint, [*JOURNAL, reported(2, 20, 28), *later, begun(asks_s)])
     assert (report["timestamp"], report["durationMs"]["triggerExecution"]) == (iso(42), 6000)
 
 
