@@ -194,7 +194,8 @@ CoreResolver.add_implicit_resolver(
     ),
     list("-+.0123456789"),
 )
-RESOLVER, _MADE = CoreResolver(), SafeConstructor()
+RESOLVER: Resolver = CoreResolver()
+_MADE = SafeConstructor()
 VALUES = {
     f"{TAG}null": _MADE.construct_yaml_null,
     f"{TAG}bool": _MADE.construct_yaml_bool,

@@ -424,7 +424,7 @@ def test_the_lateness_that_is_shown_is_the_one_that_decides(tmp_path: Path) -> N
 
 
 def test_where_no_fault_struck_they_were_not_on_time(tmp_path: Path) -> None:
-    lost = {name: pd.NA for name in ("actual_ns", "lateness_s", "proved_ns", "violations")}
+    lost = dict.fromkeys(("actual_ns", "lateness_s", "proved_ns", "violations"), pd.NA)
     changes = {"faults": lambda frame: frame.assign(outcome="missing", **lost)}
     row = verdict_of("faults.on_time", synthetic.make_run(tmp_path, changes=changes), tmp_path)
     assert (row["verdict"], row["observed"]) == ("fail", "none struck, 7 faults")
