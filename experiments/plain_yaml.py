@@ -21,6 +21,7 @@ from experiments.gate import LONGEST_NUMBER, MOST_DEPTH, TOO_DEEP, YAML, Limits,
 from experiments.repetition import one_value_a_key
 
 TAG = "tag:yaml.org,2002:"
+OTHER_BASES = ("0o", "0x")  # of whole numbers
 TAGS_OF = {yaml.SequenceStartEvent: f"{TAG}seq", yaml.MappingStartEvent: f"{TAG}map"}
 
 
@@ -161,7 +162,8 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     if tag not in VALUES:
         raise _problem("a tag that is not one of plain values", event)
     meant = RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
-    if meant != tag and (tag, meant) != (f"{TAG}float", f"{TAG}int"):
+    is_whole = (tag, meant) == (f"{TAG}float", f"{TAG}int") and not event.value.startswith(OTHER_BASES)
+    if meant != tag and not is_whole:
         raise _problem("a value that its tag does not fit", event)
     if len(event.value) > LONGEST_NUMBER:
         raise _problem(f"allowed is a number of at most {LONGEST_NUMBER} characters", event)
@@ -173,7 +175,7 @@ def _problem(words: str, event: yaml.Event) -> ConstructorError:
 
 
 def _whole_number(node: yaml.ScalarNode) -> int:
-    return int(node.value, 0 if node.value.startswith(("0o", "0x")) else 10)
+    return int(node.value, 0 if node.value.startswith(OTHER_BASES) else 10)
 
 
 class CoreResolver(Resolver):

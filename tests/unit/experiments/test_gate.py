@@ -125,7 +125,7 @@ def test_numbers_are_those_of_yaml_1_2(text, value):
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", ["!!int 1:30", "!!float 1:30.5", "!!int 1_000"])
+@pytest.mark.parametrize("text", ["!!int 1:30", "!!float 1:30.5", "!!int 1_000", "!!float 0o17", "!!float 0x1f"])
 def test_a_tag_makes_no_number_of_what_is_a_text(text):
     with pytest.raises(yaml.YAMLError, match="a value that its tag does not fit"):
         plain_yaml.load(text)
