@@ -48,6 +48,7 @@ NOT_THE_GATEWAY = (
     "its services"
 )
 LARGEST_SCALE = 1e6  # a new machine then takes 4 to 11 years
+LONGEST_PACKET_DELAY_S = 60.0  # to connect then takes longer than Kafka's clients wait: it is a kind of partition
 SHAPES = {GapLaw.WEIBULL: (0.2, 100.0), GapLaw.LOGNORMAL: (0.01, 2.5)}  # wider, one gap is longer than any run
 
 
@@ -63,7 +64,9 @@ class FaultAction(Spec):
     ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
-    delay: Annotated[NonNegative, Field(description="slow: delay of outgoing packets [s]")] = 0.0
+    delay: Annotated[
+        float, Field(ge=0, le=LONGEST_PACKET_DELAY_S, description="slow: delay of outgoing packets [s]")
+    ] = 0.0
     heal_after: Annotated[
         HealAfter | None, Field(description="seconds from the strike to the heal: a number or a law")
     ] = None

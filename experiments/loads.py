@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from experiments.parsing import Positive, Spec
+from experiments.parsing import Spec
+from experiments.workload_base import LONGEST_S
 
 FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
@@ -55,10 +56,12 @@ class LoadSpec(Spec):
         ),
     ] = 15
     probe_s: Annotated[
-        Positive | None,
+        float | None,
         Field(
+            gt=0,
+            le=LONGEST_S,
             description="mode sustainable: how long a probe watches lag [s];"
-            f" default: {PROBE_INTERVALS} checkpoint intervals, at least {PROBE_S:g}"
+            f" default: {PROBE_INTERVALS} checkpoint intervals, at least {PROBE_S:g}",
         ),
     ] = None
     batch_records: Annotated[

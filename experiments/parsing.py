@@ -63,22 +63,28 @@ def user_path(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 
-def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
-    """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
+def read_mapping(
+    path: Path, field: str, source: str, alternative: str = "", *, may_be_empty: bool = False
+) -> dict[str, Any]:
+    """Read a YAML mapping; raises `BadInput` about `field` and its `source`.
+
+    A file that is empty, or has comments only, may be left unfinished: only if it `may_be_empty` is it a mapping
+    without fields.
+    """
     with _readable(field, source, "YAML", alternative):
         text = gate.read_text(path, gate.YAML)
-    return parse_mapping(text, field, source)
+    return parse_mapping(text, field, source, may_be_empty=may_be_empty)
 
 
-def parse_mapping(text: str, field: str, source: str) -> dict[str, Any]:
+def parse_mapping(text: str, field: str, source: str, *, may_be_empty: bool = False) -> dict[str, Any]:
     """The YAML mapping in the text of a file, as `read_mapping` reads it."""
     with _readable(field, source, "YAML"), in_file(source):
         document = plain_yaml.load(text)
         gate.require_plain(document, field)
-    if document is None:
+    if document is None and may_be_empty:
         return {}
     if not isinstance(document, dict):
-        raise BadInput(field, source, "a YAML mapping of fields")
+        raise BadInput(field, source, f"a YAML mapping of fields{'; this document is empty' * (document is None)}")
     return document
 
 

@@ -2,11 +2,14 @@
 
 Values are built from the parser's events and counted on the way, with an alias counted as what it stands for; PyYAML's
 own constructor would build dates, sets and what a tag asks for, and a thousand million values out of 400 bytes.
+Numbers are read as people mean them, by the core schema of YAML 1.2. PyYAML follows YAML 1.1, where `1:30` is 90, `010`
+is 8, and `1e3` is a text.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +21,7 @@ from experiments.gate import LONGEST_NUMBER, MOST_DEPTH, TOO_DEEP, YAML, Limits,
 from experiments.repetition import one_value_a_key
 
 TAG = "tag:yaml.org,2002:"
+OTHER_BASES = ("0o", "0x")  # of whole numbers
 TAGS_OF = {yaml.SequenceStartEvent: f"{TAG}seq", yaml.MappingStartEvent: f"{TAG}map"}
 
 
@@ -158,7 +162,8 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     if tag not in VALUES:
         raise _problem("a tag that is not one of plain values", event)
     meant = RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
-    if meant != tag and (tag, meant) != (f"{TAG}float", f"{TAG}int"):
+    is_whole = (tag, meant) == (f"{TAG}float", f"{TAG}int") and not event.value.startswith(OTHER_BASES)
+    if meant != tag and not is_whole:
         raise _problem("a value that its tag does not fit", event)
     if len(event.value) > LONGEST_NUMBER:
         raise _problem(f"allowed is a number of at most {LONGEST_NUMBER} characters", event)
@@ -169,10 +174,33 @@ def _problem(words: str, event: yaml.Event) -> ConstructorError:
     return ConstructorError(None, None, words, event.start_mark)  # type: ignore[arg-type]  # the stub lacks the C parser's marks
 
 
-RESOLVER, _MADE = Resolver(), SafeConstructor()
+def _whole_number(node: yaml.ScalarNode) -> int:
+    return int(node.value, 0 if node.value.startswith(OTHER_BASES) else 10)
+
+
+class CoreResolver(Resolver):
+    """Tells texts from numbers by the core schema of YAML 1.2, and from all other values as PyYAML does."""
+
+
+CoreResolver.yaml_implicit_resolvers = {
+    first: [rule for rule in rules if rule[0] not in (f"{TAG}int", f"{TAG}float")]
+    for first, rules in Resolver.yaml_implicit_resolvers.items()
+}
+CoreResolver.add_implicit_resolver(
+    f"{TAG}int", re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"), list("-+0123456789")
+)
+CoreResolver.add_implicit_resolver(
+    f"{TAG}float",
+    re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+    list("-+.0123456789"),
+)
+RESOLVER: Resolver = CoreResolver()
+_MADE = SafeConstructor()
 VALUES = {
     f"{TAG}null": _MADE.construct_yaml_null,
     f"{TAG}bool": _MADE.construct_yaml_bool,
-    f"{TAG}int": _MADE.construct_yaml_int,
+    f"{TAG}int": _whole_number,
     f"{TAG}float": _MADE.construct_yaml_float,
 }

@@ -32,7 +32,9 @@ STEPS = {
     "report": "draw the plots, write the report",
     "teardown": "destroy the cluster, publish the run",
 }
-CALIBRATION_S, STEADY_INTERVALS, LEAD_S = 60.0, 2, 4.0
+STEADY_INTERVALS, LEAD_S = 2, 4.0
+CALIBRATION_S = 60.0  # on the testbed
+WARM_UP_S, ROUNDS, ROUND_S, ROUND_INTERVALS = 28.0, 2, 15.0, 2  # of a calibration of Structured Streaming
 
 
 def usual_s(experiment: Experiment) -> dict[str, float]:
@@ -46,6 +48,15 @@ def usual_s(experiment: Experiment) -> dict[str, float]:
 def whole_s(experiment: Experiment) -> float:
     """How long a run will probably take from its first step to its last [s]."""
     return sum(usual_s(experiment).values())
+
+
+def calibration_s(experiment: Experiment) -> float:
+    """How long the calibration before a saturating load takes [s]: Spark's measures batches as long as the interval."""
+    if experiment.load.mode is not LoadMode.SATURATING:
+        return 0.0
+    if not experiment.engine.works_in_batches:
+        return CALIBRATION_S
+    return WARM_UP_S + ROUNDS * max(ROUND_S, ROUND_INTERVALS * experiment.engine.checkpoint_interval_s)
 
 
 def in_words(seconds: float) -> str:
@@ -69,10 +80,9 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
     interval_s = experiment.engine.checkpoint_interval_s
     mode = experiment.load.mode
     search_s = experiment.load.probes * experiment.probe_s if mode is LoadMode.SUSTAINABLE else 0.0
-    calibration_s = CALIBRATION_S if mode is LoadMode.SATURATING else 0.0
     return {
         "provision": 12.0,
-        "deploy": 20.0 + calibration_s,
+        "deploy": 20.0 + calibration_s(experiment),
         "start_load": 5.0 + STEADY_INTERVALS * interval_s + search_s,
         "arm_faults": 5.0 + LEAD_S,
         "observe": experiment.window_s,
@@ -87,9 +97,10 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
 
 
 def _kind(experiment: Experiment) -> str:
-    """What has similar times: a search is as long as it is, the rest depends on driver, engine and load."""
+    """What has similar times: several steps wait for checkpoints, the rest depends on driver, engine and load."""
     engine: EngineName = experiment.engine.name
-    return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value}"
+    interval = f"interval {experiment.engine.checkpoint_interval_s:g} s"
+    return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value} {interval}"
 
 
 def _read() -> dict[str, dict[str, float]]:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
+from aftershock.run import batch_job, derive, ending, room, step_notes, step_times, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.listed_domains import require_unchanged, with_listed_domains
@@ -67,7 +67,7 @@ LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which 
 # if something else runs on its two cores, a batch may take more than a minute, and a calibration five. They are without
 # the checkpoint intervals that pass meanwhile.
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 900.0, 900.0, 60.0, 300.0
-USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
+USUAL_START_S = 20.0  # where nothing else runs on two cores
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -189,7 +189,8 @@ def deploy(run_id: str) -> None:
 
 def _await_calibration(live: LiveRun, path: Path) -> None:
     limit_s = CALIBRATION_LIMIT_S + CALIBRATED_INTERVALS * live.experiment.engine.checkpoint_interval_s
-    live.wait("the calibration of the query", path.exists, QUERY_SERVICES, limit_s, USUAL_CALIBRATION_S)
+    usual_s = step_times.calibration_s(live.experiment)
+    live.wait("the calibration of the query", path.exists, QUERY_SERVICES, limit_s, usual_s)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: Calibration) -> None:

@@ -118,14 +118,26 @@ def _validate(context: AbstractDataContext, check: TableCheck[Seen], evidence: S
 
 
 def decide(results: list[ExpectationValidationResult]) -> tuple[Verdict, str | None]:
-    """Fail when an expectation was evaluated and not met; pass only when every one was evaluated and met."""
+    """Fail when an expectation was evaluated and not met; pass only when every one was evaluated and met.
+
+    Great Expectations skips missing values and calls what is left met, even if nothing is left. One expectation may
+    find nothing to look at, as in a column that is null throughout; if all of them do, nothing was evaluated.
+    """
     errors = [error for result in results for error in _errors(result.exception_info)]
     broken = [_sentence(result) for result in results if not result.success and not any(_errors(result.exception_info))]
     if broken:
         return Verdict.FAIL, "; ".join(broken)
-    if errors or not results:
-        return Verdict.UNKNOWN, _in_one_line(errors[0]) if errors else "nothing was evaluated"
+    if errors:
+        return Verdict.UNKNOWN, _in_one_line(errors[0])
+    if not any(map(_looked_at, results)):
+        return Verdict.UNKNOWN, "nothing was evaluated"
     return Verdict.PASS, None
+
+
+def _looked_at(result: ExpectationValidationResult) -> int:
+    """How many values an expectation looked at."""
+    found = result.result
+    return int(found.get("element_count", 0)) - int(found.get("missing_count") or 0)
 
 
 def _in_one_line(told: object) -> str:

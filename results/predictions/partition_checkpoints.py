@@ -19,19 +19,22 @@ class PartitionCheckpoints:
         self._rows, self._start_ns = rows, start_ns
 
     @property
-    def store_s(self) -> float:
-        """From when a partition takes a checkpoint until it is stored."""
-        return mean(self._rows["seconds"]) or 0.0
+    def store_s(self) -> float | None:
+        """From when a partition takes a checkpoint until it is stored; None without any."""
+        return mean(self._rows["seconds"])
 
     @property
-    def border_lag_s(self) -> float:
-        """From when the first partition comes to a border until the last has stored its checkpoint."""
+    def border_lag_s(self) -> float | None:
+        """From when the first partition comes to a border until the last has stored its checkpoint.
+
+        None if the window has no border of which every partition has stored one.
+        """
         rows = self._rows[self._rows["in_window"] & ~self._rows["invalid"]]
         stored_s = (rows["completed_ns"].astype("int64") - self._start_ns) / 1e9
         taken_s = stored_s - rows["seconds"].astype(float)
         numbers = rows.assign(stored_s=stored_s, taken_s=taken_s).groupby("number")
         is_whole = numbers["partition"].nunique() == rows["partition"].nunique()
-        return mean((numbers["stored_s"].max() - numbers["taken_s"].min())[is_whole]) or 0.0
+        return mean((numbers["stored_s"].max() - numbers["taken_s"].min())[is_whole])
 
     @cached_property
     def rounds(self) -> pd.DataFrame:

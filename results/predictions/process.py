@@ -12,7 +12,7 @@ from experiments.spec import Experiment
 from results.predictions.outages import LedgerOutage, MeasuredLedger, Recovery, StruckFault
 from results.predictions.partition_checkpoints import PartitionCheckpoints
 from results.runs.store import Run
-from results.summary.findings import mean, measured_row, took_effect
+from results.summary.findings import mean, measured_row, took_effect, with_measured_cost
 
 FEWEST_RECOVERIES = 2  # that were seen undisturbed, to say what one should take
 
@@ -38,8 +38,8 @@ class MeasuredProcess:
 
     @property
     def costs_s(self) -> list[float]:
-        """c of each batch of the window that had input [s]."""
-        return self._inside["checkpoint_s"].astype(float).tolist()
+        """c of each batch of the window that had input, as far as it was measured [s]."""
+        return with_measured_cost(self._inside)["checkpoint_s"].astype(float).tolist()
 
     @cached_property
     def batches(self) -> pd.DataFrame:

@@ -21,15 +21,16 @@ from models.interval_estimator import Estimate, IntervalEstimator
 from models.next_of_few import draw_next
 from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
-from models.utilization import mean_time_to_failure, system_period
+from models.utilization import mean_time_to_failure, optimal_interval, system_period
 from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
-from results.summary.findings import Advice, ModelInputs, advice, advice_at, model_inputs, number, the_run
+from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
 
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
+MOST_ROUNDS = 10  # until the best interval agrees with the failures as they count at it
 LATENCY = (
     "detection + restart as measured, then the work since the last checkpoint at the service rate; its limits know how "
     "few recoveries were measured"
@@ -65,7 +66,8 @@ class Recommendation:
     latency           of a recovery at the advised interval: from the fault, or from the first one of a burst, until the
                       state is as far as it was; its limits are NaN if only one recovery was measured
     latency_now_s     the same at the interval that was run
-    failures          what the failure rate counts: the faults that struck, of bursts all of one together
+    failures          what the failure rate counts at the advised interval: the faults that struck, of bursts all of one
+                      together
     """
 
     run_id: str
@@ -112,69 +114,99 @@ class Recommendation:
         }
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """The strikes of a run as they count at one checkpoint interval.
+
+    struck   the failures: the longer the interval, the more strikes of one cause take back the same work
+    inputs   of the model, at the rate of failures and with recoveries from their first strike on
+    share    seconds that it takes to do again what was done in a second
+    """
+
+    struck: tuple[Failure, ...]
+    inputs: ModelInputs
+    share: float
+
+    @classmethod
+    def at(cls, interval_s: float, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
+        """As they count at an interval; `measured` are the inputs at the rate of strikes."""
+        period_s = float(system_period(interval_s, measured.hop_delay_s, measured.depth))
+        struck = tuple(failures(process.strikes, measured.recovery_time_s + period_s))
+        rate = measured.failure_rate * len(struck) / len(process.strikes)
+        recovery_s = measured.recovery_time_s + mean_reach_s(struck)
+        inputs = replace(measured, failure_rate=rate, recovery_time_s=recovery_s)
+        return cls(struck, inputs, _redone_share(process, struck))
+
+    @property
+    def best_s(self) -> float:
+        """The best interval: T* of eq. 10 if a failure takes all work since the last checkpoint."""
+        rate, cost_s = self.inputs.failure_rate, self.inputs.checkpoint_cost_s
+        if self.share == 1.0:
+            return float(optimal_interval(rate, cost_s))
+        return _best_s(self.inputs, self.share, rate, cost_s)
+
+    def utilization(self, interval_s: float) -> float:
+        """Utilization to expect at another interval [s]."""
+        found = self.inputs
+        if self.share == 1.0:
+            return float(found.at(interval_s))
+        known = found.failure_rate, found.checkpoint_cost_s, found.recovery_time_s
+        return float(partial_rollback.utilization(*known, interval_s, self.share, found.hop_delay_s, found.depth))
+
+
 def recommend(run: Run) -> Recommendation:
     """What a finished run advises. Raises `BadInput` for a run that saw no fault lose work, or no recovery end."""
-    inputs, best, facts = model_inputs(run), advice(run), the_run(run)
-    if inputs is None or best is None or facts is None:
+    measured, facts = model_inputs(run), the_run(run)
+    if measured is None or advice(run) is None or facts is None:
         allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
         raise BadInput("run_id", run.run_id, allowed)
     experiment = spec.validate(store.read_json(run.experiment_path))
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
-    struck = failures(process.strikes, _within_s(inputs))
-    inputs = _of_failures(inputs, process, struck)
-    share = _redone_share(process, struck)
-    best = advice_at(inputs) if share == 1.0 else _in_part(inputs, share)
+    now = _Counted.at(measured.interval_s, process, measured)
+    then = _at_the_best(now, process, measured)
+    best_s = then.best_s
     return Recommendation(
         run.run_id,
         process.window_s,
-        best,
-        _interval_limits(process, inputs, facts, share, len(struck)),
-        share,
-        _one_run(process, inputs, best.optimal_interval_s, struck) if share == 1.0 else None,
-        _latency(process, inputs, best.optimal_interval_s, share, struck),
-        _latency(process, inputs, best.interval_s, share, struck).value,
-        tuple(struck),
+        Advice(measured.interval_s, now.utilization(measured.interval_s), best_s, then.utilization(best_s)),
+        _interval_limits(process, then, facts),
+        then.share,
+        _one_run(process, then, best_s) if then.share == 1.0 else None,
+        _latency(process, then, best_s),
+        _latency(process, now, measured.interval_s).value,
+        then.struck,
     )
 
 
-def _within_s(inputs: ModelInputs) -> float:
-    """In how much time no period is completed after a strike, at the interval that was run."""
-    return inputs.recovery_time_s + float(system_period(inputs.interval_s, inputs.hop_delay_s, inputs.depth))
+def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
+    """The strikes as they count at the interval that is best if they count so.
+
+    If fewer failures make the best interval longer, strikes that are further apart are one failure, and so on: mostly,
+    one round tells.
+    """
+    found = now
+    for _ in range(MOST_ROUNDS):
+        again = _Counted.at(found.best_s, process, measured)
+        if again.struck == found.struck:
+            break
+        found = again
+    return found
 
 
-def _of_failures(inputs: ModelInputs, process: MeasuredProcess, struck: Sequence[Failure]) -> ModelInputs:
-    """The inputs at the rate of failures instead of that of strikes, and with recoveries from the first strike on."""
-    rate = inputs.failure_rate * len(struck) / len(process.strikes)
-    return replace(inputs, failure_rate=rate, recovery_time_s=inputs.recovery_time_s + mean_reach_s(struck))
-
-
-def _in_part(inputs: ModelInputs, share: float) -> Advice:
-    """The best interval if a failure takes only a share of the work since the last checkpoint, and U at both."""
-    rate, cost_s, recovery_s = inputs.failure_rate, inputs.checkpoint_cost_s, inputs.recovery_time_s
-    further = share, inputs.hop_delay_s, inputs.depth
-    best_s = _best_s(inputs, share, rate, cost_s)
-    now, then = (
-        float(partial_rollback.utilization(rate, cost_s, recovery_s, each_s, *further))
-        for each_s in (inputs.interval_s, best_s)
-    )
-    return Advice(inputs.interval_s, now, best_s, then)
-
-
-def _interval_limits(
-    process: MeasuredProcess, inputs: ModelInputs, facts: pd.Series, share: float, struck: int
-) -> tuple[float, float]:
+def _interval_limits(process: MeasuredProcess, then: _Counted, facts: pd.Series) -> tuple[float, float]:
     """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
     estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
-    estimator = estimator.observe_time(process.window_s, struck)
-    if share == 1.0:
+    estimator = estimator.observe_time(process.window_s, len(then.struck))
+    if then.share == 1.0:
         found = estimator.recommend()
         return found.low_s, found.high_s
     rate, cost = estimator.failure_rate(), estimator.checkpoint_cost()
-    return _best_s(inputs, share, rate.high, cost.low), _best_s(inputs, share, rate.low, cost.high)
+    low_s, high_s = (_best_s(then.inputs, then.share, *ends) for ends in ((rate.high, cost.low), (rate.low, cost.high)))
+    return low_s, high_s
 
 
 def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> float:
@@ -185,20 +217,18 @@ def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> fl
     return float(partial_rollback.optimal_interval(rate, cost_s, *further))
 
 
-def _one_run(
-    process: MeasuredProcess, inputs: ModelInputs, interval_s: float, struck: Sequence[Failure]
-) -> tuple[float, float] | None:
-    reach_s = mean_reach_s(struck)
+def _one_run(process: MeasuredProcess, then: _Counted, interval_s: float) -> tuple[float, float] | None:
+    reach_s = mean_reach_s(then.struck)
     found = predict_run(
         window_s=process.window_s,
         interval_s=interval_s,
         checkpoint_costs_s=process.costs_s,
         recovery_times_s=[each + reach_s for each in process.recoveries_s],
-        hop_delay_s=inputs.hop_delay_s,
-        depth=inputs.depth,
+        hop_delay_s=then.inputs.hop_delay_s,
+        depth=then.inputs.depth,
         failures=None,
-        failure_rate=inputs.failure_rate,
-        failures_seen=len(struck),
+        failure_rate=then.inputs.failure_rate,
+        failures_seen=len(then.struck),
         seed=SEED,
     )
     return None if found.low is None or found.high is None else (found.low, found.high)
@@ -215,18 +245,17 @@ def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
     return max(SMALLEST_SHARE, busy * float(np.mean(shares)))
 
 
-def _latency(
-    process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float, struck: Sequence[Failure]
-) -> Estimate:
+def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:
     """The latency of single recoveries: the mean, and the range in which 95 % of them are.
 
     A failure strikes a period at an exponential time, cut off at the period's end.
     """
-    rate, period_s = inputs.failure_rate, float(system_period(interval_s, inputs.hop_delay_s, inputs.depth))
+    rate, share = counted.inputs.failure_rate, counted.share
+    period_s = float(system_period(interval_s, counted.inputs.hop_delay_s, counted.inputs.depth))
     rng = np.random.default_rng(SEED)
     ages_s = -np.log1p(rng.uniform(size=DRAWS) * np.expm1(-rate * period_s)) / rate
-    reaches_s = rng.choice([each.reach_s for each in struck], DRAWS)
+    reaches_s = rng.choice([each.reach_s for each in counted.struck], DRAWS)
     drawn_s = draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
-    mean_s = inputs.recovery_time_s + share * float(mean_time_to_failure(rate, period_s))
+    mean_s = counted.inputs.recovery_time_s + share * float(mean_time_to_failure(rate, period_s))
     low, high = np.percentile(drawn_s, PERCENTILES)
     return Estimate(mean_s, float(low), float(high))

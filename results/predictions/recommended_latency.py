@@ -26,7 +26,7 @@ from results.summary.lost_partitions import by_fault
 
 MODELS = {
     "recovery_latency": "ppa, section II: loading as measured, then the input since the checkpoint at the replay rate"
-    " that was measured; the checkpoint is as old as any time up to the interval. The limits know how few loadings were"
+    " that was measured; the checkpoint is as old as any time up to the interval. The limits know how few restores were"
     " measured",
     "promotion_latency": "as measured: the copy is as far as its primary",
 }
@@ -82,9 +82,15 @@ def recommend_latency(run: Run) -> LatencyAdvice:
 
 
 def _expected(restored: pd.DataFrame, interval_s: float) -> Estimate:
-    """Replay takes a share of the checkpoint's age: the one by which it took as long as it did, over all restores."""
-    share = float((restored["restored_s"] - restored["ready_s"]).sum() / restored["age_s"].sum())
+    """Replay takes a share of the checkpoint's age: the one by which it took as long as it did, over all restores.
+
+    The next restore differs from the mean as those that were seen differ from each other, once the ages of their
+    checkpoints are made equal by that share: in loading, and in how fast the replay goes.
+    """
+    ages_s, oldest_s = restored["age_s"], float(restored["age_s"].max())
+    share = float((restored["restored_s"] - restored["ready_s"]).sum() / ages_s.sum()) if oldest_s > 0 else 0.0
+    of_one_age_s = restored["restored_s"] + share * (oldest_s - ages_s)
     rng = np.random.default_rng(SEED)
-    drawn_s = draw_next(rng, restored["ready_s"].tolist(), DRAWS) + share * rng.uniform(0, interval_s, DRAWS)
-    low, high = np.percentile(drawn_s, PERCENTILES)
+    drawn_s = draw_next(rng, of_one_age_s.tolist(), DRAWS) - share * (oldest_s - rng.uniform(0, interval_s, DRAWS))
+    low, high = np.percentile(np.maximum(drawn_s, 0.0), PERCENTILES)
     return Estimate(float(restored["ready_s"].mean()) + share * interval_s / 2, float(low), float(high))

@@ -172,8 +172,16 @@ def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -
         rounds = struck.partition_checkpoints.rounds
         taken_s, complete_s = (rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
-    stores_s = np.full(RUNS, source.partition_checkpoints.store_s)
+    stores_s = np.full(RUNS, _store_s(source))
     return Periods(source.interval_s, costs_s, stores_s, load, _lost_shares(struck, source))
+
+
+def _store_s(source: MeasuredProcess) -> float:
+    """From when a partition takes a checkpoint until it is stored [s]."""
+    store_s = source.partition_checkpoints.store_s
+    if store_s is None:
+        raise Unreplayable("no partition has stored a checkpoint")
+    return store_s
 
 
 def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
@@ -183,7 +191,7 @@ def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float
     part of the hosts that died goes back.
     """
     ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
-    enough_s = source.interval_s + source.partition_checkpoints.store_s
+    enough_s = source.interval_s + _store_s(source)
     return [
         strike.hosts / struck.experiment.cluster.workers
         if strike.fault in ends and ends[strike.fault].down_s >= enough_s
@@ -206,7 +214,10 @@ def _borders(
     load += float(costs_s.mean()) / interval_s
     behind_s = rng.uniform(0.0, interval_s, RUNS) if load >= 1.0 else np.zeros(RUNS)
     border_s = -(struck.start_ns % round(interval_s * 1e9)) / 1e9
-    lags_s = np.full(RUNS, source.partition_checkpoints.border_lag_s)
+    lag_s = source.partition_checkpoints.border_lag_s
+    if lag_s is None:
+        raise Unreplayable("no border in the window has a checkpoint of every partition")
+    lags_s = np.full(RUNS, lag_s)
     return Borders(interval_s, border_s, costs_s, lags_s, load, behind_s), np.full(RUNS, -2.0 * interval_s)
 
 

@@ -211,7 +211,7 @@ def read_pins() -> dict[str, list[str]]:
     path = store.home() / PINS
     if not path.exists():
         return {}
-    pins = read_mapping(path, PINS, str(path))
+    pins = read_mapping(path, PINS, str(path), may_be_empty=True)
     for experiment, run_ids in pins.items():
         _check_pins(path, experiment, run_ids)
     return pins

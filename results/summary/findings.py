@@ -147,6 +147,16 @@ def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
     return faults[(faults["outcome"] == FaultOutcome.INJECTED) & faults["actual_ns"].notna()]
 
 
+def with_measured_cost(checkpoints: pd.DataFrame) -> pd.DataFrame:
+    """The rows of table `checkpoints` whose cost was measured.
+
+    If the report of a batch died with its driver, the next one makes it up, with the cost of the batch before. Only
+    such a batch of Spark lacks the time for the commit log; the testbed has none.
+    """
+    reported = checkpoints["commit_log_s"].notna()
+    return checkpoints[reported] if reported.any() else checkpoints
+
+
 def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
     """The prediction that a run is judged by: the replay of its faults, or the model without faults where none struck.
 
@@ -207,10 +217,10 @@ def advice(run: Run) -> Advice | None:
     inputs = model_inputs(run)
     if inputs is None or not inputs.failure_rate > 0 or not inputs.checkpoint_cost_s > 0:
         return None
-    return advice_at(inputs)
+    return _advice_at(inputs)
 
 
-def advice_at(inputs: ModelInputs) -> Advice:
+def _advice_at(inputs: ModelInputs) -> Advice:
     """What eq. 10 says of the checkpoint interval at these inputs, whose rate and cost are above 0."""
     best_s = float(optimal_interval(inputs.failure_rate, inputs.checkpoint_cost_s))
     return Advice(inputs.interval_s, float(inputs.at(inputs.interval_s)), best_s, float(inputs.at(best_s)))

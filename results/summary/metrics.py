@@ -15,7 +15,14 @@ import pandas as pd
 from experiments.spec import LoadMode
 from results.damage import Outdated
 from results.runs.store import Run
-from results.summary.findings import number, quality_totals, table_or_empty, the_run, utilizations
+from results.summary.findings import (
+    number,
+    quality_totals,
+    table_or_empty,
+    the_run,
+    utilizations,
+    with_measured_cost,
+)
 
 
 class Better(StrEnum):
@@ -101,8 +108,8 @@ def _catch_up_s(run: Run) -> float | None:
 
 
 def usual_checkpoints(run: Run) -> pd.DataFrame:
-    """The rows of table `checkpoints` that metric `checkpoint_s` is of: in the window, with input, and undisturbed."""
-    table = table_or_empty(run, "checkpoints")
+    """The rows of table `checkpoints` that metric `checkpoint_s` is of: of undisturbed batches in the window."""
+    table = with_measured_cost(table_or_empty(run, "checkpoints"))
     return table[table["in_window"] & table["undisturbed"] & (table["records"] > 0)]
 
 

@@ -34,20 +34,25 @@ from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.config import OwnJobConfig
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors
+from spark_jobs.streaming.unreported import record_unreported
 
 
 class FirstQuery(ProgressJournal):
-    """Journals the first query that the program starts, and its start and failure in the words of the query driver."""
+    """Journals the first query that the program starts, and its start and failure in the words of the query driver.
 
-    def __init__(self, journal: Journal, executors: Callable[[], set[str]]) -> None:
+    Before the first start, `make_up` is called with the id of the query: it journals what the driver before did not.
+    """
+
+    def __init__(self, journal: Journal, executors: Callable[[], set[str]], make_up: Callable[[str], None]) -> None:
         super().__init__(journal)
-        self._executors, self._followed = executors, ""
+        self._executors, self._make_up, self._followed = executors, make_up, ""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """The first query to start is the one that is followed."""
         if self._followed:
             return
         self._followed = str(event.id)
+        self._make_up(self._followed)
         super().onQueryStarted(event)
         self._journal.record(QueryReady(tuple(sorted(self._executors()))))
 
@@ -71,6 +76,7 @@ class Sessions:
 
     def __init__(self, master: str, journal: Journal) -> None:
         self._master, self._journal, self._application = master, journal, ""
+        self._has_made_up = False
 
     def notice(self, spark: SparkSession) -> None:
         """Follow the queries and executors of a session, unless its context is followed already."""
@@ -80,8 +86,18 @@ class Sessions:
         if context.applicationId != self._application:
             self._application = context.applicationId
             guard_callbacks(spark)
-            spark.streams.addListener(FirstQuery(self._journal, functools.partial(live_executors, spark)))
+            executors = functools.partial(live_executors, spark)
+            make_up = functools.partial(self._make_up, spark)
+            spark.streams.addListener(FirstQuery(self._journal, executors, make_up))
             threading.Thread(target=self._watch, args=(spark, self._application), daemon=True).start()
+
+    def _make_up(self, spark: SparkSession, query: str) -> None:
+        """Journal the batches of a query whose reports died with the driver before; later, none has died."""
+        if self._has_made_up:
+            return
+        self._has_made_up = True
+        if checkpoint := _checkpoint_of(spark, query):
+            record_unreported(checkpoint, self._journal.path, self._journal)
 
     def _watch(self, spark: SparkSession, application: str) -> None:
         """Journal executors that are lost, for as long as the context lives."""
@@ -95,6 +111,16 @@ class Sessions:
                 self._journal.record(ExecutorsLost(tuple(sorted(lost))))
             known = alive
             time.sleep(POLL_S)
+
+
+def _checkpoint_of(spark: SparkSession, query: str) -> Path | None:
+    """The folder of a query's checkpoint; None if it is at a URL, or if this version of Spark does not tell."""
+    try:
+        place = str(spark._jsparkSession.streams().get(query).streamingQuery().resolvedCheckpointRoot())
+    except (Py4JError, AttributeError):
+        return None
+    path = place.removeprefix("file:")
+    return Path(path) if path.startswith("/") else None
 
 
 def notice_sessions(notice: Callable[[SparkSession], None]) -> None:

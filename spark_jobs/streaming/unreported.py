@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from journal.event import Event
+from journal.events.common import DriverStarted
 from journal.events.query import QUERY, BatchCommitted, QueryReady
 from journal.reader import events
 from journal.writer import Journal
@@ -46,18 +47,20 @@ def record_unreported(checkpoint: Path, path: Path, journal: Journal) -> None:
 def unreported(checkpoint: Path, journal: Iterable[Event]) -> Iterator[Report]:
     """The reports of the batches that are in the commit log and not in the journal, in order, each `madeUp`."""
     last: Report | None = None
-    ready_ms = 0
+    starts: list[DriverStarted | QueryReady] = []
     for event in journal:
         if isinstance(event, BatchCommitted):
             last = event.progress if MicroBatch.of(event).has_run else last
-        elif isinstance(event, QueryReady):
-            ready_ms = event.at_ns // MS
+        elif isinstance(event, DriverStarted | QueryReady):
+            starts.append(event)
+    if starts and isinstance(starts[-1], DriverStarted):
+        starts.pop()  # of the driver that asks, which has run no batch yet
     commits = checkpoint / "commits"
     if last is None or not commits.is_dir() or _id(checkpoint) != last["id"]:
         return
     latest = max((int(each.name) for each in commits.iterdir() if each.name.isdigit()), default=-1)
     for number in range(last["batchId"] + 1, latest + 1):
-        last = _report(checkpoint, number, last, ready_ms)
+        last = _report(checkpoint, number, last, [each.at_ns // MS for each in starts])
         yield last
 
 
@@ -65,12 +68,16 @@ def _id(checkpoint: Path) -> str:
     return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
 
 
-def _report(checkpoint: Path, number: int, before: Report, ready_ms: int) -> Report:
-    """A batch that was cut off once and run again has the time of the first attempt; it began when the query did."""
+def _report(checkpoint: Path, number: int, before: Report, starts_ms: list[int]) -> Report:
+    """A batch that was cut off once and run again has the time of the first attempt in the log of offsets.
+
+    It began when the query did that has committed it. A driver that died before it said that its query was ready had
+    at least been started.
+    """
     metadata, ends = _offsets(checkpoint, number)
     _, starts = _offsets(checkpoint, number - 1)
-    began_ms = max(int(metadata["batchTimestampMs"]), ready_ms)
     ended_ms = (checkpoint / "commits" / str(number)).stat().st_mtime_ns // MS
+    began_ms = max([int(metadata["batchTimestampMs"]), *(each for each in starts_ms if each <= ended_ms)])
     total_ms, usual = max(1, ended_ms - began_ms), before["durationMs"]
     outside_ms = usual["triggerExecution"] - usual.get("addBatch", 0)
     report = before | {

@@ -70,12 +70,16 @@ def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
 
 
 def pace(steady_batches: list[Batch], real_time: bool) -> UndisturbedPace | None:
-    """The usual pace; None when too few batches ran undisturbed to tell."""
-    if len(steady_batches) < FEWEST_STEADY:
+    """The usual pace; None when too few batches ran undisturbed to tell.
+
+    If checkpoints took all the time of a batch, it tells nothing of how fast records are processed.
+    """
+    telling = [batch for batch in steady_batches if real_time or batch.processing_ns > 0]
+    if len(telling) < FEWEST_STEADY:
         return None
     if real_time:
-        return UndisturbedPace(None, median(batch.processing_ns for batch in steady_batches))
-    return UndisturbedPace(median(batch.records / batch.processing_ns for batch in steady_batches))
+        return UndisturbedPace(None, median(batch.processing_ns for batch in telling))
+    return UndisturbedPace(median(batch.records / batch.processing_ns for batch in telling))
 
 
 def ledger(

@@ -27,6 +27,7 @@ from tests.fuzz.session import Fuzzer, Session
 
 LONGEST_LINE = 3000
 FEW = 500.0  # faults that a plan may hold to be drawn here
+WHOLE_NUMBER = f"{plain_yaml.TAG}int"
 
 
 def answer(read: Callable[[], object]) -> str:
@@ -156,8 +157,16 @@ h: [*x, !!str 1, !!float 1, ! 2]
 """
 
 
+class CoreLoader(yaml.CSafeLoader):
+    """PyYAML's own loader, with the numbers of YAML 1.2."""
+
+
+CoreLoader.yaml_implicit_resolvers = plain_yaml.CoreResolver.yaml_implicit_resolvers
+CoreLoader.add_constructor(WHOLE_NUMBER, lambda loader, node: plain_yaml.VALUES[WHOLE_NUMBER](node))
+
+
 def feed_yaml(session: Session) -> None:
-    """What is read of YAML is what PyYAML's own loader reads of it."""
+    """What is read of YAML is what PyYAML's own loader reads of it, but for numbers."""
     with tempfile.TemporaryDirectory() as folder:
         examples = [data for kind in kinds(Path(folder)).values() for data in kind.examples]
     examples.append(OF_ALL_FORMS)
@@ -173,7 +182,7 @@ def _compared(data: bytes) -> str:
     except (NotPlain, BadInput, yaml.YAMLError, UnicodeDecodeError):
         return "refused"
     try:
-        expected = yaml.load(text, Loader=yaml.CSafeLoader)
+        expected = yaml.load(text, Loader=CoreLoader)
     except yaml.constructor.ConstructorError as error:
         if "merge" not in str(error):  # PyYAML has no value for << where it is none of a mapping's keys
             raise

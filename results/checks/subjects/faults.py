@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from experiments.fault_kinds import FaultKind
@@ -13,6 +14,7 @@ from results.tables.schema import FaultOutcome
 
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
+ON_TIME_SHARE = 0.99  # of the faults
 
 
 def effective_faults(evidence: Evidence) -> pd.DataFrame:
@@ -54,6 +56,16 @@ def _struck_again(fault: pd.Series, among: pd.DataFrame) -> bool:
     return any(hosts & set(targets.split(",")) for targets in soon["targets"])
 
 
+def _lateness(frame: pd.DataFrame) -> str:
+    """How far strikes were off. The p99 is that of the fault by which the rule decides, not a value between two."""
+    late_s = frame["late_s"].dropna().astype(float)
+    if late_s.empty:
+        return f"none struck, {counted(len(frame), 'fault')}"
+    p99_s = np.quantile(late_s, ON_TIME_SHARE, method="inverted_cdf")
+    at_most = f"{significant(late_s.max() * 1e3)} at most"
+    return f"{significant(p99_s * 1e3)} ms off at p99, {at_most}, {counted(len(frame), 'fault')}"
+
+
 def fit_to_law(evidence: Evidence) -> pd.DataFrame:
     """Return the comparisons of the plan with its laws, each with the probability that chance does as badly."""
     fits = evidence.table("fault_fit")
@@ -79,13 +91,9 @@ CHECKS: tuple[Check, ...] = (
         subject=effective_faults,
         rules=lambda evidence: [
             present("actual_ns"),
-            between("late_s", 0, evidence.experiment.lateness_limit_s, share=0.99),
+            between("late_s", 0, evidence.experiment.lateness_limit_s, share=ON_TIME_SHARE),
         ],
-        observed=lambda frame: (
-            f"{significant(frame['late_s'].quantile(0.99) * 1e3)} ms off at p99, "
-            f"{significant(frame['late_s'].max() * 1e3)} at most, "
-            f"{counted(len(frame), 'fault')}"
-        ),
+        observed=_lateness,
         expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",
         asks="at p99, strikes differ from their planned time by at most the driver's limit (`tolerances.lateness_s`)",
         asked_of=ASKED_OF[has_faults],

@@ -30,6 +30,8 @@ def test_the_checkpoint_of_a_query_tells_what_its_last_report_would_have(spark: 
     *journalled, lost = [reports[number] for number in sorted(reports)]
     made_up = next(iter(unreported(checkpoint, map(BatchCommitted, journalled))))
     assert (made_up["id"], made_up["batchId"]) == (lost["id"], lost["batchId"])
+    assert "commitOffsets" not in made_up["durationMs"], "only what is made up lacks it (`with_measured_cost`)"
+    assert all("commitOffsets" in report["durationMs"] for report in reports.values())
     for source, own in zip(made_up["sources"], lost["sources"], strict=True):
         assert source == {name: own[name] for name in ("startOffset", "endOffset")}
     for moment in (_began_s, _ended_s):

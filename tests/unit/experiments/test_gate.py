@@ -85,7 +85,7 @@ def test_plain_values_pass():
 @pytest.mark.parametrize(
     "text",
     [
-        "a: [1, 0x1F, 017, 0b11, 1_000, 1:30, -1, 1.5e+3, .5, .inf, -.Inf, ~, null, yes, Off, 'no', \"\\x41\"]",
+        "a: [1, 0x1F, 0, -1, 1.5e+3, .5, 2., .inf, -.Inf, .NaN, ~, null, yes, Off, 'no', \"\\x41\"]",
         "a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\ne: {<<: [{b: 4}, *a], f: 5}",
         "a: |\n  b\n  c\nd: >-\n  e\n  f\n? g\n: - h\n  - {i: j}",
         "{3: a, 2.5: b, true: c, ~: d, e: f}",
@@ -97,6 +97,38 @@ def test_plain_values_pass():
 )
 def test_plain_yaml_is_read_as_pyyaml_reads_it(text):
     assert repr(plain_yaml.load(text)) == repr(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1:30", "1:30"),
+        ("12:30:00", "12:30:00"),
+        ("1:30.5", "1:30.5"),
+        ("010", 10),
+        ("-017", -17),
+        ("08", 8),
+        ("0o17", 15),
+        ("0x1f", 31),
+        ("1e3", 1000.0),
+        ("-2.5E-1", -0.25),
+        ("010.5", 10.5),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        (".", "."),
+        ("!!int 010", 10),
+        ("!!float 010", 10.0),
+    ],
+)
+def test_numbers_are_those_of_yaml_1_2(text, value):
+    found = plain_yaml.load(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", ["!!int 1:30", "!!float 1:30.5", "!!int 1_000", "!!float 0o17", "!!float 0x1f"])
+def test_a_tag_makes_no_number_of_what_is_a_text(text):
+    with pytest.raises(yaml.YAMLError, match="a value that its tag does not fit"):
+        plain_yaml.load(text)
 
 
 def test_events_that_end_where_a_value_begins_are_refused():

@@ -44,6 +44,7 @@ def test_json(document, text, field, allowed):
         ("1: 1\n1: 2\n", "1", "each field once"),
         ("[" * 100_000, "faults", "not nested this deeply"),
         ("[1]", "faults", "a YAML mapping of fields"),
+        ("# none", "faults", "a YAML mapping of fields; this document is empty"),
         ("a: [", "faults", "valid YAML"),
         ("a:\n\tb: 1\n", "faults", "line 2, column 1: a tab, where YAML takes spaces only"),
         (b"\xff\xfe\xfd", "faults", "valid YAML"),
@@ -72,7 +73,8 @@ def test_what_is_there_is_read(document):
         "c": {"d": 1},
         "e": {"d": 1, "f": 2},
     }
-    assert read_mapping(document(""), "faults", "document") == {}
+    assert read_mapping(document("{}"), "faults", "document") == {}
+    assert read_mapping(document("# none"), "faults", "document", may_be_empty=True) == {}
 
 
 def test_a_long_value_is_shown_by_its_ends():

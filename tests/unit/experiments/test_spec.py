@@ -30,9 +30,18 @@ def test_every_example_is_valid_and_survives_json():
         assert spec.validate(json.loads(json.dumps(experiment.model_dump(mode="json")))) == experiment
 
 
-def test_an_empty_file_is_the_default_experiment(tmp_path):
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "null"])
+def test_an_empty_file_is_no_experiment(tmp_path, text):
     path = tmp_path / "empty.yaml"
-    path.touch()
+    path.write_text(text)
+    with pytest.raises(BadInput, match=r"empty\.yaml.*a YAML mapping of fields; this document is empty") as refusal:
+        spec.load(str(path), ["seed=2"])
+    assert refusal.value.field == "experiment"
+
+
+def test_all_fields_may_be_left_out(tmp_path):
+    path = tmp_path / "default.yaml"
+    path.write_text("{}")
     assert spec.load(str(path)) == Experiment()
 
 
@@ -40,6 +49,9 @@ def test_an_empty_file_is_the_default_experiment(tmp_path):
     ("override", "read"),
     [
         ("load.rate=5000", lambda e: e.load.rate == 5000.0),
+        ("load.rate=5_000", lambda e: e.load.rate == 5000.0),
+        ("load.rate=5e3", lambda e: e.load.rate == 5000.0),
+        ("seed=010", lambda e: e.seed == 10),
         ("engine.recovery=task", lambda e: e.engine.recovery is RecoveryMode.TASK),
         ("workload.corpus=/usr/share/doc", lambda e: e.workload.corpus == "/usr/share/doc"),
         ("workload.corpus=null", lambda e: e.workload.corpus is None),
@@ -81,6 +93,8 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("faults.processes.0.heal_after={low: 1, high: 1e12}", "faults.processes.0.heal_after.high", "1e+09 or less"),
         ("faults.processes.0.heal_after={median: 1e7, sigma: 1}", "faults.processes.0.heal_after.median", "500000 or"),
         ("faults.events=[{at: 1, targets: [worker-1], heal_after: 1e12}]", "faults.events.0.heal_after", "1e+09 or"),
+        ("faults.processes.0={kind: slow, rate: 1, delay: 61, heal_after: 1}", "faults.processes.0.delay", "60 or"),
+        ("load.probe_s=604801", "load.probe_s", "a number of 604800 or less"),
         ("faults.time_scale=1e7", "faults.time_scale", "a number of 1e+06 or less"),
         ("engine.checkpoint_interval_s=1e6", "engine.checkpoint_interval_s", "a number of 604800 or less"),
         ("engine.batch_length_s=1e-9", "engine.batch_length_s", "a number of 0.001 or more"),
@@ -119,6 +133,8 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("faults.processes.0.law=weibull", "faults.processes.0.shape", "a number from 0.2 to 100 with law weibull"),
         ("faults.processes.0.shape=2", "faults.processes.0.shape", "none with law exponential"),
         ("faults.processes.0.domains=[rack-a]", "faults.processes.0.domains", "none with scope host"),
+        ("window_s=1:30", "window_s", "a number"),
+        ("seed=1:30", "seed", "a whole number"),
         ("window_s=true", "window_s", "a number"),
         ("seed=false", "seed", "a whole number"),
         ("engine.records_per_message=true", "engine.records_per_message", "a whole number"),

@@ -135,7 +135,7 @@ class Machine:
             "ledger": ledger,
             "checkpoints": batches.assign(
                 batch=range(len(batches)), started_ns=_ns(batches["start"]), records=RECORDS, stages=1,
-                duration_s=batches["end"] - batches["start"], hop_delay_s=0.0,
+                duration_s=batches["end"] - batches["start"], hop_delay_s=0.0, commit_log_s=0.1,
                 in_window=(batches["start"] >= 0) & (batches["end"] <= self.window_s),
             ),
             "faults": pd.DataFrame(

@@ -285,6 +285,23 @@ def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     assert "absent" in row["detail"]
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "verdict"), [([], "unknown"), ([None, None], "unknown"), ([None, 1.0], "pass"), ([None, -1.0], "fail")]
+)
+def test_rules_that_look_at_no_value_decide_nothing(cpu_s: list, verdict: str, tmp_path: Path) -> None:
+    """Great Expectations calls a rule on no value met."""
+    from results.checks.check import Check
+    from results.checks.rules import between
+
+    sound = next(check for check in CHECKS if check.name == "hosts.values")
+    frame = pd.DataFrame({"cpu_s": pd.array(cpu_s, dtype="Float64")})
+    check = Check(
+        **vars(sound) | {"subject": lambda evidence: frame, "rules": lambda evidence: [between("cpu_s", 0, None)]}
+    )
+    row = judged(check, Evidence(synthetic.make_run(tmp_path), synthetic.experiment()), tmp_path)
+    assert row["verdict"] == verdict, row
+
+
 @pytest.mark.parametrize("column", ["healed_ns", "joined_ns"])
 def test_a_short_fault_is_not_excused_by_a_long_one_of_the_spec(column: str, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, changes={"faults": put(column, 0, pd.NA)})
@@ -396,6 +413,21 @@ def test_lateness_is_judged_at_p99(tmp_path: Path) -> None:
     assert verdict_of("faults.on_time", run, tmp_path)["verdict"] == "pass"
     run = synthetic.make_run(tmp_path, run_id="two-late", kills=kills, window_s=1200.0, changes=_on_time_but(0, 1))
     assert verdict_of("faults.on_time", run, tmp_path)["verdict"] == "fail"
+
+
+def test_the_lateness_that_is_shown_is_the_one_that_decides(tmp_path: Path) -> None:
+    """Of 50 kills none may be late; between the last two the p99 would be 30 ms."""
+    kills = tuple(10.0 + 11 * i for i in range(50))
+    run = synthetic.make_run(tmp_path, kills=kills, window_s=600.0, changes=_on_time_but(0))
+    row = verdict_of("faults.on_time", run, tmp_path)
+    assert (row["verdict"], row["observed"]) == ("fail", "60 ms off at p99, 60 at most, 50 faults")
+
+
+def test_where_no_fault_struck_they_were_not_on_time(tmp_path: Path) -> None:
+    lost = dict.fromkeys(("actual_ns", "lateness_s", "proved_ns", "violations"), pd.NA)
+    changes = {"faults": lambda frame: frame.assign(outcome="missing", **lost)}
+    row = verdict_of("faults.on_time", synthetic.make_run(tmp_path, changes=changes), tmp_path)
+    assert (row["verdict"], row["observed"]) == ("fail", "none struck, 7 faults")
 
 
 def _on_time_but(*late: int) -> dict[str, synthetic.Change]:

@@ -214,6 +214,12 @@ def test_the_usual_pace_is_that_of_undisturbed_batches():
     assert pace(quiet[:1], real_time=False) is None
 
 
+def test_a_batch_that_was_all_checkpoint_tells_no_pace():
+    quiet, stalled = [batch(0, 0, 9), batch(1, 10, 19)], batch(2, 20, 29, checkpoint_s=9.0)
+    assert pace([*quiet, stalled], real_time=False) == pace(quiet, real_time=False)
+    assert pace([quiet[0], stalled], real_time=False) is None
+
+
 def test_by_task_neither_a_batch_that_outlived_a_death_nor_the_next_one_is_undisturbed():
     """The death at 12 was noticed at once, and the batch went on; the host came back in the next one, or after it."""
     made = [batch(0, 0, 9), batch(1, 10, 22), batch(2, 22, 33), batch(3, 33, 42), batch(4, 42, 51)]

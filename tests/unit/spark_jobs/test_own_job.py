@@ -12,6 +12,7 @@ import pytest
 from experiments.errors import BadInput
 from infra.broker import Broker
 from infra.launch import REPOSITORY
+from journal.events.query import QueryIdle
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming import driver, own_job
@@ -68,7 +69,8 @@ def terminated(query, exception):
 @pytest.fixture
 def heard(tmp_path):
     """Tells what a listener journals of these events."""
-    listener = FirstQuery(Journal(tmp_path / "query.jsonl"), lambda: {"1", "0"})
+    journal = Journal(tmp_path / "query.jsonl")
+    listener = FirstQuery(journal, lambda: {"1", "0"}, lambda query: journal.record(QueryIdle(f"made up for {query}")))
 
     def journaled(*calls):
         for hook, event in calls:
@@ -90,6 +92,7 @@ def test_the_first_query_is_followed_and_no_other(heard):
         ("onQueryTerminated", terminated("b", "boom")),
     )
     assert found == [
+        {"event": "query-idle", "query_run": "made up for a"},
         {"event": "query-started", "query_run": "a-run"},
         {"event": "ready", "executors": ["0", "1"]},
         {"event": "progress", "progress": {"id": "a"}},
@@ -104,9 +107,9 @@ def test_a_query_that_failed_and_is_started_again_is_followed_again(heard):
         ("onQueryProgress", progress("a")),
     )
     events = [entry["event"] for entry in found]
-    again = ["query-started", "ready", "progress"]
-    assert events == ["query-started", "ready", "query-terminated", "query-failed", *again]
-    assert found[3]["error"] == "boom"
+    again = ["query-idle", "query-started", "ready", "progress"]
+    assert events == ["query-idle", "query-started", "ready", "query-terminated", "query-failed", *again]
+    assert found[4]["error"] == "boom"
 
 
 def test_a_program_that_sets_a_master_of_its_own_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from journal.events.common import DriverStarted
 from journal.events.query import QUERY, BatchCommitted, QueryReady
 from journal.reader import events
 from journal.writer import Journal
@@ -48,6 +49,10 @@ def reported(number: int, began_s: float, ended_s: float) -> BatchCommitted:
 
 def ready(at_s: float = 0.0) -> QueryReady:
     return QueryReady(("0",), at_ns=round((START_S + at_s) * NS))
+
+
+def begun(at_s: float) -> DriverStarted:
+    return DriverStarted(at_ns=round((START_S + at_s) * NS))
 
 
 JOURNAL = [ready(), reported(0, 0, 8), reported(1, 10, 18)]
@@ -107,6 +112,26 @@ def test_a_batch_that_was_cut_off_and_run_again_began_when_the_query_did(checkpo
     (report,) = unreported(checkpoint, again)
     assert (report["batchId"], report["timestamp"]) == (3, iso(42))
     assert report["durationMs"] == {"triggerExecution": 6000, "addBatch": 6000 - OUTSIDE_MS}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [begun(42)],  # it died before it was ready
+        [ready(42), ready(60)],  # the driver after it made nothing up, and died as well
+        [ready(42), begun(60)],
+    ],
+)
+def test_a_batch_began_with_the_driver_that_committed_it(checkpoint: Path, later: list) -> None:
+    commit(checkpoint, 3, 48)
+    (report,) = unreported(checkpoint, [*JOURNAL, reported(2, 20, 28), *later, begun(80)])
+    assert (report["timestamp"], report["durationMs"]["triggerExecution"]) == (iso(42), 6000)
+
+
+def test_the_driver_that_asks_has_committed_nothing_even_if_the_clock_of_the_disk_is_ahead(checkpoint: Path) -> None:
+    commit(checkpoint, 3, 48)
+    (report,) = unreported(checkpoint, [*JOURNAL, reported(2, 20, 28), ready(42), begun(47)])
+    assert report["timestamp"] == iso(42)
 
 
 ANOTHER = batch_committed(id="another", durationMs={"triggerExecution": 1})

@@ -59,7 +59,7 @@ def written(tmp_path):
         ("window_s: =", "line 1, column 11"),
         ("seed: " + "9" * 5000, "a number of at most"),
         ("seed: 0x" + "f" * 5000, "a number of at most"),
-        ("window_s: 1" + ":59" * 5000, "a number of at most"),
+        ("window_s: 1" + ":59" * 5000, "10,000 characters"),
         ("window_s: " + "9" * 5000 + ".5", "a number of at most"),
         ("name: " + "[" * 500 + "]" * 500, "not nested this deeply"),
         ("name: " + "{a: " * 500 + "1" + "}" * 500, "not nested this deeply"),

@@ -12,7 +12,7 @@ from experiments.faults import FaultSpec, ListedFault
 from experiments.trace import with_trace
 from models.simulation.laws import Correlated
 from models.simulation.simulate import simulate
-from models.utilization import mean_time_to_failure, optimal_interval
+from models.utilization import mean_time_to_failure, optimal_interval, utilization
 from results.predictions.failures import NO_CAUSE, failures, mean_reach_s
 from results.predictions.outages import StruckFault
 from results.predictions.recommendation import recommend
@@ -87,6 +87,28 @@ def test_the_best_interval_follows_from_the_rate_of_bursts(tmp_path):
     assert high_s / low_s > 1.2 * single.interval_s[1] / single.interval_s[0], "three failures tell less than six"
     assert "6 faults as 3" in bursts.models["interval"]
     assert "count as one" not in single.models["interval"]
+
+
+def test_strikes_count_as_they_do_at_the_interval_that_is_looked_at(tmp_path):
+    """They are 15 s apart. With R = 5 s, a period is over in between at 8 s, but not at the best interval."""
+    kills, window_s = (21.3, 36.0, 77.0, 92.0, 152.2, 167.0), 960.0
+    rate = len(kills) / window_s
+    changes = {
+        "faults": lambda rows: rows.assign(cause=RACK),
+        "predictions": lambda rows: rows.assign(failure_rate=rate),
+    }
+    run = synthetic.make_run(tmp_path, kills=kills, window_s=window_s, changes=changes)
+    write_json(run.experiment_path, synthetic.experiment().model_dump(mode="json"))
+    found, inputs = recommend(run), model_inputs(run)
+    best_s = float(optimal_interval(rate / 2, inputs.checkpoint_cost_s))
+    assert [len(each.strikes) for each in found.failures] == [2, 2, 2]
+    assert found.advice.optimal_interval_s == pytest.approx(best_s)
+    assert found.advice.expected == pytest.approx(float(inputs.at(inputs.interval_s)))
+    recovery_s = inputs.recovery_time_s + mean_reach_s(found.failures)
+    then = float(utilization(rate / 2, inputs.checkpoint_cost_s, recovery_s, best_s))
+    assert found.advice.optimal_expected == pytest.approx(then)
+    age_s = float(mean_time_to_failure(rate, inputs.interval_s))
+    assert found.latency_now_s == pytest.approx(inputs.recovery_time_s + age_s)
 
 
 def test_a_recovery_from_a_burst_lasts_from_its_first_strike(tmp_path):

@@ -1,7 +1,10 @@
 """What recovery latency a run leads to expect, by restores whose loading and replay are set by hand."""
 
+import math
+
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
 from experiments import spec
 from experiments.errors import BadInput
@@ -49,6 +52,17 @@ def test_a_checkpoint_is_on_average_half_an_interval_old(tmp_path):
     assert found.expected.low == pytest.approx(LOADED_S + 0.025 * SHARE * INTERVAL_S, rel=0.05)
     assert found.expected.high == pytest.approx(LOADED_S + 0.975 * SHARE * INTERVAL_S, rel=0.01)
     assert found.promoted_s == ()
+
+
+def test_the_limits_know_that_replays_are_not_all_as_fast(tmp_path):
+    """Loading takes as long each time, and 12 s of input are replayed in .6 to 1.8 s: 1.2 s on average."""
+    paces = (0.05, 0.1, 0.15)
+    rows = [recovery(i, "out.0", "restored", LOADED_S, LOADED_S + 12.0 * pace, 12.0) for i, pace in enumerate(paces)]
+    found, alike = (recommend_latency(of(tmp_path / str(each is rows), each)).expected for each in (rows, RESTORED))
+    assert found.value == pytest.approx(alike.value)
+    reach_s = 0.6 * math.sqrt(4 / 3) * stdtrit(2, 0.975)  # of Student's law with the scatter of three
+    assert alike.high < found.value + reach_s == pytest.approx(found.high, rel=0.15)
+    assert found.low == 0.0 < alike.low
 
 
 def test_the_slowest_partition_of_a_fault_counts_and_copies_count_apart(tmp_path):

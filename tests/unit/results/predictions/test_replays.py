@@ -207,6 +207,17 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
     assert len(lost_s) == 3
 
 
+@pytest.mark.parametrize(
+    ("protocol", "why"),
+    [("batch-aligned", "no border in the window has a checkpoint"), ("uncoordinated", "no partition has stored")],
+)
+def test_how_long_checkpoints_take_until_they_are_stored_must_be_known(protocol, why):
+    """Zero would be the best that can be."""
+    run = lacking(simulated(1), "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=10.0))
+    with pytest.raises(Unreplayable, match=why):
+        replay_run(MeasuredProcess(run, dataflow(protocol=protocol)))
+
+
 def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0) -> Run:
     """A run of the same experiment, whose restarts took longer by this factor."""
 
