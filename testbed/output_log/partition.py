@@ -44,7 +44,7 @@ class LoggedPartition(BatchedPartition):
     it rolls back. Then it repeats what it sent after the checkpoint, since no other partition has it; receivers
     recognize repeated messages by their numbers.
 
-    While the store refuses its log, it goes on only until a certain amount waits in memory.
+    While the store refuses its log or does not answer, it goes on only until a certain amount waits in memory.
     """
 
     _snapshots: LogSnapshots

@@ -16,7 +16,7 @@ from testbed.operators.state import State
 from testbed.output_log.objects import Border, Chain, LogObject, decode_object
 from testbed.output_log.recorded import RecordedOperator
 
-MOST_REFUSED_BYTES = 64 << 20
+MOST_WAITING_BYTES = 64 << 20
 
 
 @dataclass
@@ -102,9 +102,15 @@ class LogSnapshots(Snapshots):
 
     @property
     def overfull(self) -> bool:
-        """Whether the store refuses objects, and so much waits for it that no more should be recorded."""
-        refused = any(each.refusals for each in self._pending.values())
-        return refused and sum(self._sizes.values()) > MOST_REFUSED_BYTES
+        """Whether so much waits for the store that no more should be recorded.
+
+        An object does not wait while it is written for the first time, before any other: it may have any size.
+        """
+        waiting_bytes = sum(self._sizes.values())
+        first = next(iter(self._pending.values()), None)
+        if first is not None and not first.refusals:
+            waiting_bytes -= self._sizes[first.checkpoint.number]
+        return waiting_bytes > MOST_WAITING_BYTES
 
     @property
     def _is_asked_again(self) -> bool:

@@ -212,9 +212,11 @@ class DirectoryStore(ObjectStore):
                 os.fsync(file.fileno())
             yield partial, path
             sync_folder(path.parent)
-        except OSError as error:
+        except BaseException as error:  # whoever makes the pieces may fail, too
             with suppress(OSError):
                 partial.unlink()
+            if not isinstance(error, OSError):
+                raise
             raise EnvironmentFailure(f"the object {key} can't be written: {error}", "look at the store") from error
 
     def _read(self, key: str) -> bytes:

@@ -19,15 +19,26 @@ def answer_of(call: Callable[[], T], given_s: float) -> T:
     Then its thread is left to it, and whatever the call was made on must not be used again.
     """
     found: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            found.set_result(call())
-        except BaseException as error:
-            found.set_exception(error)
-
-    Thread(target=run, name="answer", daemon=True).start()  # no daemon would keep a slot from ending
+    answering = Thread(target=_answer, args=(call, found), name="answer", daemon=True)
+    answering.start()  # no daemon would keep a slot from ending
+    answering.join(given_s + GRACE_S)
     try:
-        return found.result(given_s + GRACE_S)
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer in {given_s + GRACE_S:g} s")) from None
+        if found.done():
+            return found.result()
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer in {given_s + GRACE_S:g} s"))
+    finally:
+        del found  # see `_answer`
+
+
+def _answer(call: Callable[[], T], found: Future[T]) -> None:
+    """An error knows the frames that it has passed, and `found` knows the error.
+
+    If such a frame knew `found`, all of them, and the producer that was called, would live on until the next search for
+    garbage. The producer would go on meanwhile, and could fence its successor.
+    """
+    try:
+        found.set_result(call())
+    except BaseException as error:
+        found.set_exception(error)
+    finally:
+        del call, found

@@ -27,6 +27,7 @@ from testbed.runtime.job import Job
 MOST_TOGETHER = 16_384  # results that are made messages at one go
 REOPEN_S, PATIENCE_S = 0.5, 120.0
 ANSWER_S = 15.0  # for a step of a transaction
+OPENING_S = 1.0  # for `init_transactions`, which is called again: an outlet that is abandoned should end soon
 LONGEST_TRANSACTION_S = 600.0  # what waited for a slow store is one; brokers allow 15 minutes
 HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
@@ -63,14 +64,20 @@ class KafkaResults(Outlet):
     Published is in transactions, each with the last number in it as the offset of a consumer group that only stands for
     this sink: so that a successor knows what is published. Its first act fences its predecessor. After a failure it
     publishes nothing more: what was queued behind would be taken for all that was to come before it.
+
+    If the broker does not answer that first act in time, librdkafka goes on with it in the background, as long as the
+    producer exists. It fences whoever has the sink when the broker is back. So the outlet opens no other producer
+    meanwhile, and when the outlet ends, so does the producer.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
         self._job, self._partition, self._topic = job, layout.index, job.output.topic
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
+        self._opening: Producer | None = None  # which the broker has yet to answer
         self._refused: KafkaError | None = None
-        self._ended: AftershockError | None = None
+        # Makes an error each time: one that is kept would keep the frames that it has passed, with their producers.
+        self._ended: Callable[[], AftershockError] | None = None
         self._out = 0
 
     def publish(self, outputs: Numbered) -> int:
@@ -84,35 +91,42 @@ class KafkaResults(Outlet):
                 # The broker has ended it, and reports the same error as when another producer has the sink.
                 why = f"a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
                 cause = f"the topic {self._topic}: {why}"
-                self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
+                self._ended = partial(EnvironmentFailure, cause, "look at the broker, or take checkpoints more often")
             elif failure.code() in FENCED:  # opening it again would fence the slot that has the sink now
-                self._ended = Superseded(f"{self._name}: {failure}")
+                self._ended = partial(Superseded, f"{self._name}: {failure}")
             elif failure.code() in HOPELESS or deadline.passed:
-                self._ended = self._failure(failure)
+                self._ended = partial(self._failure, failure)
             else:
                 time.sleep(REOPEN_S)
-        raise self._ended
+        self.close()
+        raise self._ended()
 
     def abandon(self) -> None:
-        self._ended = Superseded(f"{self._name}: its slot goes on without it")
+        self._ended = partial(Superseded, f"{self._name}: its slot goes on without it")
 
     def close(self) -> None:
-        self._producer = None  # it knows this outlet, so neither would be freed
+        # A producer of `write` knows this outlet, so neither would be freed.
+        self._producer = self._opening = None
 
     def _stop_if_ended(self) -> None:
         if self._ended is not None:
-            raise self._ended
+            raise self._ended()
 
     def _attempt(self, outputs: Numbered) -> KafkaError | None:
-        """The error, if it failed. Then the producer is closed; the next `_open` shows how its transaction ended."""
+        """The error, if it failed. Then the producer is closed; the next `_open` shows how its transaction ended.
+
+        Only one whose opening has not been answered is kept: its error says that the call may be repeated.
+        """
         try:
             producer = self._producer or self._open()
             self._stop_if_ended()
             if left := {number: batches for number, batches in outputs.items() if number > self._out}:
                 self._transact(producer, left)
         except KafkaException as error:
-            self._producer = None
             refusal: KafkaError = error.args[0]
+            self._producer = None
+            if not refusal.retriable():
+                self._opening = None
             return refusal
         return None
 
@@ -140,9 +154,11 @@ class KafkaResults(Outlet):
 
     def _open(self) -> Producer:
         place = reach(self._job.output.broker)
-        own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
-        producer = Producer({**place, **WRITING, **own})
-        _step(producer.init_transactions)
+        if self._opening is None:
+            own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
+            self._opening = Producer({**place, **WRITING, **own})
+        answer_of(partial(self._opening.init_transactions, OPENING_S), OPENING_S)
+        producer, self._opening = self._opening, None
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
         (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)
         if found.error is not None:

@@ -26,10 +26,9 @@ T = TypeVar("T")
 MOST_UNWRITTEN = 32_768  # records that wait behind a writing: with one record a message, batches would tell too little
 MOST_PUBLICATIONS = 2  # under way, of a sink with exactly-once delivery
 MOST_BATCHES = 16  # under way, of a sink that publishes each batch by itself
-MOST_TOGETHER = (
-    MOST_BATCHES  # numbers of one publication: a sink's copy brings all that it withheld when it is promoted,
-)
-# which may be too much for the time that a transaction has
+# Numbers of one publication. A sink's copy that is promoted brings all that it withheld, which may take longer than a
+# transaction may.
+MOST_TOGETHER = MOST_BATCHES
 
 
 class Outputs:

@@ -90,7 +90,8 @@ class Slot:
                 self._hosting.close()
                 self._mesh.drop()
             store, _ = self._threads
-            store.finish(LAST_WRITE_S)  # what is written after the driver has deleted all objects would stay for ever
+            # What is written after the driver has deleted all objects is deleted again, but only if this process lives.
+            store.finish(LAST_WRITE_S)
 
     def _meet(self) -> None:
         connect = partial(socket.create_connection, self._coordinator, CONNECT_S, source_address=(self._host, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from experiments.errors import AftershockError, EnvironmentFailure
@@ -10,7 +9,7 @@ from testbed.core.effects import Discard, Fetch, Spill
 from testbed.core.partition.partition import Partition
 from testbed.runtime.background import Background
 from testbed.runtime.slot.hosted import At
-from testbed.runtime.slot.storing import Storing
+from testbed.runtime.slot.storing import Storing, let_go
 from testbed.stores.store import ObjectStore, UnreadableObject
 
 
@@ -31,7 +30,7 @@ class Spilling:
             case Fetch(key):
                 self._background.submit(partial(self._read, key), partial(self._on_read, number, key))
             case Discard(keys):
-                self._background.submit(partial(self._delete, keys), lambda _: None)
+                self._background.submit(partial(let_go, self._store, keys), lambda _: None)
 
     def forget(self, partition: Partition) -> None:
         """A copy is of no more use: it writes nothing more, and what it has written is deleted."""
@@ -46,6 +45,9 @@ class Spilling:
                 self._store.put(effect.key, effect.content())
             except EnvironmentFailure as error:
                 return error
+            finally:
+                if self._storing.life(number) is not life:
+                    let_go(self._store, [effect.key])  # as with a checkpoint
         return None
 
     def _on_written(self, number: int, key: str, refusal: EnvironmentFailure | None) -> None:
@@ -65,8 +67,3 @@ class Spilling:
             raise found
         else:
             self._at(number, Partition.on_fetched, key, found)
-
-    def _delete(self, keys: tuple[str, ...]) -> None:
-        with suppress(EnvironmentFailure):  # the end of the run deletes what is left
-            for key in keys:
-                self._store.delete(key)

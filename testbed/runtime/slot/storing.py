@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,6 +18,7 @@ from testbed.runtime.slot.hosted import At
 from testbed.stores.store import ObjectStore
 
 STORE_INTERVALS = 2  # intervals within which a checkpoint should be stored
+PATIENCE_S = 120.0  # with a store that refuses the same checkpoint again and again
 BUSY_S, PAUSE_S = 1e-3, 1e-4
 
 
@@ -24,14 +26,15 @@ BUSY_S, PAUSE_S = 1e-3, 1e-4
 class Unstored:
     """The checkpoints of one partition since its last restore that the store has yet to answer for.
 
-    There is their number, and since when [s, monotonic] one waits to count. A checkpoint that the store took does not
-    count if it builds on one that the store refused. The store may be asked again for one that it refused, so it is
-    kept when each was taken [s, monotonic].
+    There is their number, and since when [s, monotonic] one waits to count; by batches, since when the store owes an
+    answer. A checkpoint that the store took does not count if it builds on one that the store refused. The store may be
+    asked again for one that it refused, so it is kept when each was taken and first refused [s, monotonic].
     """
 
     under_way: int = 0
     since_s: float | None = None
     taken_s: dict[int, float] = field(default_factory=dict)
+    refused_s: dict[int, float] = field(default_factory=dict)
 
 
 class Storing:
@@ -39,6 +42,8 @@ class Storing:
 
     By batches, the next checkpoint needs input. So one that the store has refused must not hold the sources up: they
     would wait for ever. Only one that is still being written does.
+
+    If the store refuses the same checkpoint for `PATIENCE_S`, the slot ends with the reason.
 
     lags        whether some checkpoint has waited for too long: logs grow until it is stored
     written_s   CPU time of the thread that writes [s]
@@ -71,7 +76,7 @@ class Storing:
     def store(self, number: int, effect: Store) -> None:
         """Write a checkpoint of a partition."""
         now_s, unstored = time.monotonic(), self._unstored[number]
-        if unstored.since_s is None:
+        if unstored.since_s is None or (self._by_batch and not unstored.under_way):
             unstored.since_s = now_s
         begun_s = unstored.taken_s.setdefault(effect.checkpoint.number, now_s)
         unstored.under_way += 1
@@ -83,7 +88,10 @@ class Storing:
         """A checkpoint of this partition is stored and counts; later ones may wait until the store is asked again."""
         unstored = self._unstored[number]
         unstored.since_s = time.monotonic() if unstored.under_way else None
-        unstored.taken_s = {later: at_s for later, at_s in unstored.taken_s.items() if later > checkpoint}
+        unstored.taken_s, unstored.refused_s = (
+            {later: at_s for later, at_s in known.items() if later > checkpoint}
+            for known in (unstored.taken_s, unstored.refused_s)
+        )
 
     def on_clock(self, now_s: float, interval_s: float) -> None:
         """See whether the store keeps up with this checkpoint interval."""
@@ -100,7 +108,11 @@ class Storing:
         return tuple(replace(each, age_s=now_s - taken_s) for each, taken_s in kept)
 
     def _write(self, number: int, unstored: Unstored, effect: Store) -> int | EnvironmentFailure:
-        """The bytes written, or why the store refused. What a life that is over left to write is of no use."""
+        """The bytes written, or why the store refused.
+
+        What a life that is over left to write is of no use. If it ends during the write, what was written is deleted
+        again: whoever deletes its objects may have been there already.
+        """
         written, begun_s = 0, time.thread_time()
         if self._unstored.get(number) is not unstored:
             return written
@@ -109,6 +121,9 @@ class Storing:
                 written += self._store.put(key, letting_others_go_on(content()))
         except EnvironmentFailure as error:
             return error
+        finally:
+            if self._unstored.get(number) is not unstored:
+                let_go(self._store, effect.objects)
         taken_s = time.thread_time() - begun_s
         self.written_s += taken_s
         self.written_of[number] = self.written_of.get(number, 0.0) + taken_s
@@ -122,10 +137,20 @@ class Storing:
         if self._unstored.get(number) is not unstored:
             return
         if isinstance(written, EnvironmentFailure):
+            now_s = time.monotonic()
+            if now_s - unstored.refused_s.setdefault(of.number, now_s) >= PATIENCE_S:
+                raise written
             self._at(number, Partition.on_store_failed, of.epoch, of.number)
             return
         self._kept.append((Kept(number, of.number, time.monotonic() - begun_s, written, of.forced), begun_s))
         self._at(number, Partition.on_stored, of.epoch, of.number)
+
+
+def let_go(store: ObjectStore, keys: Iterable[str]) -> None:
+    """Delete objects that nobody needs. The end of the run deletes what the store refuses to delete now."""
+    with suppress(EnvironmentFailure):
+        for key in keys:
+            store.delete(key)
 
 
 def letting_others_go_on(pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import Counter
@@ -40,6 +41,9 @@ ROWS, EVENTS, SCHEDULE = 50, 2000, Schedule(0, 10_000.0)
 READ_LIMIT_S = 60.0
 BEGIN, WRITE, OFFSETS, COMMIT = "begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"
 HEARD_S = 30.0
+LEFT, OPENINGS = 8, 5  # sinks that were left; so many times the one that stays is to call `init_transactions`
+ENDED_S = 2.0
+SETTLED_S = 3.0  # librdkafka looks for the broker twice a second: any other producer has opened by then
 
 
 class Interrupted:
@@ -253,6 +257,46 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     produce(job, EVENTS, 2 * EVENTS)
     assert before + read(feed, EVENTS, 2 * EVENTS) == bids(job, 2 * EVENTS)
     feed.close()
+
+
+def test_sinks_that_were_left_while_the_broker_was_away_do_not_fence_the_one_that_waits_for_it(
+    driver: LocalDriver, broker: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink that waits calls `init_transactions` again and again, which goes on in the background all the time.
+
+    What lives until the next search for garbage would live to the end: there is none.
+    """
+    monkeypatch.setattr(topics, "OPENING_S", 0.3)
+    monkeypatch.setattr(topics, "REOPEN_S", 0.05)
+    job = job_at(broker, "left", parallelism=1)
+    (before,), (new,) = sinks(job), sinks(job)
+    before.publish({1: [output(1, "before")]})
+    before.close()
+    assert driver.prepare(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
+    gc.disable()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            for _ in range(LEFT):
+                leave_while_it_opens(next(sinks(job)), pool)
+            published = pool.submit(new.publish, {2: [output(2, "new")]})
+            time.sleep(OPENINGS * topics.OPENING_S)
+            driver.heal(broker, "gateway", FaultKind.BROKER_KILL)
+            assert published.result(READ_LIMIT_S) == 2
+            time.sleep(SETTLED_S)
+            assert new.publish({3: [output(3, "new")]}) == 3
+    finally:
+        gc.enable()
+    assert messages_out(job) == values(job, output(1, "before"), output(2, "new"), output(3, "new"))
+
+
+def leave_while_it_opens(sink: KafkaResults, pool: ThreadPoolExecutor) -> None:
+    """As a slot does that begins another epoch: it must not wait for the sink for long."""
+    publishing = pool.submit(sink.publish, {2: [output(2, "left")]})
+    time.sleep(topics.OPENING_S)
+    sink.abandon()
+    with pytest.raises(Superseded):
+        publishing.result(topics.OPENING_S + ENDED_S)
+    sink.close()
 
 
 def produce(job: Job, start: int, stop: int) -> None:

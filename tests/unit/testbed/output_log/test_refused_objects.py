@@ -7,6 +7,7 @@ from testbed.core.control import Go, Restore
 from testbed.core.effects import Store, Tell
 from testbed.core.partition.partition import Partition
 from testbed.output_log import snapshots
+from testbed.output_log.blocks import Block
 from testbed.output_log.snapshots import LogSnapshots
 from testbed.simulation.storage import Storage
 from tests.unit.testbed.output_log.protocol_runs import simulated, wanted
@@ -16,7 +17,7 @@ REFUSALS, FEW = 20, 3  # one object is refused, and others may have been on thei
 
 def waiting_at_most(monkeypatch, most_bytes):
     """How many objects of a partition waited for the store at a time, in a run whose first ones it refuses often."""
-    monkeypatch.setattr(snapshots, "MOST_REFUSED_BYTES", most_bytes)
+    monkeypatch.setattr(snapshots, "MOST_WAITING_BYTES", most_bytes)
     refused, waited = [], []
 
     def refusing(storage, asked, real=Storage.carry_out):
@@ -102,3 +103,19 @@ def test_who_rolls_back_asks_for_nothing_of_before():
     partition.leave()
     partition.on_progress()
     assert asked_for(partition, Store) == []
+
+
+def test_what_waits_behind_an_object_that_the_store_does_not_answer_for_is_bounded(monkeypatch):
+    """A store that hangs refuses nothing."""
+    monkeypatch.setattr(Block, "nbytes", 2)
+    monkeypatch.setattr(snapshots, "MOST_WAITING_BYTES", 3)
+    partition = going(simulated("slow", 1))
+    full = []
+    for number in (1, 2, 3):
+        partition.checkpoint(number)
+        full.append(partition._snapshots.overfull)
+    assert full == [False, False, True], "the first one is being written"
+    partition.on_stored(1, 1)
+    assert not partition._snapshots.overfull
+    partition.on_store_failed(1, 2)
+    assert partition._snapshots.overfull

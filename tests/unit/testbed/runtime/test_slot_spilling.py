@@ -83,3 +83,15 @@ def test_a_store_that_cannot_be_asked_ends_the_slot(monkeypatch):
     slot.do(Fetch(KEY))
     with pytest.raises(EnvironmentFailure):
         slot.work()
+
+
+def test_what_is_written_when_its_life_is_over_is_deleted():
+    slot = Slot()
+
+    def hanging():
+        yield b"content"
+        slot.lives[3] = object()
+
+    slot.do(Spill(KEY, hanging))
+    slot.work()
+    assert not slot.store.keys()

@@ -9,6 +9,7 @@ from testbed.core.checkpoints import Checkpoint
 from testbed.core.effects import Store
 from testbed.runtime.slot import storing
 from testbed.stores.store import MemoryStore
+from tests.unit.testbed.runtime.backgrounds import AtOnce, Later
 
 
 @pytest.fixture
@@ -45,13 +46,6 @@ def test_many_small_pieces_are_not_held_up(clock):
     assert clock.slept_at == []
 
 
-class AtOnce:
-    """Does jobs as they come, in the caller's thread."""
-
-    def submit(self, job, then):
-        then(job())
-
-
 @pytest.mark.parametrize("earlier_counts", [False, True])
 def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monkeypatch, earlier_counts):
     now = {"s": 100.0}
@@ -74,3 +68,73 @@ def test_a_checkpoint_that_is_written_again_tells_how_long_ago_it_was_taken(monk
     told.store(0, effect)
     (kept,) = told.take_kept()
     assert (kept.seconds, kept.age_s) == (30.0, 30.0)
+
+
+REFUSAL = EnvironmentFailure("the disk is full", "wait")
+CONTENT = {"a/state-1-1": lambda: [b"content"]}
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """A store that refuses everything."""
+
+    def put(_key, _pieces):
+        raise REFUSAL
+
+    store = MemoryStore()
+    monkeypatch.setattr(store, "put", put)
+    return store
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The monotonic clock, which stands still."""
+    found = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(storing.time, "monotonic", lambda: found.s)
+    return found
+
+
+def test_a_store_that_refuses_a_checkpoint_for_long_ends_the_slot_with_the_reason(now, refusing):
+    """Else it would be asked again without end, and the journal would not say so."""
+    heard = []
+    slot = storing.Storing(refusing, AtOnce(), lambda *given: heard.append(given[-1]), by_batch=True)
+    slot.restart(0)
+    slot.store(0, Store(Checkpoint(0, 2, 1, {}, {}), CONTENT))
+    now.s += storing.PATIENCE_S - 1.0
+    slot.store(0, Store(Checkpoint(0, 2, 1, {}, {}), CONTENT))
+    now.s += 1.0
+    slot.store(0, Store(Checkpoint(0, 3, 1, {}, {}), CONTENT))
+    assert heard == [2, 2, 3], "each may be refused for as long"
+    with pytest.raises(EnvironmentFailure, match="the disk is full"):
+        slot.store(0, Store(Checkpoint(0, 2, 1, {}, {}), CONTENT))
+
+
+def test_by_batches_sources_go_on_for_as_long_with_a_retry_as_with_a_first_attempt(now, refusing):
+    """The next checkpoint needs input, and how long the store has refused does not tell how long it takes to answer."""
+    thread, interval_s = Later(), 10.0
+    slot = storing.Storing(refusing, thread, lambda *_: None, by_batch=True)
+    slot.restart(0)
+    for _ in range(2):
+        slot.store(0, Store(Checkpoint(0, 2, 1, {}, {}), CONTENT))
+        for waited_s, lags in ((20.0, False), (1.0, True)):
+            now.s += waited_s
+            slot.on_clock(now.s, interval_s)
+            assert slot.lags is lags
+        thread.go_on()
+        slot.on_clock(now.s, interval_s)
+        assert not slot.lags
+
+
+@pytest.mark.parametrize("ends", [lambda slot: slot.restart(0), lambda slot: slot.clear()], ids=["rolls-back", "ends"])
+def test_what_is_written_when_its_life_is_over_is_deleted(monkeypatch, ends):
+    """A write that hangs may end after the driver has deleted all objects of the run."""
+    store, heard = MemoryStore(), []
+    slot = storing.Storing(store, AtOnce(), lambda *given: heard.append(given), by_batch=False)
+    slot.restart(0)
+
+    def hanging():
+        yield b"content"
+        ends(slot)
+
+    slot.store(0, Store(Checkpoint(0, 1, 1, {}, {}), {"a/state-1-1": hanging}))
+    assert (store.keys(), heard) == ([], [])

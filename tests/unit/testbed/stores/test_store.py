@@ -374,3 +374,14 @@ def test_what_must_be_read_is_asked_for_until_s3_answers(endpoint, monkeypatch):
     store._client.get_object = reluctant
     assert store.get("a/b") == b"content"
     assert not refusals
+
+
+@pytest.mark.parametrize("error", [OSError("no space"), MemoryError()])
+def test_an_object_whose_pieces_cannot_be_made_leaves_nothing(tmp_path, error):
+    def failing():
+        yield b"piece"
+        raise error
+
+    with pytest.raises((EnvironmentFailure, MemoryError)):
+        DirectoryStore(tmp_path).put("a.0/state-1-1", failing())
+    assert DirectoryStore(tmp_path).keys() == []
