@@ -143,7 +143,10 @@ def _plot_times(table: pd.DataFrame) -> Figure:
 
 def _all_valid(query: str) -> ReproductionCheck:
     def shares(table: pd.DataFrame) -> pd.DataFrame:
-        return _counted(table, query, COOR)
+        rows = _counted(table, query, COOR)
+        if (rows["checkpoints"] == 0).any() and not rows["invalid_share"].any():
+            raise NotEnough(f"COOR took no checkpoint that could be invalid: {_counts_told(rows)}")
+        return rows
 
     name, expected = f"{query}.coordinated_all_valid", "COOR: none invalid"
     return holds(name, shares, [between("invalid_share", 0, 0.0)], _counts_told, expected, ONE_IN_A_HUNDRED)

@@ -335,6 +335,15 @@ def test_a_share_of_invalid_checkpoints_is_one_of_all_runs_and_has_limits(table,
     assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("checkpoints", "verdict"), [([12, 12], "pass"), ([12, 0], "unknown"), ([0, 0], "unknown")])
+def test_a_run_without_a_checkpoint_does_not_show_that_all_are_valid(checkpoints, verdict):
+    about = {"query": "q3", "protocol": "COOR", "workers": 2, "run_id": "it", "simulated": False}
+    found = {"invalid": 0, "invalid_share": 0.0}
+    rows = [about | found | {"replicate": i, "checkpoints": count} for i, count in enumerate(checkpoints)]
+    asked = {check.name: check for check in CATALOGUE["checkmate/table-3"].checks}["q3.coordinated_all_valid"]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
 def test_the_queries_that_were_measured_are_counted():
     about = {"query": "q1", "protocol": "CIC", "replicate": 1, "run_id": "it", "simulated": False}
     about |= {"records_per_message": 1}
