@@ -16,11 +16,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aftershock.reference import markdown
-from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.kills import Case, EpisodeFailed, run_episode
@@ -54,17 +54,11 @@ class LedgerLine:
         return sum(self.moments.values())
 
 
-class Ledger:
-    """The episodes so far, in a file that is only added to. A line that a crash has cut short counts for nothing."""
+class Ledger(JsonLedger[LedgerLine]):
+    """The episodes so far."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.lines = [LedgerLine(**each) for each in whole_lines(path)]
-
-    def add(self, line: LedgerLine) -> None:
-        """Another episode is over."""
-        self.lines.append(line)
-        add_line(self._path, asdict(line))
+        super().__init__(path, LedgerLine)
 
     def kills(self, strategy: str) -> int:
         """How many kills a strategy has had."""
