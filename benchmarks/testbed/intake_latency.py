@@ -37,13 +37,13 @@ import pyarrow as pa
 
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
+from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.runtime.job import Job
 from tests.integration.testbed.kills.jobs import job_of
-from tests.integration.testbed.kills.slots import Slots
-from tests.integration.testbed.kills.watching import Stage, Watch
+from tests.integration.testbed.kills.watching import Stage
 from workloads.nexmark.stream import CYCLE, FIRST_BID
 from workloads.schedule import NS_PER_MS, Schedule
 
@@ -114,17 +114,12 @@ def case_of(given: argparse.Namespace, protocol: str, delivery: Delivery, record
 
 def _measured(job: Job, root: Path, seconds: float) -> Run:
     load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
-    rig = Slots(job, root)
-    watch = Watch(rig.journal, job.slots)
-    try:
+    with watched_slots(job, root) as (_, watch):
         watch.wait_for(lambda: watch.stage is Stage.RUNNING, START_S)
         time.sleep(WARM_S)
         begin_ns = time.time_ns()
         time.sleep(seconds + LEFT_OUT_S)
         end_ns = begin_ns + round(seconds * 1e9)
-    finally:
-        watch.close()
-        rig.close()
     latencies_ns = np.concatenate([np.empty(0), *in_files(job, begin_ns, end_ns)])
     shutil.rmtree(root)  # kept where something failed
     return Run(latencies_ns, records_due(job, begin_ns, end_ns), load)

@@ -22,13 +22,12 @@ from random import Random
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.testbed.exact_results import judged
 from tests.integration.testbed.kills.jobs import QUERIES, job_of
-from tests.integration.testbed.kills.slots import Slots
-from tests.integration.testbed.kills.watching import Watch
 
 MS, LIMIT_S, BEFORE_S = 1e6, 120.0, 0.5
 
@@ -71,9 +70,7 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
     job = replace(job, input=replace(job.input, rate=given.rate), checkpoint_interval_s=given.interval)
     job = replace(job, limits=PartitionLimits(), standby=given.slots)
     job = replace(job, recovery=given.recovery, replication_ratio=given.ratio)
-    rig = Slots(job, root)
-    watch = Watch(rig.journal, job.slots)
-    try:
+    with watched_slots(job, root) as (rig, watch):
         watch.wait_for(lambda: watch.stored >= len(job.layout().partitions), LIMIT_S, rig.revive)
         watch.wait(lambda: False, random.uniform(1, given.interval - 0.5), rig.revive)
         joined = [each["host"] for each in watch.entries if each["event"] == "worker-joined"]
@@ -86,9 +83,6 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
         if not (verdict := judged(job, watch.end["positions"])).exact:
             sys.exit(f"seed {seed}: not exactly once, {verdict}; its files are in {root}")
         found = _measured(job, watch.entries, death_ns)
-    finally:
-        watch.close()
-        rig.close()
     shutil.rmtree(root)
     return found
 
