@@ -38,6 +38,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
@@ -275,11 +276,11 @@ def _arguments() -> argparse.Namespace:
     names = [each.value for each in NexmarkQuery]
     parser.add_argument("--queries", nargs="+", choices=names, default=names)
     parser.add_argument("--cuts", nargs="+", choices=[each.value for each in Cut], default=[Cut.WHOLE.value])
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--rate", type=float, default=20_000.0, help="events a second of event time: dates them")
-    parser.add_argument("--batch", type=int, default=200_000, help="records of a micro-batch")
-    parser.add_argument("--cores", type=int, default=os.cpu_count())
-    parser.add_argument("--partitions", type=int, default=2, help="of both topics, and of state")
+    parser.add_argument("--events", type=at_least_one, default=1_000_000)
+    parser.add_argument("--rate", type=above_zero, default=20_000.0, help="events a second of event time: dates them")
+    parser.add_argument("--batch", type=at_least_one, default=200_000, help="records of a micro-batch")
+    parser.add_argument("--cores", type=at_least_one, default=os.cpu_count())
+    parser.add_argument("--partitions", type=at_least_one, default=2, help="of both topics, and of state")
     parser.add_argument("--first-compiler", action="store_true", help="the JVM has only its first compiler")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

@@ -44,6 +44,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
@@ -211,13 +212,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", action="append", help="spark, testbed or NAME=COMMAND; may be repeated")
     parser.add_argument("--queries", nargs="+", choices=[each.value for each in NexmarkQuery], default=["q1"])
-    parser.add_argument("--rates", nargs="+", type=float, default=[5000.0], help="records a second, of all kinds")
-    parser.add_argument("--seconds", type=float, default=20.0, help="that are measured")
-    parser.add_argument("--repeats", type=int, default=1, help="rows of each engine")
+    parser.add_argument("--rates", nargs="+", type=above_zero, default=[5000.0], help="records a second, of all kinds")
+    parser.add_argument("--seconds", type=above_zero, default=20.0, help="that are measured")
+    parser.add_argument("--repeats", type=at_least_one, default=1, help="rows of each engine")
     parser.add_argument("--warm", type=float, default=15.0, help="seconds at the rate before that")
-    parser.add_argument("--window", type=float, default=2.0, help="length of the queries' windows [s]")
-    parser.add_argument("--checkpoint", type=float, default=2.0, help="seconds between checkpoints or micro-batches")
-    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--window", type=above_zero, default=2.0, help="length of the queries' windows [s]")
+    parser.add_argument(
+        "--checkpoint", type=above_zero, default=2.0, help="seconds between checkpoints or micro-batches"
+    )
+    parser.add_argument("--partitions", type=at_least_one, default=2)
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

@@ -36,6 +36,7 @@ import psutil
 import yaml
 
 from aftershock.reference import markdown
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.orchestration import belongings
@@ -232,9 +233,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledger", type=Path, required=True, help="the file that has the pieces so far")
     parser.add_argument("--drivers", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
-    parser.add_argument("--faults", type=int, default=10_000, help="injected ones, in all pieces of the ledger")
+    parser.add_argument(
+        "--faults", type=at_least_one, default=10_000, help="injected ones, in all pieces of the ledger"
+    )
     parser.add_argument("--hours", type=float, default=24.0, help="no piece begins later")
-    parser.add_argument("--window", type=float, default=WINDOW_S, help="of each piece, in seconds")
+    parser.add_argument("--window", type=above_zero, default=WINDOW_S, help="of each piece, in seconds")
     return parser.parse_args()
 
 

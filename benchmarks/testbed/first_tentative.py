@@ -25,6 +25,7 @@ from random import Random
 
 import pyarrow as pa
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
@@ -60,11 +61,11 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--slots", type=int, default=3)
-    parser.add_argument("--slide", type=float, default=1.0, help="between the ends of windows [s]")
-    parser.add_argument("--batch", type=float, default=0.25, help="length of a batch [s]")
-    parser.add_argument("--rate", type=float, default=2000.0, help="events per second")
+    parser.add_argument("--kills", type=at_least_one, default=10)
+    parser.add_argument("--slots", type=at_least_one, default=3)
+    parser.add_argument("--slide", type=above_zero, default=1.0, help="between the ends of windows [s]")
+    parser.add_argument("--batch", type=above_zero, default=0.25, help="length of a batch [s]")
+    parser.add_argument("--rate", type=above_zero, default=2000.0, help="events per second")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

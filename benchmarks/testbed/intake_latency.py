@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.watched_slots import watched_slots
@@ -88,9 +89,9 @@ def main() -> None:
 def arguments(words: list[str]) -> argparse.Namespace:
     """What is to be run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
-    parser.add_argument("--rate", type=float, default=5000.0, help="events per second")
-    parser.add_argument("--seconds", type=float, default=15.0, help="that are measured")
+    parser.add_argument("--records", nargs="+", type=at_least_one, default=[1, 1024], help="records a message")
+    parser.add_argument("--rate", type=above_zero, default=5000.0, help="events per second")
+    parser.add_argument("--seconds", type=above_zero, default=15.0, help="that are measured")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["coordinated", "batch-aligned"])
     deliveries = [Delivery.PLAIN.value, Delivery.EXACTLY_ONCE.value]
     parser.add_argument("--deliveries", nargs="+", choices=deliveries, default=deliveries)

@@ -41,6 +41,7 @@ import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from numpy.typing import NDArray
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
@@ -295,9 +296,11 @@ def line(job: Job, found: Throughput, base: Throughput) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = parser_of(__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 12 s to get warm")
+    parser.add_argument("--repeats", type=at_least_one, default=3, help="runs of each")
+    parser.add_argument("--workers", type=at_least_one, default=2)
+    parser.add_argument(
+        "--window", type=above_zero, default=30.0, help="seconds that are measured, after 12 s to get warm"
+    )
     return parser.parse_args()
 
 

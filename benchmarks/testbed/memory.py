@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
@@ -64,9 +65,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--query", choices=[*(each.value for each in QUERIES), CYCLE], default="q12")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--rate", type=float, help="events per second, instead of 80 %% of what is measured")
+    parser.add_argument("--workers", type=at_least_one, default=2)
+    parser.add_argument("--minutes", type=above_zero, default=30.0)
+    parser.add_argument("--rate", type=above_zero, help="events per second, instead of 80 %% of what is measured")
     given = parser.parse_args()
     fewest = 2 * GROWING_EVENTS / (60 * given.minutes)
     if given.query == CYCLE and (given.rate or 0) < fewest:

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.slot import OneSlot
@@ -144,8 +145,8 @@ def document(comparison: Comparison[SlotRates]) -> dict[str, Any]:
 def _arguments() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.set_defaults(queries=["q1", "q12"], events=20_000_000)
-    parser.add_argument("--turns", type=int, default=8, help="runs of each")
-    parser.add_argument("--rounds", type=int, default=2, help="checkpoint intervals that are measured")
+    parser.add_argument("--turns", type=at_least_one, default=8, help="runs of each")
+    parser.add_argument("--rounds", type=at_least_one, default=2, help="checkpoint intervals that are measured")
     return parser.parse_args()
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
@@ -56,10 +57,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--recovery", choices=STRATEGIES, default="partially-active")
     parser.add_argument("--ratio", type=float, default=1.0, help="of partially-active: share of partitions with a copy")
     parser.add_argument("--query", choices=QUERIES, default="q1")
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--rate", type=float, default=4000.0, help="events per second")
-    parser.add_argument("--interval", type=float, default=5.0, help="between checkpoints [s]")
+    parser.add_argument("--kills", type=at_least_one, default=10)
+    parser.add_argument("--slots", type=at_least_one, default=2)
+    parser.add_argument("--rate", type=above_zero, default=4000.0, help="events per second")
+    parser.add_argument("--interval", type=above_zero, default=5.0, help="between checkpoints [s]")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from benchmarks.arguments import at_least_one
 from benchmarks.testbed.throughput import OF_ANY_STATE, job_of
 from infra.broker import Broker
 from infra.cluster import Handle
@@ -127,10 +128,10 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     queries = [each.value for each in QUERIES]
     parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records per message")
-    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
+    parser.add_argument("--records", nargs="+", type=at_least_one, default=[1, 1024], help="records per message")
+    parser.add_argument("--batch", type=at_least_one, help="events, and most results, in one message: Arrow batches")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(
-        "--events", type=int, default=36_000_000, help="of the stream, in the topic before a run starts"
+        "--events", type=at_least_one, default=36_000_000, help="of the stream, in the topic before a run starts"
     )
     return parser
