@@ -34,12 +34,7 @@ GROWS, HOLDS = 0.05, 0.02  # growth of lag over the load
 
 def facts(cell: Cell) -> Row:
     """What is known of a cell, whether it has been run or not."""
-    return {
-        "kills": hosts_lost(cell.experiment),
-        "replicate": cell.experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    return {"kills": hosts_lost(cell.experiment)} | cell.origin
 
 
 def small_facts(cell: Cell) -> Row:
