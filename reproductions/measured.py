@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Where its rows come from: `replicate` (the seed), `run_id` (None where there is no run); none is `simulated`."""
+        """Where its rows come from: `replicate` (the seed) and `run_id` (None without a run); none is `simulated`."""
         run_id = self.run.run_id if self.run else None
         return {"replicate": self.experiment.seed, "run_id": run_id, "simulated": False}
 
