@@ -287,6 +287,16 @@ def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it():
     assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 1.12")
 
 
+@pytest.mark.parametrize(("before", "verdict"), [([9], "unknown"), ([4, 9], "fail")], ids=str)
+@pytest.mark.parametrize("name", ["kill_is_felt", "returns_to_normal"])
+def test_a_single_result_before_the_kill_does_not_tell_what_is_usual(before, verdict, name):
+    about = {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1}
+    p50_s = {"kill_is_felt": 2.0, "returns_to_normal": 8.0}[name]
+    rows = [about | {"second": at, "p50_s": 2.0 if at < 18 else p50_s} for at in (*before, 30, 50, 58)]
+    asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}[f"q1.{name}"]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
 def test_a_host_suspected_before_the_kill_is_not_what_is_measured():
     experiment, *_ = missing_runs("checkmate/fig-11")
     phases = {"faults": 1, "death_ns": 0, "detect_s": 1.0, "restore_s": 1.0, "catch_up_s": 1.0, "executor_s": 4.0}
