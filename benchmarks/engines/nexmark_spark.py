@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
 import tempfile
@@ -40,6 +39,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -226,22 +226,25 @@ def main() -> None:
     end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
     options = EXECUTOR_OPTIONS if given.first_compiler else ""
-    rows = []
-    with ExitStack() as ending:
+    rows, settings = list[Row | FailedRow](), dict[str, Any]()
+    with json_at_the_end(given.json, lambda: document(settings, rows)), ExitStack() as ending:
         root = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="aftershock-nexmark-")))
         handle = ending.enter_context(lone_broker(LocalDriver(), root / "broker"))
         topic = Topic(handle.kafka, given.events, given.rate, given.partitions)
         topic.fill()
         spark = ending.enter_context(local_spark(given.cores, given.partitions, options))
-        settings = settings_of(given, versions(spark), options)
+        settings |= settings_of(given, versions(spark), options)
         print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", file=told, flush=True)
         session = Session(spark, topic, given.batch, root)
         session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # warm-up: the first query also loads Spark's own classes
         for name, cut in itertools.product(given.queries, given.cuts):
             rows.append(session.attempt(NexmarkQuery(name), Cut(cut)))
             print(rows[-1], file=told, flush=True)
-    if given.json:
-        print(json.dumps({"settings": settings, "rows": [row.to_json() for row in rows]}))
+
+
+def document(settings: dict[str, Any], rows: Sequence[Row | FailedRow]) -> dict[str, Any]:
+    """What `--json` prints: the settings, and the rows so far."""
+    return {"settings": settings, "rows": [row.to_json() for row in rows]}
 
 
 def settings_of(given: argparse.Namespace, found: dict[str, str], options: str) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 import tempfile
@@ -49,6 +48,7 @@ from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
@@ -149,23 +149,26 @@ def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
 
 @one_line_errors()
 def main() -> None:
-    """Measure, and print a line for each engine, query and rate; JSON also has the rows before a failure."""
+    """Measure, and print a line for each engine, query and rate; JSON also has the rows before one that fails."""
     given = _arguments()
     end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
     check_times(given)
     engines, rows = [Engine.parse(text) for text in given.engine or ENGINES], list[Row]()
-    try:
-        with tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root:
-            print(HEAD, file=told, flush=True)
-            with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
-                for row in rows_of(engines, handle.kafka, Path(root), given):
-                    rows.append(row)
-                    print(row, file=told, flush=True)
-    finally:
-        if given.json:
-            document = {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
-            print(json.dumps(document, allow_nan=False))
+    with (
+        json_at_the_end(given.json, lambda: document(engines, rows, given)),
+        tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root,
+    ):
+        print(HEAD, file=told, flush=True)
+        with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
+            for row in rows_of(engines, handle.kafka, Path(root), given):
+                rows.append(row)
+                print(row, file=told, flush=True)
+
+
+def document(engines: Sequence[Engine], rows: Sequence[Row], given: argparse.Namespace) -> dict[str, Any]:
+    """What `--json` prints: the settings, and the rows so far."""
+    return {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
 
 
 def check_times(given: argparse.Namespace) -> None:
@@ -191,7 +194,7 @@ def rows_of(engines: list[Engine], broker: Broker, root: Path, given: argparse.N
             yield row
 
 
-def settings_of(engines: list[Engine], given: argparse.Namespace) -> dict[str, Any]:
+def settings_of(engines: Sequence[Engine], given: argparse.Namespace) -> dict[str, Any]:
     """What was measured, and with what; times in seconds."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

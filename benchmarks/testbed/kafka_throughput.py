@@ -23,7 +23,7 @@ own, and the broker runs on the same cores.
 
 A run takes the window and about 25 s, so everything takes an hour and a half. A run that reads nearly all of the input
 in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
-`--json` still prints the runs before it.
+`--json` still prints the runs before it, with `complete` false.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from numpy.typing import NDArray
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
@@ -225,7 +226,7 @@ def main() -> None:
     """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
     given = _arguments()
     comparison = Comparison[Throughput](given, max(2, given.workers))
-    with comparison.as_json(document), cluster_of(given.workers) as cluster:
+    with json_at_the_end(given.json, lambda: document(comparison)), cluster_of(given.workers) as cluster:
         first = kafka_job(cluster.handle, given.workers, "fill", "q1", "none", 1, given.batch)
         fill(cluster.handle.kafka, first, comparison.schedule, comparison.events)
         comparison.show(HEAD)

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.arguments import at_least_one
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.slot import OneSlot
@@ -101,7 +102,7 @@ def main() -> None:
     given = _arguments()
     comparison = Comparison[SlotRates](given, PARTITIONS)
     with (
-        comparison.as_json(document),
+        json_at_the_end(given.json, lambda: document(comparison)),
         filled_broker(comparison.schedule, comparison.events, given.batch) as handle,
     ):
         comparison.show(HEAD)

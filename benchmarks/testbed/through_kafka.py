@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from benchmarks.arguments import at_least_one
 from benchmarks.testbed.throughput import OF_ANY_STATE, job_of
@@ -45,15 +43,6 @@ class Comparison(Generic[RunT]):
         self.given, self.schedule = given, Schedule(START_NS, EVENT_RATE, partitions)
         self.events = self.schedule.in_full_batches(given.events, given.batch or 1)
         self.found = dict[tuple[str, int], Runs[RunT]]()
-
-    @contextmanager
-    def as_json(self, document: Callable[[Comparison[RunT]], dict[str, Any]]) -> Iterator[None]:
-        """At the end prints the document of the runs if JSON is asked for, also of those before a run that fails."""
-        try:
-            yield
-        finally:
-            if self.given.json:
-                print(json.dumps(document(self)))
 
     def show(self, line: str) -> None:
         """Print a line, where it is not in the way of JSON."""

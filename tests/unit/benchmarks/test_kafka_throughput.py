@@ -212,7 +212,9 @@ def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, 
     assert ended.value.code == 3
     told = capsys.readouterr()
     assert told.err.endswith("\nthe input was used up; use more --events\n")
-    medians = json.loads(told.out)["medians"]
+    document = json.loads(told.out)
+    assert document["complete"] is False
+    medians = document["medians"]
     assert [(each["protocol"], len(each["runs"])) for each in medians] == measured_before
 
 
