@@ -200,7 +200,7 @@ def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s:
     finally:
         cluster.stop(job)
     if failures:
-        raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
+        raise EnvironmentFailure(f"{job.run_id}: {failures[0]}: {cluster.told()}", "mend that and try again")
     return journal, looks
 
 

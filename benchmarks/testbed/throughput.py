@@ -27,6 +27,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.cec_prices import CecPricesSpec
@@ -79,10 +80,14 @@ class BenchmarkCluster:
         deadline_s = time.monotonic() + START_LIMIT_S
         while not times(journal, "ready"):
             if time.monotonic() > deadline_s:
-                logs = self.handle.directory("gateway") / "logs"
-                raise EnvironmentFailure(f"{job.run_id} has not begun after {START_LIMIT_S:g} s", f"see {logs}")
+                cause = f"{job.run_id} has not begun after {START_LIMIT_S:g} s: {self.told()}"
+                raise EnvironmentFailure(cause, "mend that and try again")
             time.sleep(POLL_S)
         return journal
+
+    def told(self) -> str:
+        """The end of what the driver program wrote to its log."""
+        return end_of(self.handle.directory("gateway") / "logs" / f"{PROGRAM}.log")
 
     def stop(self, job: Job) -> None:
         """End the driver program, and delete what it stored."""

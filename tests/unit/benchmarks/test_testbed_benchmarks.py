@@ -92,7 +92,10 @@ def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, mon
     monkeypatch.setattr(throughput, "START_LIMIT_S", 0.0)
     monkeypatch.setattr(throughput, "POLL_S", 0.001)
     cluster = BenchmarkCluster(None, Handle("run-1", "local", token_hex(8), str(tmp_path)), tmp_path)
-    with pytest.raises(EnvironmentFailure, match="q1-none-0 has not begun"):
+    log = tmp_path / "hosts" / "gateway" / "logs" / "dataflow.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("no worker came\n")
+    with pytest.raises(EnvironmentFailure, match="q1-none-0 has not begun after 0 s: no worker came"):
         cluster.start(replace(JOB, store=str(tmp_path / "q1" / "store")))
 
 
