@@ -8,6 +8,7 @@ from importlib import import_module
 import pytest
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.testbed import memory
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "x", "1e3", "²"])
@@ -48,3 +49,11 @@ def test_a_benchmark_says_which_value_it_cannot_use(program, words, where, monke
     last = capsys.readouterr().err.splitlines()[-1]
     assert f"argument {where}: " in last
     assert "is not usable; allowed: " in last
+
+
+def test_memory_is_not_judged_by_a_few_minutes(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["memory", "--minutes", "1"])
+    with pytest.raises(SystemExit) as ended:
+        memory.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("--minutes: 1 is not usable; allowed: at least 10\n")
