@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--query", choices=[*(each.value for each in QUERIES), CYCLE], default="q12")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
     parser.add_argument("--workers", type=at_least_one, default=2)
-    parser.add_argument("--minutes", type=above_zero, default=30.0)
+    parser.add_argument("--minutes", type=above_zero, default=30.0, help=f"at least {LEAST_MINUTES:g}")
     parser.add_argument("--rate", type=above_zero, help="events per second, instead of 80 %% of what is measured")
     given = parser.parse_args()
     if given.minutes < LEAST_MINUTES:
