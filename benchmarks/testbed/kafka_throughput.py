@@ -231,9 +231,7 @@ def main() -> None:
         fill(cluster.handle.kafka, first, comparison.schedule, comparison.events)
         comparison.show(HEAD)
         for query in given.queries:
-            expected = ExpectedResults(
-                NexmarkSpec(query=NexmarkQuery(query)), comparison.schedule, comparison.events
-            )
+            expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), comparison.schedule, comparison.events)
             for most in given.records:
                 _compare(comparison, cluster, query, most, expected)
 

@@ -61,5 +61,5 @@ def test_a_file_that_no_ledger_has_written_is_refused_in_one_line_and_stays(text
 
 @pytest.mark.parametrize("path", [".", "none/ledger.jsonl"])
 def test_a_path_at_which_no_file_can_be_is_refused_before_anything_is_measured(path, tmp_path):
-    with pytest.raises(BadInput, match="--ledger: .*a file, or a new one in a folder that exists"):
+    with pytest.raises(BadInput, match=r"--ledger: .*a file, or a new one in a folder that exists"):
         JsonLedger(tmp_path / path, Line)
