@@ -4,28 +4,56 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from experiments.errors import BadInput
 
 # Keys of ledgers that were begun before, and what they are called since.
 RENAMED = {"amiss": "wrong"}
+Line = TypeVar("Line")  # a dataclass
 
 
-def whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that are complete; one that a crash has cut short is cut off the file."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
-    lines = map(json.loads, whole.splitlines())
-    return [{RENAMED.get(key, key): value for key, value in line.items()} for line in lines]
+class JsonLedger(Generic[Line]):
+    """What was measured so far: a line each, which is a dataclass of this kind. One that a crash cut short is removed.
+
+    Raises `BadInput` for a file that such a ledger did not write, which stays as it is, and for a path that is none.
+    """
+
+    def __init__(self, path: Path, kind: type[Line]) -> None:
+        if path.is_dir() or not path.parent.is_dir():
+            raise BadInput("--ledger", str(path), "a file, or a new one in a folder that exists")
+        self._path, self.lines = path, list[Line]()
+        if path.exists():
+            *whole, cut = path.read_bytes().split(b"\n")
+            self.lines += [_parsed(text, kind, f"line {number} of {path}") for number, text in enumerate(whole, 1)]
+            if not _beginning(kind).startswith(cut[: len(_beginning(kind))]):
+                raise _not_ours(kind, f"the end of {path}")
+            os.truncate(path, path.stat().st_size - len(cut))
+
+    def add(self, line: Line) -> None:
+        """Add a line, and return once it is on the disk."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(line)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.lines.append(line)
 
 
-def add_line(path: Path, line: dict[str, Any]) -> None:
-    """Add a line, and return once it is on the disk."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+def _parsed(text: bytes, kind: type[Line], where: str) -> Line:
+    try:
+        found: dict[str, Any] = {RENAMED.get(key, key): value for key, value in json.loads(text).items()}
+        return kind(**found)
+    except (ValueError, AttributeError, TypeError):
+        raise _not_ours(kind, where) from None
+
+
+def _beginning(kind: type[Any]) -> bytes:
+    """How each line begins."""
+    return f'{{"{fields(kind)[0].name}": '.encode()
+
+
+def _not_ours(kind: type[Any], where: str) -> BadInput:
+    names = ", ".join(each.name for each in fields(kind))
+    return BadInput("--ledger", where, f"a file that this command has written, with {names} in each line")

@@ -1,16 +1,18 @@
 """Compares a new table with the published one: equal if it is computed, equal within its limits if it is measured.
 
-Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, both must lie within
-what the limits together allow, at 95 %. A check without limits only has its verdict to compare. Simulated rows of a
-measured figure rest on costs that are measured, and are treated as measured. The size of measured tables may differ:
-limits are the wider, the fewer runs they come from. Published runs may be a part of the new table. Its rows of runs
-that the published table has, too, are left out, since they cannot differ.
+Of measured tables each check is asked what it makes of both. If it tells ratios with their limits, each must be as near
+to the published one as the limits of both together allow, at 95 % for all ratios of the table. A check without limits
+only has its verdict to compare. Simulated rows of a measured figure rest on costs that are measured, and are treated as
+measured. The size of measured tables may differ: limits are the wider, the fewer runs they come from. Published runs
+may be a part of the new table. Its rows of runs that the published table has, too, are left out, since they cannot
+differ.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,9 +26,12 @@ from results.tables.reading import read_arrow
 from results.verdict import Verdict
 from results.views.gallery import published_reproduction
 
+if TYPE_CHECKING:
+    from reproductions.runs_needed import Scatter
+
 Row = dict[str, str | None]
 RELATIVE, ABSOLUTE = 1e-9, 1e-12  # what other processors and libraries may make of the same computation
-WITH_LIMITS = {"what", "ratio", "low", "high"}  # the columns of `reproductions.claims.Ratio`
+WITH_LIMITS = {"what", "ratio", "low", "high", "scatter"}  # some columns of `reproductions.claims.Ratio`
 EQUAL, LIKELY = "the published table", "within the limits of the published ones"
 
 
@@ -105,53 +110,78 @@ def _of_other_runs(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
     return new[~in_both]
 
 
+class Both(NamedTuple):
+    """What one check makes of both tables.
+
+    told    what speaks against agreement, or why there is nothing to compare
+    ratios  those with limits that both tables have; the verdict on them is open until those of all checks are counted
+    """
+
+    check: str
+    verdict: Verdict = Verdict.UNKNOWN
+    told: str = ""
+    ratios: pd.DataFrame | None = None
+
+
 def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> Row:
     """What all checks make of both; a check that is undecided in either says nothing against them."""
     name = reproduction.name
     published = Computed(name, old, is_stored=True)
     found = [_compared(check, published, Computed(name, new)) for check in reproduction.checks]
-    against = [told for verdict, told in found if verdict is Verdict.FAIL]
+    among = sum(len(each.ratios) for each in found if each.ratios is not None)
+    found = [each if each.ratios is None else _within_limits(each.check, each.ratios, among) for each in found]
+    against = [each.told for each in found if each.verdict is Verdict.FAIL]
     if against:
         return _row(Verdict.FAIL, "; ".join(against))
-    why = "; ".join(told for verdict, told in found if verdict is Verdict.UNKNOWN and told)
-    agree = sum(verdict is Verdict.PASS for verdict, _ in found)
+    why = "; ".join(each.told for each in found if each.verdict is Verdict.UNKNOWN and each.told)
+    agree = sum(each.verdict is Verdict.PASS for each in found)
     if not agree:
         return _row(Verdict.UNKNOWN, None, "; ".join(filter(None, ("no check is decided in both", why))))
     return _row(Verdict.PASS, f"{agree} of {len(found)} checks agree, the others are undecided", why or None)
 
 
-def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> tuple[Verdict, str]:
-    """The verdict, and what speaks against agreement, or why the new verdict has nothing to be compared with."""
+def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> Both:
     judged, judged_old = judge(check, new), judge(check, old)
     if judged["verdict"] == Verdict.UNKNOWN:
-        return Verdict.UNKNOWN, ""
+        return Both(check.name)
     if judged_old["verdict"] == Verdict.UNKNOWN:
-        return Verdict.UNKNOWN, f"{check.name} of the published table: {judged_old['detail']}"
+        return Both(check.name, told=f"{check.name} of the published table: {judged_old['detail']}")
     frames = [check.subject(each) for each in (new, old)]
     if all(set(frame.columns) >= WITH_LIMITS for frame in frames):
-        return _within_limits(check.name, *frames)
+        return _ratios_of_both(check.name, *frames)
     if judged["verdict"] != judged_old["verdict"]:
-        return Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}"
-    return Verdict.PASS, ""
+        return Both(check.name, Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}")
+    return Both(check.name, Verdict.PASS)
 
 
-def _within_limits(name: str, new: pd.DataFrame, old: pd.DataFrame) -> tuple[Verdict, str]:
+def _ratios_of_both(name: str, new: pd.DataFrame, old: pd.DataFrame) -> Both:
     both = new.merge(old, on="what", suffixes=("", "_published"))
     if both.empty:
-        return Verdict.UNKNOWN, f"{name}: the two tables have no ratio in common"
-    far = _beyond_limits(both)
-    return (Verdict.FAIL, f"{name}: {far}") if far else (Verdict.PASS, "")
+        return Both(name, told=f"{name}: the two tables have no ratio in common")
+    return Both(name, ratios=both)
 
 
-def _beyond_limits(both: pd.DataFrame) -> str | None:
+def _within_limits(name: str, ratios: pd.DataFrame, among: int) -> Both:
+    """Whether all ratios of a check agree, which are some of `among` ratios of the table."""
+    far = _beyond_limits(ratios, among)
+    return Both(name, Verdict.FAIL, f"{name}: {far}") if far else Both(name, Verdict.PASS)
+
+
+def _beyond_limits(both: pd.DataFrame, among: int) -> str | None:
     """The first ratio whose distance from the published one is more than the limits of both allow together."""
     for row in both.itertuples():
-        allowed = math.hypot(_half_log(row.low, row.high), _half_log(row.low_published, row.high_published))
+        new = _half_log(row.low, row.high, row.scatter, among)
+        allowed = math.hypot(new, _half_log(row.low_published, row.high_published, row.scatter_published, among))
         if abs(math.log(row.ratio / row.ratio_published)) > allowed:
             limits = f"{row.ratio_published:.2f} ({row.low_published:.2f} to {row.high_published:.2f})"
             return f"{row.what} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}), published {limits}"
     return None
 
 
-def _half_log(low: float, high: float) -> float:
-    return math.log(high / low) / 2
+def _half_log(low: float, high: float, scatter: Scatter | None, among: int) -> float:
+    """Half of the limits of a ratio's logarithm, of which those of `among` ratios all hold at 95 % (Bonferroni).
+
+    The more ratios there are, the likelier is it that chance alone puts one of them far from its published one.
+    """
+    own = math.log(high / low) / 2
+    return own if scatter is None else max(own, scatter.half_width(among))

@@ -66,11 +66,13 @@ def samples(values: pd.Series) -> dict[str, float]:
 def mean_of_runs(rows: pd.DataFrame) -> Mean:
     """Mean over the runs of one cell, of whose samples each row has `samples`, `mean` and `std`.
 
+    A run without a sample does not count as a run.
     The standard error is that of the samples within runs, or that of the runs' means among each other if it is
     larger. Of one run it is that within the run alone: it takes samples for independent, which those of neighbouring
     seconds are not, and knows nothing of how runs differ, so that nothing is decided by it.
     Raises `NotEnough` where neither can be told: no sample, or a single run with a single one.
     """
+    rows = rows[rows["samples"] > 0]
     if not (count := rows["samples"].sum()):
         raise NotEnough("no run has a sample")
     mean = float((rows["mean"] * rows["samples"]).sum() / count)

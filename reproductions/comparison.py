@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
+from reproductions.runs_needed import half_of_mean
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
-CONFIDENCE = 1.96  # standard errors on both sides of a mean: 95 %
 LOOKS: tuple[dict[str, object], ...] = (  # the optimum comes first: open, so that what coincides with it shows
     {"color": GREY, "marker": "o", "ms": 9, "mfc": "none", "ls": "--"},
     {"color": BLUE, "marker": "o", "ms": 4},
@@ -53,7 +53,7 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
     for axes, setting in zip(panels, settings, strict=True):
         parts = table[table["setting"] == setting].groupby("algorithm", sort=False)
         for (algorithm, rows), look in zip(parts, LOOKS, strict=False):
-            arms = CONFIDENCE * rows["standard_error"]
+            arms = half_of_mean(rows["std"], rows["problems"])
             axes.errorbar(rows["share"], rows["mean"], yerr=arms, capsize=3, lw=1.4, label=algorithm, **look)
         axes.set(title=setting, xlabel=share, xlim=(0, 1.03), ylim=(0, 1.03))
     panels[0].set_ylabel(value)

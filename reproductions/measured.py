@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -33,6 +33,12 @@ class Cell(NamedTuple):
 
     experiment: Experiment
     run: Run | None
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where its rows come from: `replicate` (the seed) and `run_id` (None without a run); none is `simulated`."""
+        run_id = self.run.run_id if self.run else None
+        return {"replicate": self.experiment.seed, "run_id": run_id, "simulated": False}
 
     @property
     def started_at(self) -> str | None:

@@ -38,9 +38,9 @@ def measured(
 ) -> Reproduction:
     """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
 
-    An experiment without a run has one row, of which nothing but the cell is known: what `about` tells, among it
-    `replicate` (the seed), `run_id` and `simulated`, which is false of all that was measured. The rows of `simulation`
-    need no runs, so that with it there is a table in any case. `finish` has the last word on the table.
+    An experiment without a run has one row, of which nothing but the cell is known: what `about` tells, among it its
+    `origin`. The rows of `simulation` need no runs, so that with it there is a table in any case. `finish` has the last
+    word on the table.
     """
 
     def compute(size: int, tell: Progress) -> pd.DataFrame:

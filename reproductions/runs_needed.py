@@ -6,10 +6,20 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 CONFIDENCE = 0.95
 MOST = 1000  # more are as good as undecidable
+
+
+def half_of_mean(std: pd.Series, count: pd.Series) -> pd.Series:
+    """Half of the interval in which means of so many values lie at 95 % confidence, by Student's t; nan of one value.
+
+    `std` is the standard deviation of the values, elementwise.
+    """
+    half: pd.Series = std / np.sqrt(count) * stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
+    return half
 
 
 class Side(NamedTuple):

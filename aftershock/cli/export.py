@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
+from experiments.wording import counted
 
 
 def add(words: Any) -> None:
@@ -25,6 +26,5 @@ def export_runs(arguments: argparse.Namespace) -> int:
     runs = [store.readable(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
     manifest = export(runs, arguments.out.absolute(), arguments.raw)
     files = sum(len(run["files"]) for run in manifest["runs"])
-    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    show(arguments, manifest, f"{count}, {files} files: {arguments.out}")
+    show(arguments, manifest, f"{counted(len(runs), 'run')}, {counted(files, 'file')}: {arguments.out}")
     return PASSED

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
 import tempfile
@@ -38,7 +37,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -225,22 +226,25 @@ def main() -> None:
     end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
     options = EXECUTOR_OPTIONS if given.first_compiler else ""
-    rows = []
-    with ExitStack() as ending:
+    rows, settings = list[Row | FailedRow](), dict[str, Any]()
+    with json_at_the_end(given.json, lambda: document(settings, rows)), ExitStack() as ending:
         root = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="aftershock-nexmark-")))
         handle = ending.enter_context(lone_broker(LocalDriver(), root / "broker"))
         topic = Topic(handle.kafka, given.events, given.rate, given.partitions)
         topic.fill()
         spark = ending.enter_context(local_spark(given.cores, given.partitions, options))
-        settings = settings_of(given, versions(spark), options)
+        settings |= settings_of(given, versions(spark), options)
         print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", file=told, flush=True)
         session = Session(spark, topic, given.batch, root)
         session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # warm-up: the first query also loads Spark's own classes
         for name, cut in itertools.product(given.queries, given.cuts):
             rows.append(session.attempt(NexmarkQuery(name), Cut(cut)))
             print(rows[-1], file=told, flush=True)
-    if given.json:
-        print(json.dumps({"settings": settings, "rows": [row.to_json() for row in rows]}))
+
+
+def document(settings: dict[str, Any], rows: Sequence[Row | FailedRow]) -> dict[str, Any]:
+    """What `--json` prints: the settings, and the rows so far."""
+    return {"settings": settings, "rows": [row.to_json() for row in rows]}
 
 
 def settings_of(given: argparse.Namespace, found: dict[str, str], options: str) -> dict[str, Any]:
@@ -275,11 +279,11 @@ def _arguments() -> argparse.Namespace:
     names = [each.value for each in NexmarkQuery]
     parser.add_argument("--queries", nargs="+", choices=names, default=names)
     parser.add_argument("--cuts", nargs="+", choices=[each.value for each in Cut], default=[Cut.WHOLE.value])
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--rate", type=float, default=20_000.0, help="events a second of event time: dates them")
-    parser.add_argument("--batch", type=int, default=200_000, help="records of a micro-batch")
-    parser.add_argument("--cores", type=int, default=os.cpu_count())
-    parser.add_argument("--partitions", type=int, default=2, help="of both topics, and of state")
+    parser.add_argument("--events", type=at_least_one, default=1_000_000)
+    parser.add_argument("--rate", type=above_zero, default=20_000.0, help="events a second of event time: dates them")
+    parser.add_argument("--batch", type=at_least_one, default=200_000, help="records of a micro-batch")
+    parser.add_argument("--cores", type=at_least_one, default=os.cpu_count())
+    parser.add_argument("--partitions", type=at_least_one, default=2, help="of both topics, and of state")
     parser.add_argument("--first-compiler", action="store_true", help="the JVM has only its first compiler")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

@@ -31,6 +31,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.log_end import end_of
 from experiments.errors import BadInput, EnvironmentFailure
 from infra.broker import Broker
 from infra.launch import REPOSITORY
@@ -155,7 +156,7 @@ class RunningEngine:
 
     def told(self) -> str:
         """The end of what it wrote to its log."""
-        return self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
+        return end_of(self._log)
 
     def cpu_s(self) -> float:
         """CPU time of the processes that live, and of those that they started and that have ended [s]."""

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 import tempfile
@@ -44,10 +43,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
@@ -148,23 +149,26 @@ def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
 
 @one_line_errors()
 def main() -> None:
-    """Measure, and print a line for each engine, query and rate; JSON also has the rows before a failure."""
+    """Measure, and print a line for each engine, query and rate; JSON also has the rows before one that fails."""
     given = _arguments()
     end_by_sigterm()
     told = sys.stderr if given.json else sys.stdout
     check_times(given)
     engines, rows = [Engine.parse(text) for text in given.engine or ENGINES], list[Row]()
-    try:
-        with tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root:
-            print(HEAD, file=told, flush=True)
-            with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
-                for row in rows_of(engines, handle.kafka, Path(root), given):
-                    rows.append(row)
-                    print(row, file=told, flush=True)
-    finally:
-        if given.json:
-            document = {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
-            print(json.dumps(document, allow_nan=False))
+    with (
+        json_at_the_end(given.json, lambda: document(engines, rows, given)),
+        tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root,
+    ):
+        print(HEAD, file=told, flush=True)
+        with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
+            for row in rows_of(engines, handle.kafka, Path(root), given):
+                rows.append(row)
+                print(row, file=told, flush=True)
+
+
+def document(engines: Sequence[Engine], rows: Sequence[Row], given: argparse.Namespace) -> dict[str, Any]:
+    """What `--json` prints: the settings, and the rows so far."""
+    return {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
 
 
 def check_times(given: argparse.Namespace) -> None:
@@ -190,7 +194,7 @@ def rows_of(engines: list[Engine], broker: Broker, root: Path, given: argparse.N
             yield row
 
 
-def settings_of(engines: list[Engine], given: argparse.Namespace) -> dict[str, Any]:
+def settings_of(engines: Sequence[Engine], given: argparse.Namespace) -> dict[str, Any]:
     """What was measured, and with what; times in seconds."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -211,13 +215,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", action="append", help="spark, testbed or NAME=COMMAND; may be repeated")
     parser.add_argument("--queries", nargs="+", choices=[each.value for each in NexmarkQuery], default=["q1"])
-    parser.add_argument("--rates", nargs="+", type=float, default=[5000.0], help="records a second, of all kinds")
-    parser.add_argument("--seconds", type=float, default=20.0, help="that are measured")
-    parser.add_argument("--repeats", type=int, default=1, help="rows of each engine")
+    parser.add_argument("--rates", nargs="+", type=above_zero, default=[5000.0], help="records a second, of all kinds")
+    parser.add_argument("--seconds", type=above_zero, default=20.0, help="that are measured")
+    parser.add_argument("--repeats", type=at_least_one, default=1, help="rows of each engine")
     parser.add_argument("--warm", type=float, default=15.0, help="seconds at the rate before that")
-    parser.add_argument("--window", type=float, default=2.0, help="length of the queries' windows [s]")
-    parser.add_argument("--checkpoint", type=float, default=2.0, help="seconds between checkpoints or micro-batches")
-    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--window", type=above_zero, default=2.0, help="length of the queries' windows [s]")
+    parser.add_argument(
+        "--checkpoint", type=above_zero, default=2.0, help="seconds between checkpoints or micro-batches"
+    )
+    parser.add_argument("--partitions", type=at_least_one, default=2)
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

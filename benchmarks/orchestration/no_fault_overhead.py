@@ -24,11 +24,13 @@ from statistics import median
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
+from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from experiments import spec
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
@@ -99,6 +101,8 @@ def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder
     driver.spawn(handle, "gateway", "query", spark.submit_command(handle.master, program, *words, conf=conf))
     while "query" in driver.running(handle, "gateway"):
         time.sleep(1)
+    if not progress.exists():
+        raise _ended_early(handle)
     return [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
 
 
@@ -119,10 +123,17 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     words = [handle.root, str(plan), str(folder / "injector.jsonl")]
     driver.spawn(handle, "gateway", "injector", [*module, "chaos.injector", *words])
     while sum(progress["numInputRows"] for progress in _progress(journal)) < (BATCHES - 1) * BATCH_RECORDS:
+        if "query" not in driver.running(handle, "gateway"):
+            raise _ended_early(handle)
         time.sleep(1)
     for service in ("injector", "sampler", "query"):
         driver.stop(handle, "gateway", service, 30.0)
     return _progress(journal)
+
+
+def _ended_early(handle: Handle) -> EnvironmentFailure:
+    told = end_of(handle.directory("gateway") / "logs" / "query.log")
+    return EnvironmentFailure(f"the query has ended before it had read all records: {told}", "mend that and try again")
 
 
 def _progress(journal: Path) -> list[dict]:

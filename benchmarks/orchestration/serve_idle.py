@@ -8,6 +8,7 @@ a minute, it is watched for SECONDS (60 by default) while it is idle.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from typing import NamedTuple
 import psutil
 
 from aftershock.airflow.serve import COMPONENTS
+from benchmarks.arguments import above_zero
 from benchmarks.sigterm import end_by_sigterm
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
@@ -38,8 +40,10 @@ class Start(NamedTuple):
 
 def main() -> None:
     """Print a line for each start, and one for each component that was watched."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seconds", nargs="?", type=above_zero, default=WATCHED_S, help="that it is watched (60)")
+    watched_s = parser.parse_args().seconds
     end_by_sigterm()  # so that the served Airflow ends
-    watched_s = float(sys.argv[1]) if len(sys.argv) > 1 else WATCHED_S
     with tempfile.TemporaryDirectory() as home:
         with served(home) as (_, start):
             print(f"new database: ready after {start.ready_s:.1f} s, {start.cpu_s:.1f} s of CPU time", flush=True)

@@ -26,7 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -36,7 +36,8 @@ import psutil
 import yaml
 
 from aftershock.reference import markdown
-from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.orchestration import belongings
 from benchmarks.orchestration.serve_idle import PORT, served
@@ -86,34 +87,28 @@ class Piece:
         return sum(self.kinds.values())
 
 
-class Ledger:
+class Ledger(JsonLedger[Piece]):
     """The pieces so far."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.pieces = [Piece(**each) for each in whole_lines(path)]
-
-    def add(self, piece: Piece) -> None:
-        """Another piece is over."""
-        self.pieces.append(piece)
-        add_line(self._path, asdict(piece))
+        super().__init__(path, Piece)
 
     @property
     def faults(self) -> int:
         """How many faults were injected in all."""
-        return sum(piece.faults for piece in self.pieces)
+        return sum(piece.faults for piece in self.lines)
 
     def next(self, drivers: Sequence[str]) -> tuple[str, int]:
         """Driver and seed of the next piece. A piece that went wrong is not tried again: the next has another seed."""
-        count = Counter(piece.driver for piece in self.pieces)
+        count = Counter(piece.driver for piece in self.lines)
         driver = min(drivers, key=lambda each: count[each])
         return driver, 1 + count[driver]
 
     def growth(self) -> list[str]:
         """What a served Airflow holds more and more of: last fifth of its pieces against the second."""
         found = []
-        for serve in dict.fromkeys(piece.serve for piece in self.pieces):
-            held = [piece.held for piece in self.pieces if piece.serve == serve and piece.held]
+        for serve in dict.fromkeys(piece.serve for piece in self.lines):
+            held = [piece.held for piece in self.lines if piece.serve == serve and piece.held]
             fifth = len(held) // FIFTHS
             for name, slack in SLACK._asdict().items() if fifth else ():
                 then, now = (median(each[name] for each in part) for part in (held[fifth : 2 * fifth], held[-fifth:]))
@@ -123,10 +118,10 @@ class Ledger:
 
     def table(self) -> str:
         """As Markdown: faults by driver and kind, and what was wrong."""
-        kinds = sorted({kind for piece in self.pieces for kind in piece.kinds})
+        kinds = sorted({kind for piece in self.lines for kind in piece.kinds})
         head, rows = ["driver", "pieces", "faults", *kinds, "wrong"], []
-        for driver in dict.fromkeys(piece.driver for piece in self.pieces):
-            pieces = [piece for piece in self.pieces if piece.driver == driver]
+        for driver in dict.fromkeys(piece.driver for piece in self.lines):
+            pieces = [piece for piece in self.lines if piece.driver == driver]
             counts = [sum(piece.kinds.get(kind, 0) for piece in pieces) for kind in kinds]
             wrong = sum(bool(piece.wrong) for piece in pieces)
             rows.append([driver, *(f"{each:,}" for each in (len(pieces), sum(counts), *counts, wrong))])
@@ -194,10 +189,10 @@ def main() -> None:
                 driver, seed = ledger.next(given.drivers)
                 document = experiment(driver, seed, given.window, home / INVENTORY)
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
-                print(f"{driver}, seed {seed}: {ledger.pieces[-1].faults} faults {ledger.pieces[-1].wrong}", flush=True)
+                print(f"{driver}, seed {seed}: {ledger.lines[-1].faults} faults {ledger.lines[-1].wrong}", flush=True)
     print(ledger.table())
     print(*ledger.growth(), sep="\n")
-    sys.exit(any(piece.wrong for piece in ledger.pieces) or bool(ledger.growth()))
+    sys.exit(any(piece.wrong for piece in ledger.lines) or bool(ledger.growth()))
 
 
 @contextmanager
@@ -238,9 +233,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledger", type=Path, required=True, help="the file that has the pieces so far")
     parser.add_argument("--drivers", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
-    parser.add_argument("--faults", type=int, default=10_000, help="injected ones, in all pieces of the ledger")
+    parser.add_argument(
+        "--faults", type=at_least_one, default=10_000, help="injected ones, in all pieces of the ledger"
+    )
     parser.add_argument("--hours", type=float, default=24.0, help="no piece begins later")
-    parser.add_argument("--window", type=float, default=WINDOW_S, help="of each piece, in seconds")
+    parser.add_argument("--window", type=above_zero, default=WINDOW_S, help="of each piece, in seconds")
     return parser.parse_args()
 
 

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from benchmarks.arguments import at_least_one
 from tests.unit.results.simulated_runs import EXPERIMENT, FORMULAS, TABLES_WITH, Machine, fails
 
 SOUND = "none (false alarms)"
@@ -54,8 +55,8 @@ def verdicts(faults: int, seed: int) -> dict[str, bool]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="simulated runs for each number of faults")
-    parser.add_argument("--faults", type=int, nargs="+", default=[6, 20, 60])
+    parser.add_argument("--runs", type=at_least_one, default=200, help="simulated runs for each number of faults")
+    parser.add_argument("--faults", type=at_least_one, nargs="+", default=[6, 20, 60])
     return parser.parse_args()
 
 

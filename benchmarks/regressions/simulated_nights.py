@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 
+from benchmarks.arguments import at_least_one
 from results.regression.change import Change
 from tests.unit.results.regression.simulated_nights import NIGHTS, alarms, found_after, found_at
 
@@ -16,8 +17,11 @@ EXPERIMENTS = (1, 10, 40)  # of a night, judged together
 SEED = 6
 
 
-def main(histories: int) -> None:
+def main() -> None:
     """Print how often nights without a change raise an alarm, and how often a change is found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("histories", nargs="?", type=at_least_one, default=50, help="of 200 nights (50)")
+    histories = parser.parse_args().histories
     for experiments in EXPERIMENTS:
         own = max(1, histories // experiments)
         counts, total = alarms(SEED, own, experiments), own * NIGHTS
@@ -33,4 +37,4 @@ def main(histories: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50)
+    main()

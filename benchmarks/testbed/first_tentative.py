@@ -25,14 +25,15 @@ from random import Random
 
 import pyarrow as pa
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
 from testbed.runtime.job import Job
 from tests.integration.testbed.kills.jobs import job_of
-from tests.integration.testbed.kills.slots import Slots
 from tests.integration.testbed.kills.watching import Watch
 
 MS, LIMIT_S, SETTLED_S = 1e6, 60.0, 3.0
@@ -60,11 +61,11 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--slots", type=int, default=3)
-    parser.add_argument("--slide", type=float, default=1.0, help="between the ends of windows [s]")
-    parser.add_argument("--batch", type=float, default=0.25, help="length of a batch [s]")
-    parser.add_argument("--rate", type=float, default=2000.0, help="events per second")
+    parser.add_argument("--kills", type=at_least_one, default=10)
+    parser.add_argument("--slots", type=at_least_one, default=3)
+    parser.add_argument("--slide", type=above_zero, default=1.0, help="between the ends of windows [s]")
+    parser.add_argument("--batch", type=above_zero, default=0.25, help="length of a batch [s]")
+    parser.add_argument("--rate", type=above_zero, default=2000.0, help="events per second")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -76,9 +77,7 @@ def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
     job = replace(job, recovery="passive", tentative=True, limits=PartitionLimits(), batch_length_s=given.batch)
     job = replace(job, workload=job.workload.model_copy(update=windows), checkpoint_interval_s=2.0)
     job = replace(job, input=replace(job.input, rate=given.rate))
-    rig = Slots(job, root)
-    watch = Watch(rig.journal, job.slots)
-    try:
+    with watched_slots(job, root) as (rig, watch):
         watch.wait_for(lambda: watch.stored >= len(job.layout().partitions), LIMIT_S)
         time.sleep(random.uniform(1.0, SETTLED_S))
         death_ns = time.time_ns()
@@ -86,9 +85,6 @@ def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
         watch.wait_for(lambda: _written(job) and any(each["event"] == TURNED for each in watch.entries), LIMIT_S)
         watch.follow()  # what became known while files were looked for
         found = _measured(job, watch, death_ns)
-    finally:
-        watch.close()
-        rig.close()
     shutil.rmtree(root)
     return found
 

@@ -15,6 +15,7 @@ from statistics import median
 from typing import NamedTuple
 from unittest.mock import patch
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from experiments.errors import BadInput
@@ -42,9 +43,9 @@ class Costs(NamedTuple):
 def main() -> None:
     """Make and send, and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=600_000, help="events of each measurement (600,000)")
-    parser.add_argument("--batch", type=int, default=1024, help="events in a message of Arrow (1,024)")
-    parser.add_argument("--repeats", type=int, default=3, help="the median of so many is printed (3)")
+    parser.add_argument("--events", type=at_least_one, default=600_000, help="events of each measurement (600,000)")
+    parser.add_argument("--batch", type=at_least_one, default=1024, help="events in a message of Arrow (1,024)")
+    parser.add_argument("--repeats", type=at_least_one, default=3, help="the median of so many is printed (3)")
     given = parser.parse_args()
     broker = InProcessBroker()
     print("events a message  CPU us an event  making  events/s", flush=True)

@@ -35,15 +35,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
+from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.runtime.job import Job
 from tests.integration.testbed.kills.jobs import job_of
-from tests.integration.testbed.kills.slots import Slots
-from tests.integration.testbed.kills.watching import Stage, Watch
+from tests.integration.testbed.kills.watching import Stage
 from workloads.nexmark.stream import CYCLE, FIRST_BID
 from workloads.schedule import NS_PER_MS, Schedule
 
@@ -88,9 +89,9 @@ def main() -> None:
 def arguments(words: list[str]) -> argparse.Namespace:
     """What is to be run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
-    parser.add_argument("--rate", type=float, default=5000.0, help="events per second")
-    parser.add_argument("--seconds", type=float, default=15.0, help="that are measured")
+    parser.add_argument("--records", nargs="+", type=at_least_one, default=[1, 1024], help="records a message")
+    parser.add_argument("--rate", type=above_zero, default=5000.0, help="events per second")
+    parser.add_argument("--seconds", type=above_zero, default=15.0, help="that are measured")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["coordinated", "batch-aligned"])
     deliveries = [Delivery.PLAIN.value, Delivery.EXACTLY_ONCE.value]
     parser.add_argument("--deliveries", nargs="+", choices=deliveries, default=deliveries)
@@ -114,17 +115,12 @@ def case_of(given: argparse.Namespace, protocol: str, delivery: Delivery, record
 
 def _measured(job: Job, root: Path, seconds: float) -> Run:
     load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
-    rig = Slots(job, root)
-    watch = Watch(rig.journal, job.slots)
-    try:
+    with watched_slots(job, root) as (_, watch):
         watch.wait_for(lambda: watch.stage is Stage.RUNNING, START_S)
         time.sleep(WARM_S)
         begin_ns = time.time_ns()
         time.sleep(seconds + LEFT_OUT_S)
         end_ns = begin_ns + round(seconds * 1e9)
-    finally:
-        watch.close()
-        rig.close()
     latencies_ns = np.concatenate([np.empty(0), *in_files(job, begin_ns, end_ns)])
     shutil.rmtree(root)  # kept where something failed
     return Run(latencies_ns, records_due(job, begin_ns, end_ns), load)

@@ -23,47 +23,40 @@ own, and the broker runs on the same cores.
 
 A run takes the window and about 25 s, so everything takes an hour and a half. A run that reads nearly all of the input
 in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
-`--json` still prints the runs before it.
+`--json` still prints the runs before it, with `complete` false.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TextIO, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from numpy.typing import NDArray
 
+from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
-from benchmarks.testbed.throughput import OF_ANY_STATE, BenchmarkCluster, cluster_of, job_of, times
+from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
+from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, times
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
-from infra.cluster import Handle
 from infra.services import kafka
 from journal.reader import raw_entries
-from reproductions.claims import Ratio, mean_ratio
-from testbed.operators import Delivery
-from testbed.queries import QUERIES, from_batch
-from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from testbed.queries import from_batch
+from testbed.runtime.job import Job
 from testbed.source_positions import events_read
-from workloads.inputs import TopicStream, records
-from workloads.schedule import Schedule
-from workloads.sending.feeds import feed_of
 
-EVENT_RATE, START_NS = 10_000.0, 1_700_000_000 * 10**9  # only date the events: windows of 10 s have 100,000
 MOST_READ = 0.98  # of all expected results: an input that is read further may have ended within the window
-FIRST_COME = ["none", "coordinated", "uncoordinated", "communication-induced"]
 LOOK_S, WARM_S, ANSWER_S = 0.2, 12.0, 10.0  # a sink's first transaction comes late: it waits for the coordinator
 HEAD = (
     "query protocol               records  records/s  share       read  records/CPU s  share  idle    results  seconds"
@@ -72,7 +65,7 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Rates:
+class Throughput:
     """Of one run: records/s of wall clock, that come out and that sources read, and of the slots' CPU time; in which
     share of the time the slots' own threads wait; the seconds measured, the results at the end, and the load before.
     """
@@ -94,13 +87,11 @@ class Seen:
     results: int
 
 
-RunT = TypeVar("RunT")
-FIGURES: dict[str, Callable[[Rates], float]] = {
+FIGURES: Figures[Throughput] = {
     "records/s": lambda run: run.records_per_second,
     "records/CPU s": lambda run: run.records_per_cpu_second,
 }
 Looks: TypeAlias = list[tuple[Seen, ...]]
-Runs: TypeAlias = dict[str, list[Rates]]  # by protocol
 
 
 class OutputCount:
@@ -178,30 +169,7 @@ def records_in_window(looks: Looks, from_ns: int, expected: ExpectedResults) -> 
     return results_per_second * records / (out[end_ns] - out[begin_ns]), begin_ns, end_ns
 
 
-def kafka_job(
-    handle: Handle, workers: int, name: str, query: str, protocol: str, most: int, batch: int | None = None
-) -> Job:
-    """From the topic that all runs read to a topic of its own; `batch`: events, and most results, in a message."""
-    broker = handle.kafka
-    delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
-    job = job_of(name, query, protocol, workers, Path(handle.root), most, chaining=most > 1)
-    return replace(
-        job,
-        input=JobInput(InputKind.KAFKA, None, broker=broker, batch_records=batch),
-        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker, topic=f"output-{name}", batch_records=batch),
-    )
-
-
-def fill(broker: Broker, job: Job, schedule: Schedule, events: int) -> None:
-    """Put all events into the input topic."""
-    kafka.create_topics(broker, {job.input.topic: job.parallelism})
-    stream = TopicStream(job.input.topic, records(job.workload, schedule), schedule)
-    feed = feed_of(broker, job.workload, stream, job.input.batch_records)
-    feed.send_until(events)
-    feed.require(events)
-
-
-def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, window_s: float) -> Rates:
+def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, window_s: float) -> Throughput:
     """Run a job on the input from its beginning, for a window that begins when it is warm."""
     kafka.create_topics(cluster.handle.kafka, {job.output.topic: job.parallelism})
     output = OutputCount(cluster.handle.kafka, job.output.topic, job.parallelism)
@@ -216,7 +184,7 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
     rate, begin_ns, end_ns = records_in_window(looks, warm_ns, expected)
     events_per_second, cpu, idle = read_cpu_and_idle(journal, begin_ns, end_ns)
     read, results = expected.records_in(events_per_second), sum(each.results for each in looks[-1])
-    return Rates(rate, read, rate / cpu, idle / job.slots, (end_ns - begin_ns) / 1e9, results, load)
+    return Throughput(rate, read, rate / cpu, idle / job.slots, (end_ns - begin_ns) / 1e9, results, load)
 
 
 def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s: float) -> tuple[Path, Looks]:
@@ -232,7 +200,7 @@ def _watched(cluster: BenchmarkCluster, job: Job, output: OutputCount, window_s:
     finally:
         cluster.stop(job)
     if failures:
-        raise EnvironmentFailure(f"{job.run_id}: {failures[0]}", f"see {journal}")
+        raise EnvironmentFailure(f"{job.run_id}: {failures[0]}: {cluster.told()}", "mend that and try again")
     return journal, looks
 
 
@@ -257,96 +225,61 @@ def read_cpu_and_idle(journal: Path, from_ns: int, to_ns: int) -> tuple[float, f
 def main() -> None:
     """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
     given = _arguments()
-    shown = sys.stderr if given.json else sys.stdout
-    found: dict[tuple[str, int], Runs] = {}
-    schedule = Schedule(START_NS, EVENT_RATE, max(2, given.workers))
-    events = schedule.in_full_batches(given.events, given.batch or 1)
-    try:
-        _measure_all(found, schedule, events, given, shown)
-    finally:  # what has been measured is not lost with the run that failed
-        if given.json:
-            print(json.dumps(document(found, events, given)))
-
-
-def _measure_all(
-    found: dict[tuple[str, int], Runs], schedule: Schedule, events: int, given: argparse.Namespace, shown: TextIO
-) -> None:
-    """Adds the runs of each query and number of records a message as they are measured."""
-    with cluster_of(given.workers) as cluster:
-        print(f"filling the topic with {events:,} events", file=sys.stderr, flush=True)
-        fill(
-            cluster.handle.kafka,
-            kafka_job(cluster.handle, given.workers, "fill", "q1", "none", 1, given.batch),
-            schedule,
-            events,
-        )
-        print(HEAD, file=shown, flush=True)
+    comparison = Comparison[Throughput](given, max(2, given.workers))
+    with json_at_the_end(given.json, lambda: document(comparison)), cluster_of(given.workers) as cluster:
+        first = kafka_job(cluster.handle, given.workers, "fill", "q1", "none", 1, given.batch)
+        fill(cluster.handle.kafka, first, comparison.schedule, comparison.events)
+        comparison.show(HEAD)
         for query in given.queries:
-            expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), schedule, events)
+            expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), comparison.schedule, comparison.events)
             for most in given.records:
-                found[query, most] = {protocol: [] for protocol in given.protocols}
-                _compare(cluster, query, most, expected, given, shown, found[query, most])
+                _compare(comparison, cluster, query, most, expected)
 
 
 def _compare(
-    cluster: BenchmarkCluster,
-    query: str,
-    most: int,
-    expected: ExpectedResults,
-    given: argparse.Namespace,
-    shown: TextIO,
-    runs: Runs,
+    comparison: Comparison[Throughput], cluster: BenchmarkCluster, query: str, most: int, expected: ExpectedResults
 ) -> None:
-    """A query with each protocol in its turn; adds each run."""
-    jobs = dict[str, Job]()
-    for repeat in range(given.repeats):
-        for protocol, rates in runs.items():
-            name = f"{query}-{most}-{protocol}-{repeat}"
-            jobs[protocol] = job = kafka_job(cluster.handle, given.workers, name, query, protocol, most, given.batch)
-            rates.append(measured(cluster, job, expected, given.window))
-            print(line(job, rates[-1], runs[given.protocols[0]][repeat]), file=shown, flush=True)
-    medians = {protocol: middle(rates) for protocol, rates in runs.items()}
-    base = medians[given.protocols[0]]
+    """A query with each protocol in its turn, and the medians of several turns."""
+    given, jobs = comparison.given, dict[str, Job]()
+
+    def run(name: str, protocol: str) -> Throughput:
+        jobs[protocol] = kafka_job(cluster.handle, given.workers, name, query, protocol, most, given.batch)
+        return measured(cluster, jobs[protocol], expected, given.window)
+
+    def beside_first(protocol: str, runs: Runs[Throughput]) -> str:
+        own = runs[protocol]
+        return line(jobs[protocol], own[-1], runs[given.protocols[0]][len(own) - 1])
+
+    runs = comparison.in_turns(query, most, given.repeats, run, beside_first)
     if given.repeats > 1:
-        print(f"medians of {given.repeats}:", file=shown)
-        for protocol, rates in medians.items():
-            print(line(jobs[protocol], rates, base), file=shown, flush=True)
-        for each in shares(runs):
-            print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
+        comparison.show(f"medians of {given.repeats}:")
+        medians = {protocol: middle(own) for protocol, own in runs.items()}
+        for protocol, found in medians.items():
+            comparison.show(line(jobs[protocol], found, medians[given.protocols[0]]))
+        comparison.show_shares(runs, FIGURES)
 
 
-def shares(runs: Mapping[str, Sequence[RunT]], figures: Mapping[str, Callable[[RunT], float]] = FIGURES) -> list[Ratio]:
-    """Of the first protocol's figures those of the others: geometric means over turns. Each has at least two runs."""
-    (first, base), *others = runs.items()
-    return [
-        mean_ratio(
-            f"{protocol} / {first}, {name}", [(of(run), of(under)) for run, under in zip(rates, base, strict=True)]
-        )
-        for protocol, rates in others
-        for name, of in figures.items()
-    ]
-
-
-def document(found: Mapping[tuple[str, int], Runs], events: int, given: argparse.Namespace) -> dict[str, object]:
+def document(comparison: Comparison[Throughput]) -> dict[str, Any]:
     """What `--json` prints: the medians of all that has been measured, by query and records a message."""
-    settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats, "events": events}
-    settings |= {"window_s": given.window, "batch_events": given.batch}
+    given = comparison.given
+    settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats}
+    settings |= {"events": comparison.events, "window_s": given.window, "batch_events": given.batch}
     medians = [
-        {"query": query, "records_per_message": most, "protocol": name, **asdict(middle(rates))}
-        | {"runs": [asdict(each) for each in rates]}
-        for (query, most), runs in found.items()
-        for name, rates in runs.items()
-        if rates
+        {"query": query, "records_per_message": most, "protocol": name, **asdict(middle(own))}
+        | {"runs": [asdict(each) for each in own]}
+        for (query, most), runs in comparison.found.items()
+        for name, own in runs.items()
+        if own
     ]
     return {"settings": settings, "medians": medians}
 
 
-def middle(rates: Sequence[Rates]) -> Rates:
+def middle(runs: Sequence[Throughput]) -> Throughput:
     """The median of each figure."""
-    return Rates(*(median(figures) for figures in zip(*map(astuple, rates), strict=True)))
+    return Throughput(*(median(figures) for figures in zip(*map(astuple, runs), strict=True)))
 
 
-def line(job: Job, found: Rates, base: Rates) -> str:
+def line(job: Job, found: Throughput, base: Throughput) -> str:
     """A run, or the medians of several, beside the first protocol's."""
     share, cpu_share = (
         found.records_per_second / base.records_per_second,
@@ -360,26 +293,13 @@ def line(job: Job, found: Rates, base: Rates) -> str:
     return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {found.load:5.0f}"
 
 
-def comparison_through_kafka(description: str | None) -> argparse.ArgumentParser:
-    """The arguments of the benchmarks that compare protocols between two topics."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    queries = [each.value for each in QUERIES]
-    parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
-    parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records per message")
-    parser.add_argument("--batch", type=int, help="events, and most results, in one message: Arrow batches")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument(
-        "--events", type=int, default=36_000_000, help="of the stream, in the topic before a run starts"
-    )
-    return parser
-
-
 def _arguments() -> argparse.Namespace:
-    parser = comparison_through_kafka(__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--window", type=float, default=30.0, help="seconds that are measured, after 12 s to get warm")
+    parser = parser_of(__doc__)
+    parser.add_argument("--repeats", type=at_least_one, default=3, help="runs of each")
+    parser.add_argument("--workers", type=at_least_one, default=2)
+    parser.add_argument(
+        "--window", type=above_zero, default=30.0, help="seconds that are measured, after 12 s to get warm"
+    )
     return parser.parse_args()
 
 

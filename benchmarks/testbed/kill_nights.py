@@ -16,11 +16,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aftershock.reference import markdown
-from benchmarks.json_ledger import add_line, whole_lines
+from benchmarks.arguments import at_least_one
+from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.kills import Case, EpisodeFailed, run_episode
@@ -54,17 +55,11 @@ class LedgerLine:
         return sum(self.moments.values())
 
 
-class Ledger:
-    """The episodes so far, in a file that is only added to. A line that a crash has cut short counts for nothing."""
+class Ledger(JsonLedger[LedgerLine]):
+    """The episodes so far."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.lines = [LedgerLine(**each) for each in whole_lines(path)]
-
-    def add(self, line: LedgerLine) -> None:
-        """Another episode is over."""
-        self.lines.append(line)
-        add_line(self._path, asdict(line))
+        super().__init__(path, LedgerLine)
 
     def kills(self, strategy: str) -> int:
         """How many kills a strategy has had."""
@@ -129,7 +124,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledger", type=Path, required=True, help="the file that has the episodes so far")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--kills", type=int, default=200, help="of each strategy")
+    parser.add_argument("--kills", type=at_least_one, default=200, help="of each strategy")
     parser.add_argument("--hours", type=float, default=8.0, help="no episode begins later")
     return parser.parse_args()
 

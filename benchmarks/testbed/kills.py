@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.spec import ClusterSpec
@@ -100,10 +101,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--recovery", choices=STRATEGIES, default="global")
     parser.add_argument("--tentative", action="store_true", help="survivors go on without absent input")
     parser.add_argument("--query", choices=QUERIES, default="q12")
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--episode", type=int, default=25, help="kills of each run")
-    parser.add_argument("--records", type=int, default=16, help="the most in a message; 1: messages in ranges")
-    parser.add_argument("--slots", type=int, default=3)
+    parser.add_argument("--kills", type=at_least_one, default=200)
+    parser.add_argument("--episode", type=at_least_one, default=25, help="kills of each run")
+    parser.add_argument("--records", type=at_least_one, default=16, help="the most in a message; 1: messages in ranges")
+    parser.add_argument("--slots", type=at_least_one, default=3)
     parser.add_argument("--standby", type=int, default=0, help="slots to spare")
     parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")
     parser.add_argument("--planner", choices=PLANNERS, default="structure-aware", help="of partially-active")

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from reproductions.cec.operator import BATCH, BATCHES_PER_COMMIT, NAME, RATE, Dropping, Stream, new_operator
 from testbed.operators.parts import TOGETHER
@@ -34,8 +35,10 @@ BATCHES_PER_SEARCH = round(SETTLE_S * RATE / BATCH)
 def main() -> None:
     """Fill an operator for each target, and print how long it stops."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--windows", type=int, default=1_000_000, help="open windows")
-    parser.add_argument("--targets", type=int, nargs="+", default=[1, 2, 4, 8], help="Q, by the number of open windows")
+    parser.add_argument("--windows", type=at_least_one, default=1_000_000, help="open windows")
+    parser.add_argument(
+        "--targets", type=at_least_one, nargs="+", default=[1, 2, 4, 8], help="Q, by the number of open windows"
+    )
     chosen = parser.parse_args()
     print("Q / open  open windows  records  G-checks  commit  search  all parts", flush=True)
     for times in chosen.targets:

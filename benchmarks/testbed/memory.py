@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
@@ -38,6 +39,7 @@ from workloads.reachability.input import STEADY
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN, MOST_BEHIND_S = 1800.0, 0.05, 10.0
+LEAST_MINUTES = 10.0  # of which the second half is extended to half an hour
 GROWING_EVENTS = BLOCK * STEADY.group
 MB = 2**20
 
@@ -64,10 +66,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--query", choices=[*(each.value for each in QUERIES), CYCLE], default="q12")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--rate", type=float, help="events per second, instead of 80 %% of what is measured")
+    parser.add_argument("--workers", type=at_least_one, default=2)
+    parser.add_argument("--minutes", type=above_zero, default=30.0, help=f"at least {LEAST_MINUTES:g}")
+    parser.add_argument("--rate", type=above_zero, help="events per second, instead of 80 %% of what is measured")
     given = parser.parse_args()
+    if given.minutes < LEAST_MINUTES:
+        parser.error(f"--minutes: {given.minutes:g} is not usable; allowed: at least {LEAST_MINUTES:g}")
     fewest = 2 * GROWING_EVENTS / (60 * given.minutes)
     if given.query == CYCLE and (given.rate or 0) < fewest:
         parser.error(f"--query {CYCLE} needs a --rate of at least {fewest:.0f}")

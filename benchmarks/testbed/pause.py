@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
@@ -202,9 +203,9 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--state", choices=list(KINDS), default="groups")
-    parser.add_argument("--keys", type=int, default=1_000_000)
-    parser.add_argument("--changed", type=int, default=100_000)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--keys", type=at_least_one, default=1_000_000)
+    parser.add_argument("--changed", type=at_least_one, default=100_000)
+    parser.add_argument("--repeats", type=at_least_one, default=2)
     return parser.parse_args()
 
 

@@ -19,24 +19,24 @@ it takes longer. A run that reads all of its input ends the program: it would ha
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple, TextIO, TypeAlias
+from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
+from benchmarks.arguments import at_least_one
+from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
-from benchmarks.testbed.kafka_throughput import EVENT_RATE, START_NS, comparison_through_kafka, fill, kafka_job, shares
 from benchmarks.testbed.slot import OneSlot
+from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle
 from infra.local import LocalDriver
@@ -60,11 +60,10 @@ class SlotRates(NamedTuple):
     load: float
 
 
-FIGURES: dict[str, Callable[[SlotRates], float]] = {
+FIGURES: Figures[SlotRates] = {
     "events/CPU s": lambda run: run.of_cpu,
     "events/s": lambda run: run.of_clock,
 }
-Runs: TypeAlias = dict[str, list[SlotRates]]  # by protocol
 
 
 @contextmanager
@@ -75,7 +74,6 @@ def filled_broker(schedule: Schedule, events: int, batch: int | None) -> Iterato
         tempfile.TemporaryDirectory(prefix="aftershock-shares-") as root,
         lone_broker(LocalDriver(), Path(root)) as handle,
     ):
-        print(f"filling the topic with {events:,} events", file=sys.stderr, flush=True)
         fill(handle.kafka, kafka_job(handle, PARTITIONS, "fill", "q1", "none", 1, batch), schedule, events)
         yield handle
 
@@ -102,59 +100,54 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> SlotRates:
 def main() -> None:
     """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
     given = _arguments()
-    shown = sys.stderr if given.json else sys.stdout
-    schedule = Schedule(START_NS, EVENT_RATE, PARTITIONS)
-    events = schedule.in_full_batches(given.events, given.batch or 1)
-    found = dict[tuple[str, int], Runs]()
-    try:
-        with filled_broker(schedule, events, given.batch) as handle:
-            print(HEAD, file=shown, flush=True)
-            for query, most in product(given.queries, given.records):
-                found[query, most] = {protocol: [] for protocol in given.protocols}
-                _compare(handle, query, most, events, given, shown, found[query, most])
-    finally:  # what has been measured is not lost with the run that failed
-        if given.json:
-            print(json.dumps(document(found, given)))
+    comparison = Comparison[SlotRates](given, PARTITIONS)
+    with (
+        json_at_the_end(given.json, lambda: document(comparison)),
+        filled_broker(comparison.schedule, comparison.events, given.batch) as handle,
+    ):
+        comparison.show(HEAD)
+        for query, most in product(given.queries, given.records):
+            _compare(comparison, handle, query, most)
 
 
-def _compare(
-    handle: Handle, query: str, most: int, events: int, given: argparse.Namespace, shown: TextIO, runs: Runs
-) -> None:
-    """A query with each protocol in its turn, after a run that does not count; adds each run."""
-    first = kafka_job(handle, PARTITIONS, f"{query}-{most}-first", query, given.protocols[0], most, given.batch)
-    measured(handle, replace(first, slots=1), events, given.rounds)
-    for turn in range(given.turns):
-        for protocol, rates in runs.items():
-            name = f"{query}-{most}-{protocol}-{turn}"
-            job = kafka_job(handle, PARTITIONS, name, query, protocol, most, given.batch)
-            rates.append(measured(handle, replace(job, slots=1), events, given.rounds))
-            last = rates[-1]
-            line = f"{query:5} {protocol:22} {most:7} {last.of_cpu:13,.0f} {last.of_clock:12,.0f}"
-            line += f" {last.checkpoints:12.2%} {last.load:5.0f}"
-            print(line, file=shown, flush=True)
-    for protocol, rates in runs.items():
-        parts = [each.checkpoints for each in rates]
-        print(f"{protocol}, checkpoints: {min(parts):.2%} to {max(parts):.2%} of CPU time", file=shown)
-    for each in shares(runs, FIGURES) if given.turns > 1 else ():
-        print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", file=shown, flush=True)
+def _compare(comparison: Comparison[SlotRates], handle: Handle, query: str, most: int) -> None:
+    """A query with each protocol in its turn, after a run that does not count."""
+    given = comparison.given
+
+    def run(name: str, protocol: str) -> SlotRates:
+        job = kafka_job(handle, PARTITIONS, name, query, protocol, most, given.batch)
+        return measured(handle, replace(job, slots=1), comparison.events, given.rounds)
+
+    def line(protocol: str, runs: Runs[SlotRates]) -> str:
+        last = runs[protocol][-1]
+        rates = f"{query:5} {protocol:22} {most:7} {last.of_cpu:13,.0f} {last.of_clock:12,.0f}"
+        return f"{rates} {last.checkpoints:12.2%} {last.load:5.0f}"
+
+    run(f"{query}-{most}-first", given.protocols[0])
+    runs = comparison.in_turns(query, most, given.turns, run, line)
+    for protocol, own in runs.items():
+        parts = [each.checkpoints for each in own]
+        comparison.show(f"{protocol}, checkpoints: {min(parts):.2%} to {max(parts):.2%} of CPU time")
+    comparison.show_shares(runs, FIGURES)
 
 
-def document(found: dict[tuple[str, int], Runs], given: argparse.Namespace) -> dict[str, object]:
+def document(comparison: Comparison[SlotRates]) -> dict[str, Any]:
     """What `--json` prints: all runs by query and records a message."""
+    given = comparison.given
     settings = {"cores": os.cpu_count(), "turns": given.turns, "rounds": given.rounds, "batch_events": given.batch}
     runs = [
-        {"query": query, "records_per_message": most, "protocol": protocol, "runs": [each._asdict() for each in rates]}
-        for (query, most), by_protocol in found.items()
-        for protocol, rates in by_protocol.items()
+        {"query": query, "records_per_message": most, "protocol": protocol, "runs": [each._asdict() for each in own]}
+        for (query, most), by_protocol in comparison.found.items()
+        for protocol, own in by_protocol.items()
     ]
     return {"settings": settings, "measured": runs}
 
 
 def _arguments() -> argparse.Namespace:
-    parser = comparison_through_kafka(__doc__)
+    parser = parser_of(__doc__)
     parser.set_defaults(queries=["q1", "q12"], events=20_000_000)
-    parser.add_argument("--turns", type=int, default=8, help="runs of each")
-    parser.add_argument("--rounds", type=int, default=2, help="checkpoint intervals that are measured")
+    parser.add_argument("--turns", type=at_least_one, default=8, help="runs of each")
+    parser.add_argument("--rounds", type=at_least_one, default=2, help="checkpoint intervals that are measured")
     return parser.parse_args()
 
 

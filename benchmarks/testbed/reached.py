@@ -19,16 +19,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.testbed.exact_results import judged
 from tests.integration.testbed.kills.jobs import QUERIES, job_of
-from tests.integration.testbed.kills.slots import Slots
-from tests.integration.testbed.kills.watching import Watch
 
 MS, LIMIT_S, BEFORE_S = 1e6, 120.0, 0.5
 
@@ -57,10 +57,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--recovery", choices=STRATEGIES, default="partially-active")
     parser.add_argument("--ratio", type=float, default=1.0, help="of partially-active: share of partitions with a copy")
     parser.add_argument("--query", choices=QUERIES, default="q1")
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--rate", type=float, default=4000.0, help="events per second")
-    parser.add_argument("--interval", type=float, default=5.0, help="between checkpoints [s]")
+    parser.add_argument("--kills", type=at_least_one, default=10)
+    parser.add_argument("--slots", type=at_least_one, default=2)
+    parser.add_argument("--rate", type=above_zero, default=4000.0, help="events per second")
+    parser.add_argument("--interval", type=above_zero, default=5.0, help="between checkpoints [s]")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -71,9 +71,7 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
     job = replace(job, input=replace(job.input, rate=given.rate), checkpoint_interval_s=given.interval)
     job = replace(job, limits=PartitionLimits(), standby=given.slots)
     job = replace(job, recovery=given.recovery, replication_ratio=given.ratio)
-    rig = Slots(job, root)
-    watch = Watch(rig.journal, job.slots)
-    try:
+    with watched_slots(job, root) as (rig, watch):
         watch.wait_for(lambda: watch.stored >= len(job.layout().partitions), LIMIT_S, rig.revive)
         watch.wait(lambda: False, random.uniform(1, given.interval - 0.5), rig.revive)
         joined = [each["host"] for each in watch.entries if each["event"] == "worker-joined"]
@@ -86,9 +84,6 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
         if not (verdict := judged(job, watch.end["positions"])).exact:
             sys.exit(f"seed {seed}: not exactly once, {verdict}; its files are in {root}")
         found = _measured(job, watch.entries, death_ns)
-    finally:
-        watch.close()
-        rig.close()
     shutil.rmtree(root)
     return found
 

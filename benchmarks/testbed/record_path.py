@@ -38,6 +38,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
@@ -268,11 +269,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", nargs="+", choices=[each.value for each in QUERIES], default=["q1", "q12"])
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=["none", "uncoordinated"])
-    parser.add_argument("--records", nargs="+", type=int, default=[1, 1024], help="records a message")
-    parser.add_argument("--events", type=int, default=8192, help="of the input; the test broker holds some 20,000")
+    parser.add_argument("--records", nargs="+", type=at_least_one, default=[1, 1024], help="records a message")
+    parser.add_argument(
+        "--events", type=at_least_one, default=8192, help="of the input; the test broker holds some 20,000"
+    )
     parser.add_argument(
         "--batch",
-        type=int,
+        type=at_least_one,
         help="events in one message of the input, and most results in one of the output: Arrow batches",
     )
     return parser.parse_args()

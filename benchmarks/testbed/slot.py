@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.arguments import above_zero
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
@@ -136,7 +137,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = comparison(__doc__, list(WORKLOADS), repeats=3)
-    parser.add_argument("--cpu", type=float, default=8.0, help="CPU seconds that are measured")
+    parser.add_argument("--cpu", type=above_zero, default=8.0, help="CPU seconds that are measured")
     return parser.parse_args()
 
 

@@ -26,6 +26,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.cec_prices import CecPricesSpec
@@ -78,10 +80,14 @@ class BenchmarkCluster:
         deadline_s = time.monotonic() + START_LIMIT_S
         while not times(journal, "ready"):
             if time.monotonic() > deadline_s:
-                logs = self.handle.directory("gateway") / "logs"
-                raise EnvironmentFailure(f"{job.run_id} has not begun after {START_LIMIT_S:g} s", f"see {logs}")
+                cause = f"{job.run_id} has not begun after {START_LIMIT_S:g} s: {self.told()}"
+                raise EnvironmentFailure(cause, "mend that and try again")
             time.sleep(POLL_S)
         return journal
+
+    def told(self) -> str:
+        """The end of what the driver program wrote to its log."""
+        return end_of(self.handle.directory("gateway") / "logs" / f"{PROGRAM}.log")
 
     def stop(self, job: Job) -> None:
         """End the driver program, and delete what it stored."""
@@ -192,8 +198,8 @@ def comparison(description: str, queries: list[str], repeats: int) -> argparse.A
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--queries", nargs="+", choices=list(WORKLOADS), default=queries)
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=OF_ANY_STATE)
-    parser.add_argument("--records", type=int, default=1024, help="records per message")
-    parser.add_argument("--repeats", type=int, default=repeats, help="runs of each")
+    parser.add_argument("--records", type=at_least_one, default=1024, help="records per message")
+    parser.add_argument("--repeats", type=at_least_one, default=repeats, help="runs of each")
     parser.add_argument(
         "--no-chaining", dest="chaining", action="store_false", help="every map and filter is a partition by itself"
     )
@@ -202,9 +208,9 @@ def comparison(description: str, queries: list[str], repeats: int) -> argparse.A
 
 def _arguments() -> argparse.Namespace:
     parser = comparison(__doc__, ["q1", "q12"], repeats=1)
-    parser.add_argument("--workers", nargs="+", type=int, default=[2])
-    parser.add_argument("--intervals", nargs="+", type=float, default=[5.0], help="seconds between checkpoints")
-    parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
+    parser.add_argument("--workers", nargs="+", type=at_least_one, default=[2])
+    parser.add_argument("--intervals", nargs="+", type=above_zero, default=[5.0], help="seconds between checkpoints")
+    parser.add_argument("--window", type=above_zero, default=20.0, help="seconds that are measured")
     return parser.parse_args()
 
 

@@ -36,10 +36,7 @@ def facts(cell: Cell) -> Row:
         "query": (workload.query if isinstance(workload, NexmarkSpec) else workload.name).value,
         "protocol": SHORT[experiment.engine.protocol_run],
         "workers": experiment.cluster.workers,
-        "replicate": experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def complete(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:

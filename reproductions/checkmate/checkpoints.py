@@ -18,7 +18,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import CONFIDENCE
+from reproductions.runs_needed import CONFIDENCE, half_of_mean
 from results.checks.rules import NotEnough, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
@@ -134,7 +134,7 @@ def _simulated_well_above(query: str) -> ReproductionCheck:
 
 
 def _plot_times(table: pd.DataFrame) -> Figure:
-    errors = 1.96 * table["std"] / table["samples"] ** 0.5
+    errors = half_of_mean(table["std"], table["samples"])
     figure = draw_by_workers(table.assign(error=errors), "mean", "error")
     figure.axes[0].set(yscale="log", ylabel="mean time of rounds (COOR), of\npartitions' checkpoints (UNC, CIC) [s]")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
@@ -143,7 +143,10 @@ def _plot_times(table: pd.DataFrame) -> Figure:
 
 def _all_valid(query: str) -> ReproductionCheck:
     def shares(table: pd.DataFrame) -> pd.DataFrame:
-        return _counted(table, query, COOR)
+        rows = _counted(table, query, COOR)
+        if (rows["checkpoints"] == 0).any() and not rows["invalid_share"].any():
+            raise NotEnough(f"COOR took no checkpoint that could be invalid: {_counts_told(rows)}")
+        return rows
 
     name, expected = f"{query}.coordinated_all_valid", "COOR: none invalid"
     return holds(name, shares, [between("invalid_share", 0, 0.0)], _counts_told, expected, ONE_IN_A_HUNDRED)

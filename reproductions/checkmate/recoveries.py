@@ -24,6 +24,7 @@ from results.summary.findings import EXECUTOR, PHASES
 from results.views.style import INK, WIDTH_IN
 
 SETTLED_S = 20.0  # the last seconds of the window, in which latency must be as before
+FEWEST_BEFORE = 2  # seconds with results before the kill; results come out once an interval
 AS_BEFORE = 1.5  # times what it was before the kill; an outage of seconds that goes on to be felt is several times that
 
 
@@ -59,8 +60,9 @@ def _around(table: pd.DataFrame, query: str, percentile: str) -> pd.DataFrame:
     for (protocol, replicate), run in rows.groupby(["protocol", "replicate"], sort=False):
         before, after = run[run["second"] < KILL_AT_S][percentile], run[run["second"] >= KILL_AT_S][percentile]
         settled = run[run["second"] >= WINDOW_S - SETTLED_S][percentile]
-        if not len(before):
-            raise NotEnough(f"of {query} {protocol} #{replicate} no results came before the kill")
+        if len(before) < FEWEST_BEFORE:
+            told = f"of {query} {protocol} #{replicate} results came in {len(before)} of the seconds before the kill"
+            raise NotEnough(f"{told}; at least {FEWEST_BEFORE} tell what is usual")
         usual_s = before.median()
         peak_s = after.max() if len(after) else WINDOW_S - KILL_AT_S  # what has not come out is at least so late
         end_s = settled.median() if len(settled) else SETTLED_S

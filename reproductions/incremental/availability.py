@@ -32,10 +32,7 @@ def facts(cell: Cell) -> Row:
     return {
         "topology": shape_of(cell.experiment).number,
         "waits": waits_for(cell.experiment).value,
-        "replicate": cell.experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def queries(cell: Cell) -> Iterator[Row]:

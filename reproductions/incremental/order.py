@@ -34,10 +34,7 @@ def facts(cell: Cell) -> Row:
         "order": order_of(experiment).value,
         "interval_s": experiment.engine.checkpoint_interval_s,
         "rate": experiment.load.rate if experiment.load.mode is LoadMode.RATE else None,
-        "replicate": experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def costs(cell: Cell) -> Iterator[Row]:

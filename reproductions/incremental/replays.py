@@ -28,17 +28,13 @@ from results.views.style import BLUE, GREEN, ORANGE, new_figure
 
 COLORS = (GREEN, BLUE, ORANGE)
 SETTLED_S = 20.0  # after the loss, lag has its new course
+FEWEST_SECONDS = 20  # of that course: half of what a whole run has
 GROWS, HOLDS = 0.05, 0.02  # growth of lag over the load
 
 
 def facts(cell: Cell) -> Row:
     """What is known of a cell, whether it has been run or not."""
-    return {
-        "kills": hosts_lost(cell.experiment),
-        "replicate": cell.experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    return {"kills": hosts_lost(cell.experiment)} | cell.origin
 
 
 def small_facts(cell: Cell) -> Row:
@@ -101,13 +97,21 @@ def lags(cell: Cell) -> Iterator[Row]:
 
 
 def _growth(lost: int, table: pd.DataFrame) -> pd.DataFrame:
-    """By replicate, seconds of input by which lag grows in a second, from when it has its new course."""
+    """By replicate, seconds of input by which lag grows in a second, from when it has its new course.
+
+    Raises `NotEnough` if a replicate has too few seconds from then on: a line through them says nothing.
+    """
     rows = table[table["kills"] == lost]
     if "waiting_s" not in rows or rows.empty or rows["waiting_s"].isna().any():
         raise NotEnough(f"lag is missing in the runs with {lost} hosts lost")
-    rows = rows[rows["second"] >= SMALL_AT_S + SETTLED_S]
-    slopes = [np.polyfit(run["second"], run["waiting_s"].astype(float), 1)[0] for _, run in rows.groupby("replicate")]
-    return pd.DataFrame({"growth": slopes})
+    found = {}
+    for replicate, run in rows.groupby("replicate"):
+        settled = run[run["second"] >= SMALL_AT_S + SETTLED_S]
+        if len(settled) < FEWEST_SECONDS:
+            told = f"lag is known of only {len(settled)} seconds from second {SMALL_AT_S + SETTLED_S:g} on"
+            raise NotEnough(f"{told}, with {lost} hosts lost #{replicate}; at least {FEWEST_SECONDS} are needed")
+        found[replicate] = np.polyfit(settled["second"], settled["waiting_s"].astype(float), 1)[0]
+    return pd.DataFrame({"growth": found})
 
 
 def _only_if_too_small(table: pd.DataFrame) -> None:

@@ -65,10 +65,7 @@ def facts(cell: Cell) -> Row:
         "window_s": window_of(experiment),
         "rate": experiment.load.rate,
         "interval_s": experiment.engine.checkpoint_interval_s,
-        "replicate": experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def latencies(cell: Cell) -> Iterator[Row]:

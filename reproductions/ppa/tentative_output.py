@@ -47,10 +47,7 @@ def facts(cell: Cell) -> Row:
         "copied": " ".join(copied),
         "output_fidelity": quality.output_fidelity,
         "internal_completeness": quality.internal_completeness,
-        "replicate": experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def _budgets() -> dict[str, tuple[Query, int]]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.testbed import protocol_shares
-from benchmarks.testbed.kafka_throughput import kafka_job
 from benchmarks.testbed.protocol_shares import filled_broker, measured
+from benchmarks.testbed.through_kafka import kafka_job
 from experiments.errors import EnvironmentFailure
 from workloads.schedule import Schedule
 

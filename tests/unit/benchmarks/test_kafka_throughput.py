@@ -11,19 +11,19 @@ from confluent_kafka import Producer
 from benchmarks.testbed import kafka_throughput
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.kafka_throughput import (
+    FIGURES,
     OutputCount,
-    Rates,
     Seen,
-    kafka_job,
+    Throughput,
     line,
     middle,
     read_cpu_and_idle,
     records_in_window,
-    shares,
     window_of,
 )
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.record_path import STAGES, measured
+from benchmarks.testbed.through_kafka import kafka_job, shares
 from benchmarks.testbed.throughput import BenchmarkCluster
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec
@@ -155,7 +155,7 @@ def test_a_job_reads_and_writes_topics_exactly_once_where_that_is_possible():
 
 
 def test_a_line_has_the_medians_and_shares():
-    rates = [Rates(wall, 0.9 * wall, 2 * wall, 0.25, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
+    rates = [Throughput(wall, 0.9 * wall, 2 * wall, 0.25, 30.0, 7, 1.0) for wall in (100.0, 300.0, 200.0)]
     handle = Handle("run", "local", "token", "root", broker="127.0.0.1:9092")
     job = kafka_job(handle, 2, "q1", "q1", "coordinated", 1024)
     assert middle(rates) == rates[2]
@@ -178,10 +178,10 @@ def test_what_sources_read_cpu_and_idle_time_are_those_of_the_window(tmp_path):
 def test_shares_are_of_the_same_turn():
     none, logged = ((100.0, 400.0), (200.0, 500.0)), ((90.0, 200.0), (180.0, 250.0))
     runs = {
-        name: [Rates(wall, wall, cpu, 0.25, 30.0, 7, 1.0) for wall, cpu in rates]
+        name: [Throughput(wall, wall, cpu, 0.25, 30.0, 7, 1.0) for wall, cpu in rates]
         for name, rates in (("none", none), ("uncoordinated", logged))
     }
-    by_clock, by_cpu = shares(runs)
+    by_clock, by_cpu = shares(runs, FIGURES)
     assert by_clock.what == "uncoordinated / none, records/s"
     assert (by_clock.ratio, by_clock.low, by_clock.high) == pytest.approx((0.9, 0.9, 0.9))
     assert (by_cpu.what, by_cpu.ratio) == ("uncoordinated / none, records/CPU s", pytest.approx(0.5))
@@ -199,7 +199,7 @@ def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, 
     def measured_until_one_fails(_cluster, job, *_):
         if job.run_id == fails:
             raise EnvironmentFailure("the input was used up", "use more --events")
-        return Rates(100.0, 90.0, 200.0, 0.25, 30.0, 7, 1.0)
+        return Throughput(100.0, 90.0, 200.0, 0.25, 30.0, 7, 1.0)
 
     cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
     monkeypatch.setattr(kafka_throughput, "cluster_of", lambda _: nullcontext(cluster))
@@ -212,7 +212,9 @@ def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, 
     assert ended.value.code == 3
     told = capsys.readouterr()
     assert told.err.endswith("\nthe input was used up; use more --events\n")
-    medians = json.loads(told.out)["medians"]
+    document = json.loads(told.out)
+    assert document["complete"] is False
+    medians = document["medians"]
     assert [(each["protocol"], len(each["runs"])) for each in medians] == measured_before
 
 

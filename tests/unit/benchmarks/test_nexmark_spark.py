@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from argparse import Namespace
 from contextlib import nullcontext
@@ -155,22 +156,43 @@ def test_a_query_that_fails_is_stopped_and_has_a_row(query, why, monkeypatch, tm
     assert "\n" not in row.error
 
 
-def test_the_other_queries_are_measured_after_one_that_failed(monkeypatch, capsys):
-    def measure(session, name, cut):
-        if name is NexmarkQuery.Q4:
-            raise EnvironmentFailure("a query has not ended after 900 s", "try fewer events")
-        return ROW
-
+@pytest.fixture
+def measuring(monkeypatch):
+    """Lets the program measure q4 and q0 as a function says."""
     given = Namespace(queries=["q4", "q0"], cuts=["whole"], events=600, rate=100.0, partitions=2, batch=100, cores=1)
     monkeypatch.setattr(Topic, "fill", lambda topic: None)
     monkeypatch.setattr(nexmark_spark, "lone_broker", lambda *given: nullcontext(Namespace(kafka=None)))
     monkeypatch.setattr(nexmark_spark, "local_spark", lambda *given: nullcontext())
     monkeypatch.setattr(nexmark_spark, "versions", lambda spark: {"Spark": "4"})
-    monkeypatch.setattr(Session, "measure", measure)
     monkeypatch.setattr(nexmark_spark, "_arguments", lambda: Namespace(**vars(given), first_compiler=False, json=True))
     monkeypatch.setattr(nexmark_spark, "end_by_sigterm", lambda: None)
+    return lambda measure: monkeypatch.setattr(Session, "measure", measure)
+
+
+def test_rows_before_the_program_is_ended_are_printed(measuring, capsys):
+    measured = []
+
+    def measure(session, name, cut):
+        measured.append(name)
+        return sys.exit(143) if len(measured) == 3 else ROW  # the first run is a warm-up
+
+    measuring(measure)
+    with pytest.raises(SystemExit):
+        nexmark_spark.main()
+    document = json.loads(capsys.readouterr().out)
+    assert (document["complete"], document["rows"]) == (False, [ROW.to_json()])
+
+
+def test_the_other_queries_are_measured_after_one_that_failed(measuring, capsys):
+    def measure(session, name, cut):
+        if name is NexmarkQuery.Q4:
+            raise EnvironmentFailure("a query has not ended after 900 s", "try fewer events")
+        return ROW
+
+    measuring(measure)
     nexmark_spark.main()
     document = json.loads(capsys.readouterr().out)
+    assert document["complete"]
     failed, measured = document["rows"]
     assert (failed["query"], failed["until"]) == ("q4", "whole")
     assert "has not ended" in failed["error"]

@@ -399,4 +399,4 @@ def test_settings_are_written_beside_the_rows(monkeypatch: pytest.MonkeyPatch, c
     assert settings["cores"] == os.cpu_count()
     assert (settings["queries"], settings["rates_records_per_second"]) == (["q1"], [10.0])
     assert (settings["measured_s"], settings["checkpoint_s"]) == (18.0, 1.0)
-    assert document["rows"] == [row(TIMELY).to_json()]
+    assert (document["complete"], document["rows"]) == (True, [row(TIMELY).to_json()])

@@ -61,7 +61,7 @@ def test_another_start_goes_on_behind_the_last_piece(tmp_path):
     again = Ledger(path)
     assert (again.faults, again.next(["local"])) == (5, ("local", 2))
     again.add(piece(seed=2))
-    assert Ledger(path).pieces == [piece(), piece(seed=2)]
+    assert Ledger(path).lines == [piece(), piece(seed=2)]
 
 
 def test_a_piece_that_leaves_nothing_is_well_and_says_what_the_server_holds(play):

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import testbed
 from benchmarks.one_line_errors import one_line_errors
-from benchmarks.testbed import copies_throughput, intake_latency, memory, record_path, slot, throughput
+from benchmarks.testbed import copies_throughput, intake_latency, memory, record_path, slot, throughput, watched_slots
 from benchmarks.testbed.memory import _behind_s, _samples, _slot_mb, judged
 from benchmarks.testbed.throughput import BenchmarkCluster, _figures, job_of
 from experiments.errors import BadInput, EnvironmentFailure
@@ -92,7 +92,10 @@ def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, mon
     monkeypatch.setattr(throughput, "START_LIMIT_S", 0.0)
     monkeypatch.setattr(throughput, "POLL_S", 0.001)
     cluster = BenchmarkCluster(None, Handle("run-1", "local", token_hex(8), str(tmp_path)), tmp_path)
-    with pytest.raises(EnvironmentFailure, match="q1-none-0 has not begun"):
+    log = tmp_path / "hosts" / "gateway" / "logs" / "dataflow.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("no worker came\n")
+    with pytest.raises(EnvironmentFailure, match="q1-none-0 has not begun after 0 s: no worker came"):
         cluster.start(replace(JOB, store=str(tmp_path / "q1" / "store")))
 
 
@@ -180,14 +183,26 @@ def test_memory_has_the_load_before_all_runs(machine, monkeypatch, capsys):
 def test_latency_has_the_load_before_a_run(machine, monkeypatch, tmp_path):
     rig = SimpleNamespace(journal=None, close=lambda: None)
     watch = SimpleNamespace(wait_for=lambda *_: None, close=lambda: None)
-    monkeypatch.setattr(intake_latency, "Slots", lambda *_: machine.start() and rig)
-    monkeypatch.setattr(intake_latency, "Watch", lambda *_: watch)
+    monkeypatch.setattr(watched_slots, "Slots", lambda *_: machine.start() and rig)
+    monkeypatch.setattr(watched_slots, "Watch", lambda *_: watch)
     given, root = intake_latency.arguments(["--rate", "100"]), tmp_path / "run"
     root.mkdir()
     run = intake_latency._measured(
         intake_latency.case_of(given, "coordinated", Delivery.PLAIN, 1, root), root, seconds=1.0
     )
     assert (run.load, run.out, Machine.load) == (2.0, 0.0, 99.0)
+
+
+def test_what_does_not_come_in_time_is_a_failure_of_the_machine_and_ends_the_slots(monkeypatch, tmp_path):
+    ended = []
+    rig = SimpleNamespace(journal=None, close=lambda: ended.append("slots"))
+    watch = SimpleNamespace(close=lambda: ended.append("watch"))
+    monkeypatch.setattr(watched_slots, "Slots", lambda *_: rig)
+    monkeypatch.setattr(watched_slots, "Watch", lambda *_: watch)
+    told = f"it has not come in 60 s; look at the files in {tmp_path}"
+    with pytest.raises(EnvironmentFailure, match=re.escape(told)), watched_slots.watched_slots(JOB, tmp_path):
+        raise TimeoutError("it has not come in 60 s")
+    assert ended == ["watch", "slots"]
 
 
 def series(mb_a_minute=0.0, behind_s=1.0, stalls_s=np.inf):

@@ -1,5 +1,6 @@
 """A new table beside the published one: equal where computed, within the limits of both where measured."""
 
+import math
 from dataclasses import replace
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from reproductions import reproduce as module
 from reproductions.beside_published import beside_published
 from reproductions.catalogue import CATALOGUE
-from reproductions.claims import Ratio, at_least
+from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.plants import InRows
 from reproductions.reproduce import reproduce
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
@@ -133,6 +134,26 @@ def test_measured_ratios_are_as_likely(new, verdict, told, tmp_path):
     found = compared(measured(RATIO), OLD, new, tmp_path)
     assert found["verdict"] == verdict
     assert (found["observed"] is None) if told is None else (told in found["observed"])
+
+
+def ratios_of_pairs(table: pd.DataFrame) -> list[Ratio]:
+    groups = table.groupby("what", sort=False)
+    return [mean_ratio(what, zip(rows["over"], rows["under"], strict=True)) for what, rows in groups]
+
+
+PAIRS = at_least("pairs", ratios_of_pairs, 0.01, ".01", NOTHING)
+
+
+def pairs(count: int, first: float) -> pd.DataFrame:
+    """So many ratios of three pairs each, all about 1 but the first."""
+    logs = [(number, log + (0.0 if number else math.log(first))) for number in range(count) for log in (-0.1, 0.0, 0.1)]
+    return pd.DataFrame([{"what": f"ratio {number}", "over": math.exp(log), "under": 1.0} for number, log in logs])
+
+
+@pytest.mark.parametrize(("count", "first", "verdict"), [(1, 2.7, "fail"), (24, 2.7, "pass"), (24, 10.0, "fail")])
+def test_the_more_ratios_there_are_the_farther_one_of_them_may_be_by_chance(count, first, verdict, tmp_path):
+    """Simulated, limits of 95 % each would fail a fourth of the tables with 24 sound ratios of three pairs."""
+    assert compared(measured(PAIRS), pairs(count, 1.0), pairs(count, first), tmp_path)["verdict"] == verdict
 
 
 def test_a_check_without_limits_has_only_its_verdict_to_compare(tmp_path):

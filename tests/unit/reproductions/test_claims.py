@@ -116,7 +116,9 @@ def test_the_mean_of_runs_is_as_uncertain_as_the_worse_of_samples_and_runs():
     with pytest.raises(NotEnough, match="no run has a sample"):
         mean_of_runs(pd.DataFrame([samples(pd.Series([], dtype=float))] * 2))
     some = pd.DataFrame([samples(pd.Series(values, dtype=float)) for values in ([], [1.0, 3.0], [2.0, 4.0])])
-    assert mean_of_runs(some).mean == 2.5
+    assert mean_of_runs(some) == mean_of_runs(runs), "a run without a sample is no run"
+    alone = pd.DataFrame([samples(pd.Series(values, dtype=float)) for values in ([], [1.0, 3.0])])
+    assert mean_of_runs(alone).runs == 1
 
 
 def test_limits_by_how_ratios_differ():

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from reproductions.comparison import by_algorithm, never_above, summarize
+from reproductions.comparison import by_algorithm, never_above, plot_comparison, summarize
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
@@ -54,3 +54,11 @@ def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict):
     found = judge(check, Computed("it", summarize(rows)))
     assert found["verdict"] == verdict
     assert "of 100 values" in found["observed"]
+
+
+def test_bars_of_a_few_problems_are_as_wide_as_students_t_has_them():
+    table = summarize([row("s", 0.5, "A", value) for value in (1.0, 2.0, 3.0)])
+    (axes,) = plot_comparison(table, "share", "value").axes
+    ((bar,),) = (each.get_segments() for each in axes.collections)
+    half = 4.30265 / 3**0.5  # t of two degrees of freedom
+    assert bar[:, 1].tolist() == pytest.approx([2 - half, 2 + half], rel=1e-5)

@@ -100,6 +100,19 @@ def test_the_papers_shape_passes_beside_what_the_text_prints(id, tmp_path, measu
     assert found.files["png"].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("part", [slice(1), slice(1, 2)], ids=["the first", "the second"])
+def test_a_measurement_that_was_interrupted_has_a_table_and_a_plot(id, part, tmp_path):
+    """Of one setting; the others are yet to be measured."""
+    bench = CATALOGUE[id].bench
+    some = replace(bench, settings=bench.settings[part], measure=lambda setting, _: paper(setting))
+    some.measure_missing(1, lambda done, total: None)
+    found = reproduce(id, tmp_path)
+    assert "pass" not in {row["verdict"] for row in found.verdicts}
+    assert len(pd.read_parquet(found.files["parquet"])) == len(bench.settings)
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
 def test_what_was_not_measured_is_unknown_and_says_how_to_measure_it(tmp_path):
     found = reproduce("cec/fig-06", tmp_path)
     assert {row["verdict"] for row in found.verdicts} == {"unknown"}

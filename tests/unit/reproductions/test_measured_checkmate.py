@@ -287,6 +287,16 @@ def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it():
     assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 1.12")
 
 
+@pytest.mark.parametrize(("before", "verdict"), [([9], "unknown"), ([4, 9], "fail")], ids=str)
+@pytest.mark.parametrize("name", ["kill_is_felt", "returns_to_normal"])
+def test_a_single_result_before_the_kill_does_not_tell_what_is_usual(before, verdict, name):
+    about = {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1}
+    p50_s = {"kill_is_felt": 2.0, "returns_to_normal": 8.0}[name]
+    rows = [about | {"second": at, "p50_s": 2.0 if at < 18 else p50_s} for at in (*before, 30, 50, 58)]
+    asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}[f"q1.{name}"]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
 def test_a_host_suspected_before_the_kill_is_not_what_is_measured():
     experiment, *_ = missing_runs("checkmate/fig-11")
     phases = {"faults": 1, "death_ns": 0, "detect_s": 1.0, "restore_s": 1.0, "catch_up_s": 1.0, "executor_s": 4.0}
@@ -332,6 +342,15 @@ def test_a_share_of_invalid_checkpoints_is_one_of_all_runs_and_has_limits(table,
         for protocol in ("UNC", "CIC")
     ]
     asked = {check.name: check for check in CATALOGUE[f"checkmate/{table}"].checks}[name]
+    assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("checkpoints", "verdict"), [([12, 12], "pass"), ([12, 0], "unknown"), ([0, 0], "unknown")])
+def test_a_run_without_a_checkpoint_does_not_show_that_all_are_valid(checkpoints, verdict):
+    about = {"query": "q3", "protocol": "COOR", "workers": 2, "run_id": "it", "simulated": False}
+    found = {"invalid": 0, "invalid_share": 0.0}
+    rows = [about | found | {"replicate": i, "checkpoints": count} for i, count in enumerate(checkpoints)]
+    asked = {check.name: check for check in CATALOGUE["checkmate/table-3"].checks}["q3.coordinated_all_valid"]
     assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
 
 

@@ -1,0 +1,24 @@
+"""Types of options: a value that cannot be used is told in one line, before anything is measured."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+
+def at_least_one(text: str) -> int:
+    """A whole number above 0."""
+    if text.isascii() and text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a whole number above 0")
+
+
+def above_zero(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if 0 < number < math.inf:
+        return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a number above 0")

@@ -1,0 +1,59 @@
+"""A value of an option that cannot be used is told in one line, before anything is measured."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from importlib import import_module
+
+import pytest
+
+from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.testbed import memory
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "x", "1e3", "²"])
+def test_what_is_no_whole_number_above_0_is_refused(text):
+    with pytest.raises(ArgumentTypeError, match="is not usable; allowed: a whole number above 0"):
+        at_least_one(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "", "x"])
+def test_what_is_no_number_above_0_is_refused(text):
+    with pytest.raises(ArgumentTypeError, match="is not usable; allowed: a number above 0"):
+        above_zero(text)
+
+
+def test_what_can_be_used_is_taken():
+    assert (at_least_one("12"), above_zero("12"), above_zero("1e-3")) == (12, 12.0, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "where"),
+    [
+        ("testbed.kafka_throughput", "--repeats 0", "--repeats"),
+        ("testbed.protocol_shares", "--records 1 0", "--records"),
+        ("testbed.reached", "--kills 0", "--kills"),
+        ("testbed.slot", "--cpu 0", "--cpu"),
+        ("testbed.generator", "--repeats 0", "--repeats"),
+        ("orchestration.journal_polls", "--polls 0", "--polls"),
+        ("orchestration.serve_idle", "soon", "seconds"),
+        ("regressions.check_power", "--runs 0", "--runs"),
+        ("regressions.simulated_nights", "0", "histories"),
+    ],
+)
+def test_a_benchmark_says_which_value_it_cannot_use(program, words, where, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [program, *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        import_module(f"benchmarks.{program}").main()
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"argument {where}: " in last
+    assert "is not usable; allowed: " in last
+
+
+def test_memory_is_not_judged_by_a_few_minutes(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["memory", "--minutes", "1"])
+    with pytest.raises(SystemExit) as ended:
+        memory.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("--minutes: 1 is not usable; allowed: at least 10\n")
