@@ -51,20 +51,20 @@ def before_stopping(component: Any) -> None:
 
 
 def _end_run_of(task_instance: Any) -> None:
-    """Abort the live run of the DAG run that this task requested (`nightly.cell` makes its id)."""
+    """Abort the live run of the DAG run that this task requested."""
     if task_instance.dag_id not in WAITING_DAGS:
         return
-    from results.runs import store  # here, since every process of Airflow loads this module
+    from aftershock.airflow.dag_run_ids import Request  # here, since every process of Airflow loads this module
+    from results.runs import store
 
-    first, last = f"{task_instance.run_id}__", f"__{task_instance.rendered_map_index}"
-    requested = []
+    asked = []
     for run_id in store.all_live():
-        dag_run = store.live(run_id).known_status().dag_run or ""
-        if dag_run.startswith(first) and dag_run.endswith(last):
-            requested.append(run_id)
-    if requested:
+        request = Request.of(store.live(run_id).known_status().dag_run)
+        if request and request.is_by(task_instance):
+            asked.append(run_id)
+    if asked:
         # Airflow's own thread for a request is a daemon, which its children would be, too.
-        threading.Thread(target=_end, args=(requested,), name=THREAD, daemon=False).start()
+        threading.Thread(target=_end, args=(asked,), name=THREAD, daemon=False).start()
 
 
 def _end(run_ids: list[str]) -> None:

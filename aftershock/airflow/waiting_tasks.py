@@ -7,27 +7,19 @@ run would go on, and the next one would be measured beside it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from airflow.sdk import get_current_context
 
+from aftershock.airflow.dag_run_ids import Request
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.waiting import wait_for
 
 log = logging.getLogger(__name__)
-# For each DAG: the tasks that list the DAG runs to request (by a cell, or a list of cells), and which task waits for
-# each: a mapped one, in the order of the cells.
-WAITING = {
-    "nightly": {"cells": "run"},
-    "reproduce": {"missing": "runs.run", "runs.follow_up": "runs.run_follow_up", "missing_then": "run_then"},
-}
+REQUESTED = "requested"  # the XCom key under which a task leaves the id of the DAG run that it requests
 WAITS = frozenset({"running", "deferred"})  # states of a task that waits: at first it requests the DAG run
 OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})  # states of one that has waited
-UNLISTED = "unlisted"  # in place of a state: no task is to wait
+LATER = "later"  # in place of a state: the task has requested another DAG run since
 END_POLL_S, END_LIMIT_S = 1.0, 3600.0  # a step that cannot be interrupted ends first
 
 
@@ -36,11 +28,11 @@ def require_waiting_task(dag_run: str) -> None:
 
     To be called within a task. A DAG run that a person triggered is nobody else's to judge.
     """
-    for requester in _requesters(dag_run):
-        if requester.is_known and requester.state_of_the_task_for(dag_run) not in WAITS:
-            where = f"DAG run {requester.dag_run} of {requester.dag_id}"
-            cause = f"no task waits for this run: {where} was cleared, or ended by hand"
-            raise EnvironmentFailure(cause, "to measure it all the same, trigger the DAG with this experiment")
+    request = Request.of(dag_run)
+    if request and _state_of_the_task(request) not in WAITS:
+        where = f"DAG run {request.dag_run} of {request.dag_id}"
+        cause = f"no task waits for this run: {where} was cleared, or ended by hand"
+        raise EnvironmentFailure(cause, "to measure it all the same, trigger the DAG with this experiment")
 
 
 def end_runs_of_earlier_tries() -> None:
@@ -54,9 +46,8 @@ def end_runs_of_earlier_tries() -> None:
     from results.runs import store
 
     for run_id in store.all_live():
-        dag_run = store.live(run_id).known_status().dag_run or ""
-        known = [requester for requester in _requesters(dag_run) if requester.is_known]
-        if known and all(each.state_of_the_task_for(dag_run) not in WAITS | OVER for each in known):
+        request = Request.of(store.live(run_id).known_status().dag_run)
+        if request and _state_of_the_task(request) not in WAITS | OVER:
             with suppress(BadInput):  # it has ended meanwhile
                 log.warning("%s, whose task was cleared, %s", run_id, abort(run_id).outcome)
             _wait_for_the_end(run_id)
@@ -69,60 +60,17 @@ def _wait_for_the_end(run_id: str) -> None:
     wait_for(lambda: run_id not in store.all_live(), cause, remedy, interval_s=END_POLL_S, limit_s=END_LIMIT_S)
 
 
-def _requesters(dag_run: str) -> Iterator[Requester]:
-    """The DAG runs whose tasks may have requested a DAG run of that id, which `nightly.cell` makes."""
-    begin, attempt, label = (["", "", *dag_run.rsplit("__", 2)])[-3:]
-    if not (begin and attempt.isdigit() and label):
-        return
-    yield Requester("nightly", begin)
-    requester, _, task_id = begin.rpartition("__")
-    if requester and task_id in {name.rpartition(".")[2] for name in WAITING["reproduce"]}:
-        yield Requester("reproduce", requester)
+def _state_of_the_task(request: Request) -> str | None:
+    """The state of the task that requested a DAG run; None if it is not there, `LATER` if it has requested another one.
 
+    What a task has left is there until it begins again. But with a clearing it loses its state.
+    """
+    from airflow.sdk.execution_time.xcom import XCom
 
-@dataclass(frozen=True)
-class Requester:
-    """A DAG run of a DAG whose tasks request runs and wait for them; to be asked within a task."""
-
-    dag_id: str
-    dag_run: str
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is such a DAG run."""
-        return bool(self._states)
-
-    def state_of_the_task_for(self, dag_run: str) -> str | None:
-        """The state of the task that is to wait for a DAG run which the present tries list; `UNLISTED` for another one.
-
-        What a task of an earlier try listed is there until it begins again. But with the clearing it has lost its
-        state.
-        """
-        for lister, waiting in WAITING[self.dag_id].items():
-            for index, cell in self._listed(lister):
-                if cell and cell["trigger_run_id"] == dag_run:  # Airflow may have lost what a task returned
-                    return self._states.get(f"{waiting}_{index}")
-        return UNLISTED
-
-    @cached_property
-    def _states(self) -> dict[str, Any]:
-        """The state of each task, of mapped ones as `TASK_INDEX`."""
-        found = get_current_context()["ti"].get_task_states(dag_id=self.dag_id, run_ids=[self.dag_run])
-        states: dict[str, Any] = found.get(self.dag_run, {})
-        return states
-
-    def _listed(self, lister: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """The cells that a task listed, and the index of the task that waits for each."""
-        if self._states.get(lister) == "success":
-            yield from enumerate(self._returned(lister, -1) or [])
-        for name, state in self._states.items():
-            task_id, _, index = name.rpartition("_")
-            if task_id == lister and index.isdigit() and state == "success":
-                yield int(index), self._returned(lister, int(index))
-
-    def _returned(self, task_id: str, map_index: int) -> Any:
-        from airflow.sdk.execution_time.xcom import XCom
-
-        return XCom.get_one(
-            key="return_value", dag_id=self.dag_id, task_id=task_id, run_id=self.dag_run, map_index=map_index
-        )
+    where = {"dag_id": request.dag_id, "task_id": request.task_id, "run_id": request.dag_run}
+    if XCom.get_one(key=REQUESTED, map_index=request.map_index, **where) != request.id:
+        return LATER
+    ti = get_current_context()["ti"]
+    found = ti.get_task_states(dag_id=request.dag_id, task_ids=[request.task_id], run_ids=[request.dag_run])
+    state: str | None = found.get(request.dag_run, {}).get(f"{request.task_id}_{request.map_index}")
+    return state

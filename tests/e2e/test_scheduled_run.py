@@ -17,6 +17,7 @@ import yaml
 from playwright.sync_api import expect
 
 from aftershock.airflow import environment
+from aftershock.airflow.dag_run_ids import Request
 from infra.processes import members
 from results.runs import store
 from results.tables.schema import TABLES
@@ -234,9 +235,11 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
 
 def requested(dag_run, attempt):
     """The live run that this try of a night has requested, if there is one."""
-    first = f"{dag_run}__{attempt}__"
-    known = {run_id: store.live(run_id).known_status().dag_run or "" for run_id in store.all_live()}
-    return next((run_id for run_id, of in known.items() if of.startswith(first)), None)
+    for run_id in store.all_live():
+        request = Request.of(store.live(run_id).known_status().dag_run)
+        if request and (request.dag_run, request.attempt) == (dag_run, attempt):
+            return run_id
+    return None
 
 
 def test_the_run_of_a_night_that_is_cleared_or_marked_as_failed_is_aborted(served, night, tmp_path):
