@@ -59,7 +59,8 @@ def _end_run_of(task_instance: Any) -> None:
 
     asked = []
     for run_id in store.all_live():
-        request = Request.of(store.live(run_id).known_status().dag_run)
+        status = store.live(run_id).known_status()
+        request = Request.behind(status.dag_run, status.attempt)
         if request and request.is_by(task_instance):
             asked.append(run_id)
     if asked:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+BENCHMARK = "benchmark"
 _ID = re.compile(
     r"(?P<dag_id>[a-z]+)__(?P<dag_run>.+)__(?P<task_id>[a-z_.]+)__(?P<map_index>[0-9]+)__(?P<attempt>[0-9]+)"
     r"__(?P<label>[a-z0-9-]+)"
@@ -42,6 +43,15 @@ class Request:
             return None
         map_index, attempt = int(found["map_index"]), int(found["attempt"])
         return cls(found["dag_id"], found["dag_run"], found["task_id"], map_index, attempt, found["label"])
+
+    @classmethod
+    def behind(cls, dag_run: str | None, attempt: int | None) -> Request | None:
+        """The request for which the run of a DAG run goes on: as long as the task that made it waits.
+
+        None for a run that goes on for a person, who triggered the DAG run, or cleared it, so that this is a later
+        `attempt` of its first step. No task ends such a run.
+        """
+        return cls.of(dag_run) if attempt == 1 else None
 
     @property
     def id(self) -> str:

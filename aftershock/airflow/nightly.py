@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from aftershock.airflow import links, tasks, trigger_form, waiting_tasks
 from aftershock.airflow.assets import RESULT_TABLES, RUNS
-from aftershock.airflow.dag_run_ids import Request
+from aftershock.airflow.dag_run_ids import BENCHMARK, Request
 from results.runs.state import RunState
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from results.runs.store import Run
 
 log = logging.getLogger(__name__)
-BENCHMARK, BEGIN = "benchmark", "begin"  # the DAG, and its first step
+BEGIN = "begin"  # the first step of a DAG run of `benchmark`
 RUN = "run"  # the mapped task of the DAG `nightly` that has a run for each cell
 LABEL = "{{ task.run_label }}"  # what names a mapped `BenchmarkRun` in Airflow
 POLL_INTERVAL_S = 10
@@ -67,12 +67,12 @@ class BenchmarkRun(TriggerDagRunOperator):
         self.run_label = run_label
 
     def execute(self, context: Any) -> None:
-        """Request the DAG run once no run goes on whose task was cleared: it would be measured beside that.
+        """Request the DAG run once no run goes on for which no task waits: it would be measured beside that.
 
         The id of the DAG run is told before it is requested: its first step asks for it.
         """
         with tasks.failures_on_one_line():
-            waiting_tasks.end_runs_of_earlier_tries()
+            waiting_tasks.end_runs_without_a_task()
         ti = context["ti"]
         request = Request.by(ti, self.run_label)
         self.trigger_run_id = request.id

@@ -60,7 +60,7 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     from reproductions import reproduce as reproductions
 
     with tasks.failures_on_one_line():
-        waiting_tasks.end_runs_of_earlier_tries()  # some measure, here
+        waiting_tasks.end_runs_without_a_task()  # some measure, here
         reproductions.measure_missing(id, size)
         found = reproductions.reproduce(id, size=size)
     checks = [JudgedCheck.of(each) for each in found.verdicts]

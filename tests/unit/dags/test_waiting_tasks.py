@@ -35,18 +35,22 @@ OF_FIGURE, FOLLOW_UP = (request(0, 1, "reproduce", task) for task in ("runs.run"
 
 @pytest.fixture
 def airflow(monkeypatch):
-    """What Airflow knows: the states of tasks by their DAG, all of DAG run `NIGHT`, and what they have requested."""
-    known = SimpleNamespace(states={}, requested={})
+    """What Airflow knows: states of tasks of `NIGHT` by their DAG, what they requested, and what of it is over."""
+    known = SimpleNamespace(states={}, requested={}, over=set())
 
     def get_task_states(dag_id, task_ids, run_ids):
         states = known.states.get(dag_id, {}) if run_ids == [NIGHT] else {}
         wanted = {name: state for name, state in states.items() if name.rpartition("_")[0] in task_ids}
         return {NIGHT: wanted} if wanted else {}
 
+    def get_dr_count(dag_id, run_ids, states):
+        asked = (dag_id, states) == ("benchmark", ["queued", "running"])
+        return len(set(run_ids) - known.over) if asked else 0
+
     def get_one(key, dag_id, task_id, run_id, map_index):
         return known.requested.get((dag_id, task_id, map_index)) if (key, run_id) == ("requested", NIGHT) else None
 
-    task_instance = SimpleNamespace(get_task_states=get_task_states)
+    task_instance = SimpleNamespace(get_task_states=get_task_states, get_dr_count=get_dr_count)
     monkeypatch.setattr(waiting_tasks, "get_current_context", lambda: {"ti": task_instance})
     monkeypatch.setattr(XCom, "get_one", get_one)
     return known
@@ -77,7 +81,7 @@ def test_ids_can_be_told_apart_for_all_tasks_that_request_dag_runs(dag_id):
 @pytest.fixture
 def begin(monkeypatch, home):
     """The first step of a DAG run, which begins no run."""
-    steps = SimpleNamespace(begin=lambda document, run_id, dag_run: "begun")
+    steps = SimpleNamespace(begin=lambda document, run_id, dag_run, attempt: "begun")
     monkeypatch.setitem(sys.modules, "aftershock.run.steps", steps)
     monkeypatch.setattr(aftershock.run, "steps", steps, raising=False)
     return lambda dag_run, attempt=1: tasks.begin(trigger_form.flatten(spec.load()), dag_run, attempt)
@@ -100,7 +104,7 @@ def test_a_dag_run_for_which_a_task_waits_begins(begin, night, state):
 )
 def test_a_dag_run_for_which_no_task_waits_any_more_does_not_begin(begin, night, change):
     night.update(change)
-    told = f"no task waits for this run: DAG run {NIGHT} of nightly was cleared, or ended by hand; to measure it"
+    told = f"no task waits for this run: DAG run {NIGHT} of nightly was cleared, ended by hand, or deleted; to"
     with pytest.raises(AirflowFailException) as refused:
         begin(SECOND.id)
     assert str(refused.value).startswith(told)
@@ -155,13 +159,21 @@ def test_the_runs_of_a_figure_are_waited_for_by_the_tasks_of_their_places(begin,
 
 
 @pytest.fixture
-def ended(home, monkeypatch):
-    """The runs that were ended, of four that are live; what ends is live a little longer."""
-    earlier = request(3)
-    known = {"of-night": SECOND.id, "of-before": earlier.id, "of-another": "other__1__words-9", "mine": None}
+def live(home):
+    """Four live runs: the one of the night that goes on, one that another try requested, and two of people."""
+    known = {"of-night": SECOND.id, "of-before": request(3).id, "of-another": "other__1__words-9", "mine": None}
     for run_id, dag_run in known.items():
-        run = write_live_run(run_id)
-        store.write_json(run.root / "status.json", run.status().to_json() | {"dag_run": dag_run})
+        note(run_id, dag_run=dag_run, attempt=dag_run and 1)
+
+
+def note(run_id, **about):
+    run = store.live(run_id) if run_id in store.all_live() else write_live_run(run_id)
+    store.write_json(run.root / "status.json", run.status().to_json() | about)
+
+
+@pytest.fixture
+def ended(live, monkeypatch):
+    """The runs that were ended, in their order; what ends is live a little longer."""
     found, listed = [], store.all_live
 
     def all_live():
@@ -184,9 +196,9 @@ def ended(home, monkeypatch):
 
 
 def ask():
-    """Carry out the first try of a task of a night; what it leaves is in the context when it requests the DAG run."""
+    """Carry out the second try of a task of a night; what it leaves is in the context when it requests the DAG run."""
     left = {}
-    about = {"dag_id": "nightly", "run_id": NIGHT, "task_id": "run", "map_index": 7, "try_number": 1}
+    about = {"dag_id": "nightly", "run_id": NIGHT, "task_id": "run", "map_index": 7, "try_number": 2}
     task_instance = SimpleNamespace(**about, left=left, xcom_push=lambda key, value: left.update({key: value}))
     nightly.BenchmarkRun(task_id="run", run_label="words-9", conf={}).execute({"ti": task_instance})
 
@@ -200,7 +212,7 @@ def test_a_task_leaves_the_id_of_its_dag_run_before_it_requests_that(night, home
 
     monkeypatch.setattr(TriggerDagRunOperator, "execute", requests)
     ask()
-    assert seen == [(request(7).id, {"requested": request(7).id})]
+    assert seen == [(request(7, 2).id, {"requested": request(7, 2).id})]
 
 
 def test_what_an_earlier_try_requested_is_over_before_the_next_run_is_requested(ended, night):
@@ -209,18 +221,19 @@ def test_what_an_earlier_try_requested_is_over_before_the_next_run_is_requested(
     assert sorted(store.all_live()) == ["mine", "of-another", "of-night"]
 
 
-@pytest.mark.parametrize("state", [None, "scheduled", "queued", "restarting"])
-def test_the_run_of_a_task_that_was_cleared_and_waits_for_this_one_is_ended(ended, night, airflow, state):
-    """The pool has one slot: a task that is cleared gives it up, and any other one may get it next."""
+@pytest.mark.parametrize("state", [None, "scheduled", "queued", "restarting", "failed", "success", "skipped"])
+def test_the_run_of_a_task_that_was_cleared_or_ended_by_hand_is_over_before_the_next_one(ended, night, airflow, state):
+    """The pool has one slot: such a task gives it up, and any other one may get it next."""
     airflow.requested["nightly", "run", 3] = request(3).id
     night["run_3"] = state
     ask()
     assert ended == ["of-before", "gone", "asks words-9"]
 
 
-def test_a_run_that_somebody_cleared_when_its_task_was_over_goes_on(ended, night, airflow):
-    airflow.requested["nightly", "run", 3] = request(3).id
-    night["run_3"] = "failed"
+@pytest.mark.parametrize("state", [None, "scheduled", "deferred", "failed"])
+def test_a_run_goes_on_whose_dag_run_a_person_cleared_whatever_became_of_its_task(ended, night, airflow, state):
+    note("of-before", attempt=2)
+    night["run_3"] = state
     ask()
     assert ended == ["asks words-9"]
 
@@ -236,7 +249,25 @@ def test_the_run_of_a_night_that_was_deleted_is_ended(ended, night, airflow):
     airflow.states.clear()
     airflow.requested.clear()
     ask()
-    assert sorted(ended) == ["asks words-9", "gone", "gone", "of-before", "of-night"]
+    assert ended == ["of-before", "gone", "of-night", "gone", "asks words-9"]
+
+
+def test_what_a_failed_teardown_has_left_stops_no_night(ended, night, airflow):
+    """Nobody would tear it down, so that the night would wait for an hour."""
+    airflow.over.add(request(3).id)
+    ask()
+    assert ended == ["asks words-9"]
+
+
+def test_a_night_does_not_wait_for_a_teardown_that_fails(ended, night, airflow, monkeypatch):
+    def fail(run_id):
+        airflow.over.add(request(3).id)
+        raise BadInput("run_id", run_id, "a live run")
+
+    monkeypatch.setattr(abort, "abort", fail)
+    monkeypatch.setattr(waiting_tasks, "END_LIMIT_S", 0.0)
+    ask()
+    assert ended == ["asks words-9"]
 
 
 def test_a_run_that_ends_by_itself_meanwhile_is_no_failure(ended, night, monkeypatch):

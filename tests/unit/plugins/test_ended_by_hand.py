@@ -16,6 +16,7 @@ from tests.e2e.example_run import write_live_run
 
 NIGHT = "manual__2026-11-29T02:00:00+00:00"
 REQUESTED = Request("nightly", NIGHT, "run", 0, 1, "wordcount-7")
+CLEARED = "cleared-by-a-person"
 
 
 @pytest.fixture
@@ -39,10 +40,12 @@ def ended(home, monkeypatch) -> list[str]:
         "of-another-task": replace(REQUESTED, task_id="run_then"),
         "of-another-cell": replace(REQUESTED, map_index=1),
         "of-nobody": None,
+        CLEARED: replace(REQUESTED, label="cleared-1"),
     }
     for run_id, request in known.items():
         run = write_live_run(run_id)
-        store.write_json(run.root / "status.json", run.status().to_json() | {"dag_run": request and request.id})
+        about = {"dag_run": request and request.id, "attempt": 2 if run_id == CLEARED else 1}
+        store.write_json(run.root / "status.json", run.status().to_json() | about)
     found: list[str] = []
     monkeypatch.setattr(live, "end", lambda run_id: found.append(run_id) or f"{run_id} was aborted")
     return found
