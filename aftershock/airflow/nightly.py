@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.providers.standard.triggers.external_task import DagStateTrigger
+from airflow.sdk import DagRunState, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferralError
 
 from aftershock.airflow import links, tasks, trigger_form, waiting_tasks
 from aftershock.airflow.assets import RESULT_TABLES, RUNS
@@ -78,6 +79,19 @@ class BenchmarkRun(TriggerDagRunOperator):
         self.trigger_run_id = request.id
         ti.xcom_push(key=waiting_tasks.REQUESTED, value=request.id)
         super().execute(context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        """Called at the end of the wait. If Airflow's trigger failed, the DAG run goes on, and is waited for anew."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralError as failed:
+            dag_run = Request.by(context["ti"], self.run_label).id
+            log.warning("%s while DAG run %s was waited for", failed, dag_run)
+        state, ends = context["ti"].get_dagrun_state(BENCHMARK, dag_run), [*self.allowed_states, *self.failed_states]
+        if state in ends:
+            return self.execute_complete(context, ("", {"run_ids": [dag_run], dag_run: DagRunState(state).value}))
+        trigger = DagStateTrigger(BENCHMARK, ends, run_ids=[dag_run], poll_interval=POLL_INTERVAL_S)
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
         """Called with the end of the DAG run; returns the id of the run."""
