@@ -1,8 +1,12 @@
 """A task that is marked as ended by hand ends the run that it waits for, by the listeners as Airflow calls them."""
 
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Event, Thread, current_thread
+from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -10,10 +14,12 @@ from airflow.listeners.listener import get_listener_manager
 
 from aftershock.airflow.dag_run_ids import Request
 from aftershock.watch import live
+from plugins import ended_by_hand
 from plugins.aftershock_plugin import AftershockPlugin
 from results.runs import store
 from tests.e2e.example_run import write_live_run
 
+REPOSITORY = Path(__file__).parents[3]
 NIGHT = "manual__2026-11-29T02:00:00+00:00"
 REQUESTED = Request("nightly", NIGHT, "run", 0, 1, "wordcount-7")
 CLEARED = "cleared-by-a-person"
@@ -70,12 +76,11 @@ def test_the_run_of_a_task_that_was_marked_as_a_success_or_skipped_is_ended(list
 
 
 def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended, monkeypatch):
-    """In a thread of a request, which is a daemon. The end of a task's process waits: no thread outlives that."""
+    """The end of a task's process waits for that: no thread outlives it."""
     committed = Event()
 
     def end(run_id):
         assert committed.wait(10), "Airflow's transaction waits for the abort"
-        assert not current_thread().daemon, "the end of the API server would cut the abort short"
         ended.append(run_id)
         return f"{run_id} was aborted"
 
@@ -88,6 +93,44 @@ def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended
     committed.set()
     listeners.before_stopping(component=None)
     assert ended == ["of-night"]
+
+
+def test_a_process_does_not_wait_without_end_before_it_stops(listeners, ended, monkeypatch):
+    let_go = Event()
+    monkeypatch.setattr(live, "end", lambda run_id: let_go.wait(60) and run_id)
+    monkeypatch.setattr(ended_by_hand, "STOPPING_LIMIT_S", 0.1)
+    listeners.on_task_instance_success(previous_state=None, task_instance=task())
+    (abort,) = (each for each in threading.enumerate() if each.name == ended_by_hand.THREAD)
+    listeners.before_stopping(component=None)
+    assert abort.is_alive()
+    let_go.set()
+    abort.join()
+
+
+EXITS = """
+import sys, time
+from types import SimpleNamespace
+from aftershock.watch import live
+from plugins import ended_by_hand
+
+def end(run_id):
+    time.sleep(0.3 if run_id == "of-night" else 60)
+    print(run_id, "was aborted", flush=True)
+
+live.end = end
+ended_by_hand.STOPPING_LIMIT_S = 2.0
+for dag_id in ("nightly", "reproduce"):
+    marked = SimpleNamespace(dag_id=dag_id, task_id="run", run_id=sys.argv[1], map_index=0)
+    ended_by_hand.on_task_instance_success(task_instance=marked)
+"""
+
+
+def test_a_process_that_exits_waits_for_an_abort_but_not_for_one_that_hangs(ended, airflow_home):
+    """As the API server does, which calls no listener at its end."""
+    exits = [sys.executable, "-c", EXITS, NIGHT]
+    done = subprocess.run(exits, cwd=REPOSITORY, capture_output=True, text=True, timeout=40, check=True)
+    told = [line for line in done.stdout.splitlines() if line.endswith("was aborted")]
+    assert told == ["of-night was aborted"]
 
 
 @pytest.mark.parametrize(("dag_id", "map_index"), [("benchmark", 0), ("nightly", 2), ("nightly", -1)])
