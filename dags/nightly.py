@@ -51,8 +51,7 @@ with DAG(
 
     @task
     def cells() -> list[nightly.Cell]:
-        context = get_current_context()
-        return nightly.cells(context["params"]["matrix"], context["dag_run"].run_id, context["ti"].try_number)
+        return nightly.cells(get_current_context()["params"]["matrix"])
 
     @task(trigger_rule="all_done", outlets=list(RESULT_TABLES.values()))
     def publish(cells: list[nightly.Cell] | None) -> list[str]:
@@ -63,7 +62,5 @@ with DAG(
         nightly.judge(cells)
 
     asked = cells()
-    runs = nightly.BenchmarkRun.partial(
-        task_id="run", pool=RUNS_POOL, map_index_template="{{ task.trigger_run_id.split('__')[-1] }}"
-    ).expand_kwargs(asked)
-    runs >> publish(asked) >> judge(asked)
+    runs = nightly.BenchmarkRun.partial(task_id="run", pool=RUNS_POOL, map_index_template=nightly.LABEL)
+    runs.expand_kwargs(asked) >> publish(asked) >> judge(asked)

@@ -30,8 +30,6 @@ from airflow.sdk import DAG, Param, get_current_context, task, task_group
 from aftershock.airflow import nightly, reproducing, tasks
 from aftershock.airflow.pool import RUNS_POOL
 
-LABEL = "{{ task.trigger_run_id.split('__')[-1] }}"
-
 with DAG(
     dag_id="reproduce",
     description="Rebuild a table or figure of a paper: a table, a plot, a verdict",
@@ -67,10 +65,8 @@ with DAG(
 
     @task
     def missing(*asked_before: Iterable[nightly.Cell] | nightly.Cell | None) -> list[nightly.Cell]:
-        context = get_current_context()
-        params, task_instance = context["params"], context["ti"]
-        name = f"{context['dag_run'].run_id}__{task_instance.task_id}"
-        return reproducing.missing(params["id"], params["size"], name, task_instance.try_number, *asked_before)
+        params = get_current_context()["params"]
+        return reproducing.missing(params["id"], params["size"], *asked_before)
 
     @task(pool=RUNS_POOL, trigger_rule="all_done")
     def reproduce() -> dict:
@@ -79,24 +75,22 @@ with DAG(
 
     @task(pool=RUNS_POOL, trigger_rule="all_done")
     def follow_up(conf: dict, asked_before: list[nightly.Cell]) -> dict:
-        context = get_current_context()
-        params, task_instance = context["params"], context["ti"]
-        name = f"{context['dag_run'].run_id}__follow_up"
-        return reproducing.follow_up(params["id"], params["size"], name, task_instance.try_number, conf, asked_before)
+        params = get_current_context()["params"]
+        return reproducing.follow_up(params["id"], params["size"], conf, asked_before)
 
-    run_of = partial(nightly.BenchmarkRun, pool=RUNS_POOL, map_index_template=LABEL)
+    run_of = partial(nightly.BenchmarkRun, pool=RUNS_POOL, map_index_template=nightly.LABEL)
     first = missing()
 
     @task_group
-    def runs(trigger_run_id: str, conf: dict) -> None:
+    def runs(run_label: str, conf: dict) -> None:
         told = follow_up(conf, first)
-        run_of(task_id="run", trigger_run_id=trigger_run_id, conf=conf) >> told
-        run_of(task_id="run_follow_up", trigger_run_id=told["trigger_run_id"], conf=told["conf"])
+        run_of(task_id="run", run_label=run_label, conf=conf) >> told
+        run_of(task_id="run_follow_up", run_label=told["run_label"], conf=told["conf"])
 
     all_first = runs.expand_kwargs(first)
     then = missing.override(task_id="missing_then", trigger_rule="all_done")(
         first, dag.get_task("runs.follow_up").output
     )
     all_first >> then
-    rest = nightly.BenchmarkRun.partial(task_id="run_then", pool=RUNS_POOL, map_index_template=LABEL)
+    rest = nightly.BenchmarkRun.partial(task_id="run_then", pool=RUNS_POOL, map_index_template=nightly.LABEL)
     rest.expand_kwargs(then) >> reproduce()

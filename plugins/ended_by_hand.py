@@ -1,15 +1,17 @@
 """Ends a run of the DAG `benchmark` when the task that waits for it is marked as failed, skipped or a success by hand.
 
-Otherwise the run would go on, and the next one would be measured beside it. Airflow calls these listeners when a task
-ends in any way; only if that was done by hand has the task's run not ended. What has no live run yet is refused when it
-begins (`aftershock.airflow.waiting_tasks`).
+Otherwise the run would go on until the next one is to begin. Airflow calls these listeners when a task ends in any way;
+only if that was done by hand has the task's run not ended. What has no live run yet is refused when it begins. Which
+runs are a task's is told by `aftershock.airflow.waiting_tasks`.
 
 The API server and the scheduler call them amid a transaction of theirs, and an abort takes seconds. So a thread ends
-the runs. The API server's process waits for it at its end. The process of a task does not: it waits before it stops.
+the runs. A process that ends waits for it, but not for long: what an abort that is cut short has not ended, the next
+task ends that would be measured beside it.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from contextlib import suppress
@@ -18,10 +20,12 @@ from typing import Any
 from airflow.listeners import hookimpl
 
 from experiments.errors import BadInput
+from experiments.waiting import Deadline
 
 log = logging.getLogger(__name__)
 WAITING_DAGS = frozenset({"nightly", "reproduce"})
 THREAD = "ends runs for which no task waits"
+STOPPING_LIMIT_S = 10.0  # an abort takes some seconds, and `aftershock serve` kills a process that takes 15 s to end
 
 
 @hookimpl
@@ -44,27 +48,33 @@ def on_task_instance_skipped(task_instance: Any) -> None:
 
 @hookimpl
 def before_stopping(component: Any) -> None:
-    """The process is about to end, which would cut an abort short."""
+    """The process is about to end, which would cut an abort short. A task's process makes no calls at its exit."""
+    _await_aborts()
+
+
+@atexit.register
+def _await_aborts() -> None:
+    given_up = Deadline(STOPPING_LIMIT_S)
     for thread in threading.enumerate():
         if thread.name == THREAD:
-            thread.join()
+            thread.join(max(given_up.left_s, 0.0))
 
 
 def _end_run_of(task_instance: Any) -> None:
-    """Abort the live run of the DAG run that this task requested (`nightly.cell` makes its id)."""
+    """Abort the live run of the DAG run that this task requested."""
     if task_instance.dag_id not in WAITING_DAGS:
         return
-    from results.runs import store  # here, since every process of Airflow loads this module
+    from aftershock.airflow.dag_run_ids import Request  # here, since every process of Airflow loads this module
+    from results.runs import store
 
-    first, last = f"{task_instance.run_id}__", f"__{task_instance.rendered_map_index}"
-    requested = []
+    asked = []
     for run_id in store.all_live():
-        dag_run = store.live(run_id).known_status().dag_run or ""
-        if dag_run.startswith(first) and dag_run.endswith(last):
-            requested.append(run_id)
-    if requested:
-        # Airflow's own thread for a request is a daemon, which its children would be, too.
-        threading.Thread(target=_end, args=(requested,), name=THREAD, daemon=False).start()
+        status = store.live(run_id).known_status()
+        request = Request.behind(status.dag_run, status.attempt)
+        if request and request.is_by(task_instance):
+            asked.append(run_id)
+    if asked:
+        threading.Thread(target=_end, args=(asked,), name=THREAD, daemon=True).start()  # the exit does not wait for it
 
 
 def _end(run_ids: list[str]) -> None:

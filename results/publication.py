@@ -38,7 +38,7 @@ from results.views.gallery import StoredReproduction
 
 MOST_BYTES = 2**24  # of one file
 MOST_LISTED_BYTES = 2**19  # of a table as CSV: people do not read longer ones, and Parquet needs a tenth of the size
-OF_THIS_INSTALLATION = ("dag_run", "error", "recomputed_ns")  # what is left out of a run's status
+OF_THIS_INSTALLATION = ("dag_run", "attempt", "error", "recomputed_ns")  # what is left out of a run's status
 OF_THE_RESULT = ("command", "machine", "versions")  # what a reproduction records of how it came about
 MEASUREMENTS = ("run_id", "measured_at")  # columns that tell the runs or measurements of a table apart
 MOST_HOST_NAME = 4  # shorter names of machines are words of other things, too

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.providers.standard.triggers.external_task import DagStateTrigger
+from airflow.sdk import DagRunState, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferralError
 
 from aftershock.airflow import links, tasks, trigger_form, waiting_tasks
 from aftershock.airflow.assets import RESULT_TABLES, RUNS
+from aftershock.airflow.dag_run_ids import BENCHMARK, Request
 from results.runs.state import RunState
 
 if TYPE_CHECKING:
@@ -19,58 +21,82 @@ if TYPE_CHECKING:
     from results.runs.store import Run
 
 log = logging.getLogger(__name__)
-BENCHMARK, BEGIN = "benchmark", "begin"  # the DAG, and its first step
+BEGIN = "begin"  # the first step of a DAG run of `benchmark`
+RUN = "run"  # the mapped task of the DAG `nightly` that has a run for each cell
+LABEL = "{{ task.run_label }}"  # what names a mapped `BenchmarkRun` in Airflow
 POLL_INTERVAL_S = 10
 
-Cell = dict[
-    str, Any
-]  # what BenchmarkRun is given: `trigger_run_id`, and `conf`, the experiment by the trigger form's params
+# What BenchmarkRun is given: `run_label`, the name and the seed of an experiment, and `conf`, the experiment by the
+# trigger form's params.
+Cell = dict[str, Any]
 
 
-def cells(source: str, dag_run: str, attempt: int) -> list[Cell]:
-    """The DAG runs that a matrix asks for; an attempt that is repeated asks for new ones."""
+def cells(source: str) -> list[Cell]:
+    """The runs that a matrix asks for."""
     from experiments import matrix
 
     with tasks.failures_on_one_line():
-        return [cell(experiment, dag_run, attempt) for experiment in matrix.load(source)]
+        return list(map(cell, matrix.load(source)))
 
 
-def cell(experiment: Experiment, dag_run: str, attempt: int) -> Cell:
-    """The DAG run of `benchmark` that an attempt of a DAG run asks for."""
-    return {
-        "trigger_run_id": f"{dag_run}__{attempt}__{experiment.name}-{experiment.seed}",
-        "conf": trigger_form.flatten(experiment),
-    }
+def cell(experiment: Experiment) -> Cell:
+    """The run of an experiment that a task is to request."""
+    return {"run_label": f"{experiment.name}-{experiment.seed}", "conf": trigger_form.flatten(experiment)}
 
 
 class BenchmarkRun(TriggerDagRunOperator):
     """Run the DAG `benchmark` once and wait for its end, without a worker; fails as the run does, with its words.
 
-    A task that is cleared clears its DAG run, which opens a new run of the same experiment.
+    A task that is cleared requests another DAG run, which opens a new run of the same experiment.
+
+    run_label  the name and the seed of the experiment, for people
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*TriggerDagRunOperator.template_fields, "run_label")
+
+    def __init__(self, *, run_label: str, **kwargs: Any) -> None:
         super().__init__(
             trigger_dag_id=BENCHMARK,
             wait_for_completion=True,
             deferrable=True,
-            reset_dag_run=True,
+            reset_dag_run=True,  # if Airflow repeats a request whose answer was lost
             fail_when_dag_is_paused=True,
             poke_interval=POLL_INTERVAL_S,
             openlineage_inject_parent_info=False,
             **kwargs,
         )
+        self.run_label = run_label
 
     def execute(self, context: Any) -> None:
-        """Request the DAG run once no run goes on whose task was cleared: it would be measured beside that."""
+        """Request the DAG run once no run goes on for which no task waits: it would be measured beside that.
+
+        The id of the DAG run is told before it is requested: its first step asks for it.
+        """
         with tasks.failures_on_one_line():
-            waiting_tasks.end_runs_of_earlier_tries()
+            waiting_tasks.end_runs_without_a_task()
+        ti = context["ti"]
+        request = Request.by(ti, self.run_label)
+        self.trigger_run_id = request.id
+        ti.xcom_push(key=waiting_tasks.REQUESTED, value=request.id)
         super().execute(context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        """Called at the end of the wait. If Airflow's trigger failed, the DAG run goes on, and is waited for anew."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralError as failed:
+            dag_run = Request.by(context["ti"], self.run_label).id
+            log.warning("%s while DAG run %s was waited for", failed, dag_run)
+        state, ends = context["ti"].get_dagrun_state(BENCHMARK, dag_run), [*self.allowed_states, *self.failed_states]
+        if state in ends:
+            return self.execute_complete(context, ("", {"run_ids": [dag_run], dag_run: DagRunState(state).value}))
+        trigger = DagStateTrigger(BENCHMARK, ends, run_ids=[dag_run], poll_interval=POLL_INTERVAL_S)
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
         """Called with the end of the DAG run; returns the id of the run."""
         (dag_run,) = event[1]["run_ids"]
-        run = _runs_of({dag_run}).get(dag_run)
+        run = _run_of(dag_run)
         if run is None:
             raise AirflowFailException(_no_run_of(dag_run))
         tasks.judge(run.run_id)
@@ -85,7 +111,8 @@ def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[
 
     Skips when no run came to its end, so that nothing is scheduled on tables that are not there.
     """
-    found = [run for run in _runs_of_cells(cells).values() if run.known_status().state == RunState.DONE]
+    runs = [_run_of(dag_run) for dag_run in requested(len(cells or []))]
+    found = [run for run in runs if run and run.known_status().state == RunState.DONE]
     if not found:
         raise AirflowSkipException("no run came to its end")
     for table, asset in RESULT_TABLES.items():
@@ -97,19 +124,31 @@ def judge(cells: list[Cell] | None) -> None:
     """The last word on a night: fails with what each run that is not good has against it."""
     if cells is None:
         raise AirflowFailException("the matrix could not be read; the task `cells` says why")
-    runs = _runs_of_cells(cells)
-    told = [_problem(cell["trigger_run_id"], runs) for cell in cells]
+    told = [_problem(cell["run_label"], dag_run) for cell, dag_run in zip(cells, requested(len(cells)), strict=True)]
     bad = list(filter(None, told))
     log.info("%d of %d runs are good", len(cells) - len(bad), len(cells))
     if bad:
         raise AirflowFailException(f"{len(bad)} of {len(cells)} runs are not good: {'. '.join(bad)}")
 
 
-def _problem(dag_run: str, runs: dict[str, Run]) -> str | None:
-    if dag_run not in runs:
+def requested(count: int) -> list[str | None]:
+    """The DAG run that each task `run` of this night has requested in its last try that began, None where none did.
+
+    To be asked within a task of the night, which has `count` cells.
+    """
+    key, indexes = waiting_tasks.REQUESTED, range(count)
+    asked: list[str | None] = get_current_context()["ti"].xcom_pull(task_ids=RUN, key=key, map_indexes=indexes)
+    return asked
+
+
+def _problem(label: str, dag_run: str | None) -> str | None:
+    if dag_run is None:
+        return f"{label}: its task ended before it requested a run"
+    run = _run_of(dag_run)
+    if run is None:
         return _no_run_of(dag_run)
-    problem = tasks.problem(runs[dag_run])
-    return problem and f"{runs[dag_run].run_id}: {problem}"
+    problem = tasks.problem(run)
+    return problem and f"{run.run_id}: {problem}"
 
 
 def _no_run_of(dag_run: str) -> str:
@@ -136,20 +175,12 @@ def _told_by_begin(dag_run: str, key: str, state: str) -> str | None:
     return left
 
 
-def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:
-    return _runs_of({cell["trigger_run_id"] for cell in cells or []})
-
-
-def _runs_of(dag_runs: set[str]) -> dict[str, Run]:
-    """The finished runs of these DAG runs, of each that of its last try: one that was cleared has older runs, too."""
+def _run_of(dag_run: str | None) -> Run | None:
+    """The finished run of a DAG run, that of its last try: one that was cleared has older runs, too."""
     from results.runs import store
 
-    opened_by = {dag_run: opened(dag_run) for dag_run in dag_runs}
-    return {
-        dag_run: store.finished(run_id)
-        for dag_run, run_id in opened_by.items()
-        if run_id is not None and store.is_finished(run_id)
-    }
+    run_id = opened(dag_run) if dag_run else None
+    return store.finished(run_id) if run_id and store.is_finished(run_id) else None
 
 
 def opened(dag_run: str) -> str | None:

@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def missing(
-    id: str, size: int | None, dag_run: str, attempt: int, *asked_before: Iterable[nightly.Cell] | nightly.Cell | None
+    id: str, size: int | None, *asked_before: Iterable[nightly.Cell] | nightly.Cell | None
 ) -> list[nightly.Cell]:
-    """The DAG runs of `benchmark` that a table or figure lacks, as far as that can be told by now.
+    """The runs that a table or figure lacks, as far as that can be told by now.
 
     A run that was requested before and is still missing has failed. It is not retried.
     """
@@ -32,15 +32,13 @@ def missing(
     # Airflow hands over what several mapped tasks returned, but the cell itself if only one of them did.
     listed = ([cells] if isinstance(cells, dict) else cells or [] for cells in asked_before)
     known = [cell["conf"] for cells in listed for cell in cells if cell]
-    asked = [each for each in experiments if nightly.cell(each, dag_run, attempt)["conf"] not in known]
+    asked = [each for each in experiments if nightly.cell(each)["conf"] not in known]
     log.info("%d runs are missing, about %.0f min", len(asked), expected_s(asked) / 60)
-    return [nightly.cell(each, dag_run, attempt) for each in asked]
+    return list(map(nightly.cell, asked))
 
 
-def follow_up(
-    id: str, size: int | None, dag_run: str, attempt: int, conf: dict[str, Any], asked_before: list[nightly.Cell]
-) -> nightly.Cell:
-    """The DAG run of `benchmark` that follows the one of `conf` at once, because that one has told its experiment.
+def follow_up(id: str, size: int | None, conf: dict[str, Any], asked_before: list[nightly.Cell]) -> nightly.Cell:
+    """The run that follows the one of `conf` at once, because that one has told its experiment.
 
     Skips if none does, or if it was requested before.
     """
@@ -51,7 +49,7 @@ def follow_up(
         experiment = next_run(id, size, spec.validate(trigger_form.fold(conf)))
     if experiment is None:
         raise AirflowSkipException("this run told no other")
-    asked = nightly.cell(experiment, dag_run, attempt)
+    asked = nightly.cell(experiment)
     if asked["conf"] in [cell["conf"] for cell in asked_before]:
         raise AirflowSkipException("the run after this one was requested with it")
     return asked
@@ -62,7 +60,7 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     from reproductions import reproduce as reproductions
 
     with tasks.failures_on_one_line():
-        waiting_tasks.end_runs_of_earlier_tries()  # some measure, here
+        waiting_tasks.end_runs_without_a_task()  # some measure, here
         reproductions.measure_missing(id, size)
         found = reproductions.reproduce(id, size=size)
     checks = [JudgedCheck.of(each) for each in found.verdicts]

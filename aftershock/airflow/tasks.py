@@ -43,8 +43,8 @@ def failures_on_one_line() -> Iterator[None]:
 def begin(params: dict[str, Any], dag_run: str, attempt: int = 1) -> str:
     """Validate the trigger form's params as an experiment and open a run; returns the run id.
 
-    Fails in its first attempt if the task that requested this DAG run does not wait for it any more. A later one was
-    wanted by somebody who cleared the DAG run.
+    Fails if a task requested this DAG run and waits for it no more. A later attempt than the first is wanted by the
+    person who cleared the DAG run.
 
     The log says how long the run will probably take. A run on the command line, whose lease the command holds, gets its
     experiment from the command. Its DAG run, which ends with the command, is not noted.
@@ -60,10 +60,9 @@ def begin(params: dict[str, Any], dag_run: str, attempt: int = 1) -> str:
             begun = steps.begin(document, run_id)
         else:
             document = trigger_form.fold(params)
-            if attempt == 1:
-                waiting_tasks.require_waiting_task(dag_run)
+            waiting_tasks.require_waiting_task(dag_run, attempt)
             _end_earlier(dag_run)
-            begun = steps.begin(document, run_id, dag_run)
+            begun = steps.begin(document, run_id, dag_run, attempt)
     experiment = spec.validate(document)
     takes = step_times.in_words(step_times.whole_s(experiment))
     log.info("run %s takes %s, %g s of them measured", begun, takes, experiment.window_s)

@@ -1,128 +1,89 @@
-"""Which DAG runs of `benchmark` a task still waits for.
+"""Which runs of the DAG `benchmark` somebody still wants.
 
-A task that is cleared, or ended by hand, waits no longer. Airflow leaves the DAG run that it requested as it is: its
-run would go on, and the next one would be measured beside it.
+A run that a task requested goes on as long as the task waits for it. A task that is cleared, or ended by hand, waits no
+longer. Airflow leaves the DAG run that it requested as it is: its run would go on, and the next one would be measured
+beside it. A run whose DAG run a person triggered or cleared is that person's: only a person ends it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from airflow.sdk import get_current_context
 
+from aftershock.airflow.dag_run_ids import BENCHMARK, Request
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.waiting import wait_for
 
 log = logging.getLogger(__name__)
-# For each DAG: the tasks that list the DAG runs to request (by a cell, or a list of cells), and which task waits for
-# each: a mapped one, in the order of the cells.
-WAITING = {
-    "nightly": {"cells": "run"},
-    "reproduce": {"missing": "runs.run", "runs.follow_up": "runs.run_follow_up", "missing_then": "run_then"},
-}
+REQUESTED = "requested"  # the XCom key under which a task leaves the id of the DAG run that it requests
 WAITS = frozenset({"running", "deferred"})  # states of a task that waits: at first it requests the DAG run
-OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})  # states of one that has waited
-UNLISTED = "unlisted"  # in place of a state: no task is to wait
+GOES_ON = ["queued", "running"]  # states of a DAG run, also of one whose teardown is still to come
 END_POLL_S, END_LIMIT_S = 1.0, 3600.0  # a step that cannot be interrupted ends first
 
 
-def require_waiting_task(dag_run: str) -> None:
-    """Raise `EnvironmentFailure` if a task requested this DAG run of `benchmark` and does not wait for it any more.
+def require_waiting_task(dag_run: str, attempt: int) -> None:
+    """Raise `EnvironmentFailure` if a task requested this try of a DAG run of `benchmark` and waits for it no more.
 
-    To be called within a task. A DAG run that a person triggered is nobody else's to judge.
+    To be called within a task.
     """
-    for requester in _requesters(dag_run):
-        if requester.is_known and requester.state_of_the_task_for(dag_run) not in WAITS:
-            where = f"DAG run {requester.dag_run} of {requester.dag_id}"
-            cause = f"no task waits for this run: {where} was cleared, or ended by hand"
-            raise EnvironmentFailure(cause, "to measure it all the same, trigger the DAG with this experiment")
+    request = Request.behind(dag_run, attempt)
+    if request and not _is_waited_for(request):
+        where = f"DAG run {request.dag_run} of {request.dag_id}"
+        cause = f"no task waits for this run: {where} was cleared, ended by hand, or deleted"
+        raise EnvironmentFailure(cause, "to measure it all the same, clear this DAG run")
 
 
-def end_runs_of_earlier_tries() -> None:
-    """End the live runs that tasks requested which have been cleared since, and return once they are torn down.
+def end_runs_without_a_task() -> None:
+    """End the live runs that tasks requested and do not wait for any more; returns once they are torn down.
 
-    To be called within a task, whose own run would be measured beside them: a task that is cleared gives up its slot
-    in the pool, and any other one may get it before. A run goes on if its task waits for it, or had ended when a person
-    cleared the DAG run. Raises `EnvironmentFailure` if a run cannot be aborted, or does not end.
+    To be called within a task, whose own run would be measured beside them: a task that is cleared or ended by hand
+    gives up its slot in the pool, and any other one may get it. If the teardown of a DAG run failed, what is left of
+    its run is left to a person. Raises `EnvironmentFailure` if a run cannot be aborted, or does not end.
     """
-    from aftershock.run.abort import abort  # here, since the DAG file must parse fast
     from results.runs import store
 
     for run_id in store.all_live():
-        dag_run = store.live(run_id).known_status().dag_run or ""
-        known = [requester for requester in _requesters(dag_run) if requester.is_known]
-        if known and all(each.state_of_the_task_for(dag_run) not in WAITS | OVER for each in known):
-            with suppress(BadInput):  # it has ended meanwhile
-                log.warning("%s, whose task was cleared, %s", run_id, abort(run_id).outcome)
-            _wait_for_the_end(run_id)
+        status = store.live(run_id).known_status()
+        request = Request.behind(status.dag_run, status.attempt)
+        if request and not _is_waited_for(request) and _goes_on(run_id, request):
+            _end(run_id, request)
 
 
-def _wait_for_the_end(run_id: str) -> None:
+def _end(run_id: str, request: Request) -> None:
+    from aftershock.run.abort import abort  # here, since the DAG file must parse fast
+
+    with suppress(BadInput):  # it has ended meanwhile
+        log.warning("%s, for which no task waits, %s", run_id, abort(run_id).outcome)
+    cause, remedy = f"run {run_id} was aborted, and is still live after {END_LIMIT_S:.0f} s", "look at its DAG run"
+    wait_for(lambda: not _goes_on(run_id, request), cause, remedy, interval_s=END_POLL_S, limit_s=END_LIMIT_S)
+
+
+def _goes_on(run_id: str, request: Request) -> bool:
+    """Whether a run is live, and its DAG run is to do something more about it."""
     from results.runs import store
 
-    cause, remedy = f"run {run_id} was aborted, and is still live after {END_LIMIT_S:.0f} s", "look at its DAG run"
-    wait_for(lambda: run_id not in store.all_live(), cause, remedy, interval_s=END_POLL_S, limit_s=END_LIMIT_S)
+    ti = get_current_context()["ti"]
+    return run_id in store.all_live() and bool(ti.get_dr_count(BENCHMARK, run_ids=[request.id], states=GOES_ON))
 
 
-def _requesters(dag_run: str) -> Iterator[Requester]:
-    """The DAG runs whose tasks may have requested a DAG run of that id, which `nightly.cell` makes."""
-    begin, attempt, label = (["", "", *dag_run.rsplit("__", 2)])[-3:]
-    if not (begin and attempt.isdigit() and label):
-        return
-    yield Requester("nightly", begin)
-    requester, _, task_id = begin.rpartition("__")
-    if requester and task_id in {name.rpartition(".")[2] for name in WAITING["reproduce"]}:
-        yield Requester("reproduce", requester)
+def _is_waited_for(request: Request) -> bool:
+    """Whether the task that requested a DAG run waits for it: it is in such a state, and has requested no other since.
 
+    What a task has left is there until it begins again. But with a clearing it loses its state.
+    """
+    from airflow.sdk.execution_time.xcom import XCom
 
-@dataclass(frozen=True)
-class Requester:
-    """A DAG run of a DAG whose tasks request runs and wait for them; to be asked within a task."""
-
-    dag_id: str
-    dag_run: str
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is such a DAG run."""
-        return bool(self._states)
-
-    def state_of_the_task_for(self, dag_run: str) -> str | None:
-        """The state of the task that is to wait for a DAG run which the present tries list; `UNLISTED` for another one.
-
-        What a task of an earlier try listed is there until it begins again. But with the clearing it has lost its
-        state.
-        """
-        for lister, waiting in WAITING[self.dag_id].items():
-            for index, cell in self._listed(lister):
-                if cell and cell["trigger_run_id"] == dag_run:  # Airflow may have lost what a task returned
-                    return self._states.get(f"{waiting}_{index}")
-        return UNLISTED
-
-    @cached_property
-    def _states(self) -> dict[str, Any]:
-        """The state of each task, of mapped ones as `TASK_INDEX`."""
-        found = get_current_context()["ti"].get_task_states(dag_id=self.dag_id, run_ids=[self.dag_run])
-        states: dict[str, Any] = found.get(self.dag_run, {})
-        return states
-
-    def _listed(self, lister: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """The cells that a task listed, and the index of the task that waits for each."""
-        if self._states.get(lister) == "success":
-            yield from enumerate(self._returned(lister, -1) or [])
-        for name, state in self._states.items():
-            task_id, _, index = name.rpartition("_")
-            if task_id == lister and index.isdigit() and state == "success":
-                yield int(index), self._returned(lister, int(index))
-
-    def _returned(self, task_id: str, map_index: int) -> Any:
-        from airflow.sdk.execution_time.xcom import XCom
-
-        return XCom.get_one(
-            key="return_value", dag_id=self.dag_id, task_id=task_id, run_id=self.dag_run, map_index=map_index
-        )
+    ti = get_current_context()["ti"]
+    found = ti.get_task_states(dag_id=request.dag_id, task_ids=[request.task_id], run_ids=[request.dag_run])
+    if found.get(request.dag_run, {}).get(f"{request.task_id}_{request.map_index}") not in WAITS:
+        return False
+    left = XCom.get_one(
+        key=REQUESTED,
+        dag_id=request.dag_id,
+        task_id=request.task_id,
+        run_id=request.dag_run,
+        map_index=request.map_index,
+    )
+    return bool(left == request.id)

@@ -90,8 +90,10 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
     return noted
 
 
-def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None) -> str:
-    """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
+def begin(
+    document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None, attempt: int | None = None
+) -> str:
+    """Validate an experiment document and open a run for it, on behalf of a try of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     check(experiment)
     given, experiment = experiment, with_listed_domains(experiment)
@@ -103,7 +105,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     live.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
     store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
-    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run).to_json())
+    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run, attempt).to_json())
     return run_id
 
 
@@ -319,7 +321,7 @@ def teardown(run_id: str, error: str | None = None) -> str | None:
     return ending.tear_down(run_id, error)
 
 
-def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> RunStatus:
+def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None, attempt: int | None) -> RunStatus:
     return RunStatus(
         run_id=run_id,
         experiment=experiment.name,
@@ -328,6 +330,7 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> Ru
         versions=versions(),
         state=RunState.RUNNING,
         dag_run=dag_run,
+        attempt=attempt,
         schema_version=SCHEMA_VERSION,
         started_ns=time.time_ns(),
         ended_ns=None,

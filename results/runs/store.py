@@ -53,6 +53,8 @@ class RunStatus(Document):
 
     state           "unreadable" for a run whose status cannot be read; `error` says why
     dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
+    attempt         the try of the DAG run's first step that began it: from 2 on, a person has cleared the DAG run. None
+                    for a run of the command line, and in old runs
     schema_version  of its tables (`results.tables.schema`)
     experiment_digest, machine  (`results.runs.machine`) runs that agree in both can be compared; old runs lack them
     versions        of Python and of packages when it ran (`results.runs.versions`); None in old runs
@@ -67,6 +69,7 @@ class RunStatus(Document):
     error: Words | None = None
     exit_code: int | None = None
     dag_run: Name | None = None
+    attempt: Whole | None = None
     schema_version: Whole | None = None
     experiment_digest: Name | None = None
     machine: Name | None = None

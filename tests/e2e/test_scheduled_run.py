@@ -17,6 +17,9 @@ import yaml
 from playwright.sync_api import expect
 
 from aftershock.airflow import environment
+from aftershock.airflow.dag_run_ids import Request
+from aftershock.run.live_run import LiveRun
+from aftershock.watch import live
 from infra.processes import members
 from results.runs import store
 from results.tables.schema import TABLES
@@ -234,9 +237,11 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
 
 def requested(dag_run, attempt):
     """The live run that this try of a night has requested, if there is one."""
-    first = f"{dag_run}__{attempt}__"
-    known = {run_id: store.live(run_id).known_status().dag_run or "" for run_id in store.all_live()}
-    return next((run_id for run_id, of in known.items() if of.startswith(first)), None)
+    for run_id in store.all_live():
+        request = Request.of(store.live(run_id).known_status().dag_run)
+        if request and (request.dag_run, request.attempt) == (dag_run, attempt):
+            return run_id
+    return None
 
 
 def test_the_run_of_a_night_that_is_cleared_or_marked_as_failed_is_aborted(served, night, tmp_path):
@@ -252,6 +257,23 @@ def test_the_run_of_a_night_that_is_cleared_or_marked_as_failed_is_aborted(serve
     wait("the end of the second run", lambda: second not in store.all_live())
     assert [store.finished(run_id).status().error for run_id in (first, second)] == ["aborted by hand"] * 2
     assert served.state_at_its_end("nightly", dag_run) == "failed"
+
+
+def test_the_run_of_a_dag_run_that_a_person_cleared_goes_on(served, night, tmp_path):
+    """Though the task that requested the DAG run is over, another one begins a run, and that one is ended by hand."""
+    cleared = night.run.status().dag_run
+    served.call(f"/api/v2/dags/benchmark/dagRuns/{cleared}/clear", {"dry_run": False})
+    wanted = wait("the run of the person", lambda: requested(night.dag_run, 1))
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text(yaml.safe_dump(MATRIX | {"workloads": {"words": {}}}, sort_keys=False))
+    dag_run = served.trigger("nightly", {"matrix": str(matrix)})
+    other = wait("a run of the next night", lambda: requested(dag_run, 1))
+    served.call(f"/api/v2/dags/nightly/dagRuns/{dag_run}", {"state": "failed"}, "PATCH")
+    wait("the end of that run", lambda: other not in store.all_live())
+    assert not LiveRun(wanted).aborted
+    live.end(wanted)
+    assert served.state_at_its_end("benchmark", cleared) == "failed"
+    assert store.finished(wanted).status().attempt == 2
 
 
 def test_no_log_and_no_table_holds_a_secret(night):

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import timezone
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk import DagRunState, timezone
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import trigger
@@ -16,14 +16,16 @@ from airflow.timetables.base import TimeRestriction
 
 from aftershock.airflow import nightly, trigger_form
 from aftershock.airflow.assets import RESULT_TABLES
+from aftershock.airflow.dag_run_ids import Request
 from aftershock.airflow.pool import RUNS_POOL
 from experiments import matrix, spec
 
-last_opened, last_refusal = nightly.opened, nightly.refusal  # before tests put others in their place
+last_opened, last_refusal, last_requested = nightly.opened, nightly.refusal, nightly.requested  # tests replace them
 REPOSITORY = Path(__file__).parents[3]
 GOOD, BAD = ("ledger", "pass", "240", "240"), ("utilization", "fail", "0.61", "0.70 to 0.76")
-CELLS = [{"trigger_run_id": f"night__1__words-{seed}", "conf": {}} for seed in (3, 9)]
-FIRST, SECOND = (cell["trigger_run_id"] for cell in CELLS)
+DAG_STATE_TRIGGER = "airflow.providers.standard.triggers.external_task.DagStateTrigger"
+CELLS = [{"run_label": f"words-{seed}", "conf": {}} for seed in (3, 9)]
+FIRST, SECOND = (Request("nightly", "night", "run", index, 1, f"words-{seed}").id for index, seed in ((0, 3), (1, 9)))
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,14 @@ def opened(monkeypatch):
     """The run that each DAG run opened in its last try, as Airflow keeps it."""
     known = {}
     monkeypatch.setattr(nightly, "opened", known.get)
+    return known
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch):
+    """What the tasks of a night have requested, by the index of the cell."""
+    known = {0: FIRST, 1: SECOND}
+    monkeypatch.setattr(nightly, "requested", lambda count: [known.get(index) for index in range(count)])
     return known
 
 
@@ -68,33 +78,40 @@ def test_a_night_that_was_missed_by_an_hour_is_not_made_up_for(dag, monkeypatch)
 def test_runs_wait_for_each_other_without_a_worker_and_without_stopping_the_rest(dag):
     run = dag.get_task("run")
     assert run.partial_kwargs["pool"] == RUNS_POOL
-    made = nightly.BenchmarkRun(task_id="run", trigger_run_id="x", conf={})
+    made = nightly.BenchmarkRun(task_id="run", run_label="x", conf={})
     assert (made.trigger_dag_id, made.deferrable, made.wait_for_completion) == ("benchmark", True, True)
     assert all(dag.get_task(name).trigger_rule == "all_done" for name in ("publish", "judge"))
     assert {asset.name for asset in dag.get_task("publish").outlets} == {a.name for a in RESULT_TABLES.values()}
 
 
-def test_the_cells_of_a_matrix_are_runs_of_the_benchmark_with_ids_of_their_own():
-    asked = nightly.cells("nightly", "scheduled__2026-11-20", 1)
+def test_the_cells_of_a_matrix_are_runs_of_the_benchmark_with_names_of_their_own():
+    asked = nightly.cells("nightly")
     wanted = matrix.load("nightly")
     assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
-    assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted)
-    again = nightly.cells("nightly", "scheduled__2026-11-20", 2)
-    assert {cell["trigger_run_id"] for cell in again}.isdisjoint(cell["trigger_run_id"] for cell in asked)
+    assert [cell["run_label"] for cell in asked] == [f"{each.name}-{each.seed}" for each in wanted]
+
+
+def test_a_night_asks_each_of_its_tasks_what_it_has_requested(monkeypatch, dag):
+    known = {("run", "requested", 0): FIRST, ("run", "requested", 2): SECOND}
+
+    def xcom_pull(task_ids, key, map_indexes):
+        return [known.get((task_ids, key, index)) for index in map_indexes]
+
+    monkeypatch.setattr(nightly, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_pull=xcom_pull)})
+    assert last_requested(3) == [FIRST, None, SECOND]
+    assert last_requested(0) == []
+    assert dag.get_task(nightly.RUN).operator_class is nightly.BenchmarkRun
 
 
 def test_a_matrix_that_is_wrong_fails_with_its_one_line():
     line = r"^matrix: 'no-such' is not usable; allowed: .*nightly, output-log, protections, small$"
     with pytest.raises(AirflowFailException, match=line):
-        nightly.cells("no-such", "night", 1)
+        nightly.cells("no-such")
 
 
 def ended(dag_run, state):
-    event = (
-        "airflow.providers.standard.triggers.external_task.DagStateTrigger",
-        {"run_ids": [dag_run], dag_run: state},
-    )
-    return nightly.BenchmarkRun(task_id="run", trigger_run_id=dag_run, conf={}).execute_complete({}, event)
+    event = (DAG_STATE_TRIGGER, {"run_ids": [dag_run], dag_run: state})
+    return nightly.BenchmarkRun(task_id="run", run_label="words-3", conf={}).execute_complete({}, event)
 
 
 def test_a_task_ends_as_its_run_did(publish):
@@ -109,6 +126,33 @@ def test_a_good_run_of_a_dag_run_that_failed_is_no_success(publish):
     publish("done", GOOD, run_id="good", dag_run=FIRST)
     with pytest.raises(AirflowFailException, match="the DAG run ended as failed; http"):
         ended(FIRST, "failed")
+
+
+def resumed(dag_run_state):
+    """What a task makes of a failure of the trigger that waits for its DAG run, which is in this state."""
+    states = {("benchmark", FIRST): DagRunState(dag_run_state)}
+    about = {"dag_id": "nightly", "run_id": "night", "task_id": "run", "map_index": 0, "try_number": 1}
+    task_instance = SimpleNamespace(**about, get_dagrun_state=lambda *asked: states[asked])
+    task = nightly.BenchmarkRun(task_id="run", run_label="words-3", conf={})
+    return task.resume_execution("__fail__", {"error": "Trigger failure"}, {"ti": task_instance})
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_dag_run_that_goes_on_is_waited_for_anew_if_the_trigger_fails(state):
+    with pytest.raises(TaskDeferred) as deferred:
+        resumed(state)
+    assert deferred.value.method_name == "execute_complete"
+    kind, wanted = deferred.value.trigger.serialize()
+    assert kind == DAG_STATE_TRIGGER
+    assert (wanted["dag_id"], wanted["run_ids"]) == ("benchmark", [FIRST])
+    assert set(wanted["states"]) == {"failed", "success"}
+
+
+def test_a_dag_run_that_has_ended_when_the_trigger_fails_decides_the_task(publish):
+    publish("done", GOOD, run_id="good", dag_run=FIRST)
+    assert resumed("success") == "good"
+    with pytest.raises(AirflowFailException, match="the DAG run ended as failed; http"):
+        resumed("failed")
 
 
 @pytest.mark.parametrize(
@@ -206,8 +250,8 @@ def test_without_a_run_nothing_is_published(home, events, cells):
 
 
 def test_a_night_of_good_runs_is_good(publish, caplog):
-    for number, cell in enumerate(CELLS):
-        publish("done", GOOD, run_id=f"run-{number}", dag_run=cell["trigger_run_id"])
+    for number, dag_run in enumerate((FIRST, SECOND)):
+        publish("done", GOOD, run_id=f"run-{number}", dag_run=dag_run)
     with caplog.at_level(logging.INFO, logger="aftershock.airflow.nightly"):
         nightly.judge(CELLS)
     assert caplog.messages == ["2 of 2 runs are good"]
@@ -225,3 +269,10 @@ def test_a_night_says_what_each_bad_run_has_against_it(publish, monkeypatch):
 def test_a_night_without_a_matrix_is_no_good_one(home):
     with pytest.raises(AirflowFailException, match="the matrix could not be read"):
         nightly.judge(None)
+
+
+def test_a_night_says_of_which_cell_no_run_was_requested(publish, asked):
+    publish("done", GOOD, run_id="good", dag_run=FIRST)
+    del asked[1]
+    with pytest.raises(AirflowFailException, match="1 of 2 runs are not good: words-9: its task ended before it req"):
+        nightly.judge(CELLS)

@@ -65,24 +65,24 @@ def test_runs_that_two_figures_share_are_not_asked_for_twice(dag):
 
 @pytest.mark.extended
 def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
-    asked = reproducing.missing("checkmate/fig-11", None, "manual__1__missing", 1)
+    asked = reproducing.missing("checkmate/fig-11", None)
     wanted = missing_runs("checkmate/fig-11")
     assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
-    assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted) == 12
+    assert len({cell["run_label"] for cell in asked}) == len(wanted) == 12
     put_run(wanted[0], {})
-    again = reproducing.missing("checkmate/fig-11", None, "manual__2__missing", 1, None)
+    again = reproducing.missing("checkmate/fig-11", None, None)
     assert [cell["conf"] for cell in again] == [cell["conf"] for cell in asked[1:]]
-    assert reproducing.missing("checkmate/fig-11", None, "manual__1__missing_then", 1, asked, iter([])) == []
+    assert reproducing.missing("checkmate/fig-11", None, asked, iter([])) == []
     with pytest.raises(AirflowSkipException, match="requested with it"):
-        reproducing.follow_up("checkmate/fig-11", None, "manual__1__follow_up", 1, asked[0]["conf"], asked)
+        reproducing.follow_up("checkmate/fig-11", None, asked[0]["conf"], asked)
 
 
 @pytest.mark.extended
 def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
     def asked_after(cell):
-        return reproducing.follow_up("utilization/table-1", None, "manual__1__follow_up", 1, cell["conf"], first)
+        return reproducing.follow_up("utilization/table-1", None, cell["conf"], first)
 
-    first = reproducing.missing("utilization/table-1", None, "manual__1__missing", 1)
+    first = reproducing.missing("utilization/table-1", None)
     assert len(first) == 6
     with pytest.raises(AirflowSkipException, match="told no other"):
         asked_after(first[5])
@@ -92,10 +92,8 @@ def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
     best = spec.validate(trigger_form.fold(then["conf"]))
     assert row_of(best) == row_of(experiments[0])
     assert (interval_of(best), best.seed) == (Interval.BEST, experiments[0].seed)
-    assert reproducing.missing("utilization/table-1", None, "manual__1__missing_then", 1, first, iter([then])) == []
-    assert reproducing.missing("utilization/table-1", None, "manual__1__missing_then", 1, first, then) == [], (
-        "a lone one"
-    )
+    assert reproducing.missing("utilization/table-1", None, first, iter([then])) == []
+    assert reproducing.missing("utilization/table-1", None, first, then) == [], "a lone one"
     put_run(best, as_modelled(best))
     with pytest.raises(AirflowSkipException, match="told no other"):
         asked_after(first[0])
@@ -104,22 +102,22 @@ def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
 @pytest.mark.extended
 def test_a_search_that_has_found_its_rate_has_no_follow_up(home):
     """What it has told stands in its place now; those runs come in the end."""
-    first = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1)
+    first = reproducing.missing("checkmate/fig-08", None)
     search = spec.validate(trigger_form.fold(first[0]["conf"]))
     put_run(search, sustaining()(search))
     with pytest.raises(AirflowSkipException, match="told no other"):
-        reproducing.follow_up("checkmate/fig-08", None, "manual__1__follow_up", 1, first[0]["conf"], first)
-    (then,) = reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, first)
+        reproducing.follow_up("checkmate/fig-08", None, first[0]["conf"], first)
+    (then,) = reproducing.missing("checkmate/fig-08", None, first)
     assert spec.validate(trigger_form.fold(then["conf"])).load.mode == "rate"
 
 
 def test_what_is_computed_asks_for_no_runs(home):
-    assert reproducing.missing("utilization/fig-04", None, "manual__1__missing", 1) == []
+    assert reproducing.missing("utilization/fig-04", None) == []
 
 
 def test_a_size_that_cannot_be_is_refused_before_anything_is_run(home):
     with pytest.raises(AirflowFailException, match=r"^size: 5 is not usable"):
-        reproducing.missing("utilization/fig-04", 5, "manual__1__missing", 1)
+        reproducing.missing("utilization/fig-04", 5)
 
 
 def test_a_reproduction_is_made_and_its_document_returned(home):

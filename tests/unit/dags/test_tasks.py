@@ -42,16 +42,16 @@ class TaskInstance:
         return self.pushed.get((task_ids, key))
 
 
-def test_begin_hands_the_folded_experiment_the_run_id_and_the_dag_run_on(steps, home):
+def test_begin_hands_on_the_folded_experiment_the_run_id_and_the_dag_run_with_its_try(steps, home):
     steps.begin = lambda document, *rest: (spec.validate(document), *rest)
     params = trigger_form.flatten(spec.load())
-    assert tasks.begin(params | {"run_id": "mine"}, "manual") == (spec.load(), "mine", "manual")
-    assert tasks.begin(params | {"run_id": None}, "scheduled") == (spec.load(), None, "scheduled")
+    assert tasks.begin(params | {"run_id": "mine"}, "manual") == (spec.load(), "mine", "manual", 1)
+    assert tasks.begin(params | {"run_id": None}, "scheduled", 2) == (spec.load(), None, "scheduled", 2)
 
 
 def test_a_run_on_the_command_line_has_the_commands_experiment_and_its_dag_run_is_not_noted(steps, home, monkeypatch):
     monkeypatch.setattr(orchestrate, "experiment_of", lambda run_id: {"name": f"experiment-of-{run_id}"})
-    steps.begin = lambda document, run_id, dag_run=None: (document["name"], run_id, dag_run)
+    steps.begin = lambda document, run_id, dag_run=None, attempt=None: (document["name"], run_id, dag_run)
     params = trigger_form.flatten(spec.load()) | {"run_id": "mine"}
     with lease.lease(store.live_directory("mine")):
         assert tasks.begin(params, "manual") == ("experiment-of-mine", "mine", None)
@@ -61,7 +61,7 @@ def test_a_run_on_the_command_line_has_the_commands_experiment_and_its_dag_run_i
 def test_a_dag_run_that_is_cleared_amid_its_run_ends_that_run_before_it_begins_another(steps, home):
     """Its teardown knows the new run only."""
     happened = []
-    steps.begin = lambda document, run_id, dag_run: happened.append("begun") or "new"
+    steps.begin = lambda document, *rest: happened.append("begun") or "new"
     steps.teardown = lambda run_id, error: happened.append((run_id, error))
     for run_id, dag_run in (("cleared", "manual"), ("of-another", "scheduled"), ("of-nobody", None)):
         about = {"run_id": run_id, "state": "running", "started_ns": 1, "dag_run": dag_run}

@@ -1,23 +1,28 @@
 """A task that is marked as ended by hand ends the run that it waits for, by the listeners as Airflow calls them."""
 
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
-from threading import Event, Thread, current_thread
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
 from airflow.listeners.listener import get_listener_manager
 
-from aftershock.airflow import nightly
+from aftershock.airflow.dag_run_ids import Request
 from aftershock.watch import live
-from experiments import spec
+from plugins import ended_by_hand
 from plugins.aftershock_plugin import AftershockPlugin
 from results.runs import store
 from tests.e2e.example_run import write_live_run
 
+REPOSITORY = Path(__file__).parents[3]
 NIGHT = "manual__2026-11-29T02:00:00+00:00"
-EXPERIMENT = spec.load("wordcount")
-CELL = nightly.cell(EXPERIMENT, NIGHT, 1)["trigger_run_id"]
-LABEL = f"{EXPERIMENT.name}-{EXPERIMENT.seed}"
+REQUESTED = Request("nightly", NIGHT, "run", 0, 1, "wordcount-7")
+CLEARED = "cleared-by-a-person"
 
 
 @pytest.fixture
@@ -33,45 +38,54 @@ def listeners(airflow_home) -> Iterator[object]:
 
 @pytest.fixture
 def ended(home, monkeypatch) -> list[str]:
-    """The runs that were ended, of three that are live: one of a night, one of another, and one that is of no task."""
-    for run_id, dag_run in (("of-night", CELL), ("of-another", f"another-{CELL}"), ("of-nobody", None)):
+    """The runs that were ended, of some that are live: one of a night, others that the marked task did not request."""
+    known = {
+        "of-night": REQUESTED,
+        "of-figure": replace(REQUESTED, dag_id="reproduce"),
+        "of-another-night": replace(REQUESTED, dag_run=f"another-{NIGHT}"),
+        "of-another-task": replace(REQUESTED, task_id="run_then"),
+        "of-another-cell": replace(REQUESTED, map_index=1),
+        "of-nobody": None,
+        CLEARED: replace(REQUESTED, label="cleared-1"),
+    }
+    for run_id, request in known.items():
         run = write_live_run(run_id)
-        store.write_json(run.root / "status.json", run.status().to_json() | {"dag_run": dag_run})
+        about = {"dag_run": request and request.id, "attempt": 2 if run_id == CLEARED else 1}
+        store.write_json(run.root / "status.json", run.status().to_json() | about)
     found: list[str] = []
     monkeypatch.setattr(live, "end", lambda run_id: found.append(run_id) or f"{run_id} was aborted")
     return found
 
 
-def task(dag_id: str, label: str | None) -> SimpleNamespace:
-    return SimpleNamespace(dag_id=dag_id, task_id="run", run_id=NIGHT, map_index=0, rendered_map_index=label)
+def task(dag_id: str = "nightly", map_index: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(dag_id=dag_id, task_id="run", run_id=NIGHT, map_index=map_index, try_number=2)
 
 
-@pytest.mark.parametrize("dag_id", ["nightly", "reproduce"])
-def test_the_run_of_a_task_that_was_marked_as_failed_is_ended(listeners, ended, dag_id):
-    listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, LABEL), error="set by hand")
+@pytest.mark.parametrize(("dag_id", "run_id"), [("nightly", "of-night"), ("reproduce", "of-figure")])
+def test_the_run_of_a_task_that_was_marked_as_failed_is_ended(listeners, ended, dag_id, run_id):
+    listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id), error="set by hand")
     listeners.before_stopping(component=None)
-    assert ended == ["of-night"]
+    assert ended == [run_id]
 
 
 @pytest.mark.parametrize("mark", ["success", "skipped"])
 def test_the_run_of_a_task_that_was_marked_as_a_success_or_skipped_is_ended(listeners, ended, mark):
-    getattr(listeners, f"on_task_instance_{mark}")(previous_state=None, task_instance=task("nightly", LABEL))
+    getattr(listeners, f"on_task_instance_{mark}")(previous_state=None, task_instance=task())
     listeners.before_stopping(component=None)
     assert ended == ["of-night"]
 
 
 def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended, monkeypatch):
-    """In a thread of a request, which is a daemon. The end of a task's process waits: no thread outlives that."""
+    """The end of a task's process waits for that: no thread outlives it."""
     committed = Event()
 
     def end(run_id):
         assert committed.wait(10), "Airflow's transaction waits for the abort"
-        assert not current_thread().daemon, "the end of the API server would cut the abort short"
         ended.append(run_id)
         return f"{run_id} was aborted"
 
     monkeypatch.setattr(live, "end", end)
-    marked = {"previous_state": None, "task_instance": task("nightly", LABEL), "error": "set by hand"}
+    marked = {"previous_state": None, "task_instance": task(), "error": "set by hand"}
     request = Thread(target=listeners.on_task_instance_failed, kwargs=marked, daemon=True)
     request.start()
     request.join(5)
@@ -81,12 +95,49 @@ def test_the_transaction_of_airflow_does_not_wait_for_the_abort(listeners, ended
     assert ended == ["of-night"]
 
 
-@pytest.mark.parametrize(
-    ("dag_id", "label"), [("benchmark", LABEL), ("nightly", "wordcount-99"), ("nightly", None), ("nightly", "0")]
-)
-def test_other_tasks_that_end_cost_no_run(listeners, ended, dag_id, label):
-    listeners.on_task_instance_failed(previous_state=None, task_instance=task(dag_id, label), error=None)
-    listeners.on_task_instance_success(previous_state=None, task_instance=task(dag_id, label))
-    listeners.on_task_instance_skipped(previous_state=None, task_instance=task(dag_id, label))
+def test_a_process_does_not_wait_without_end_before_it_stops(listeners, ended, monkeypatch):
+    let_go = Event()
+    monkeypatch.setattr(live, "end", lambda run_id: let_go.wait(60) and run_id)
+    monkeypatch.setattr(ended_by_hand, "STOPPING_LIMIT_S", 0.1)
+    listeners.on_task_instance_success(previous_state=None, task_instance=task())
+    (abort,) = (each for each in threading.enumerate() if each.name == ended_by_hand.THREAD)
+    listeners.before_stopping(component=None)
+    assert abort.is_alive()
+    let_go.set()
+    abort.join()
+
+
+EXITS = """
+import sys, time
+from types import SimpleNamespace
+from aftershock.watch import live
+from plugins import ended_by_hand
+
+def end(run_id):
+    time.sleep(0.3 if run_id == "of-night" else 60)
+    print(run_id, "was aborted", flush=True)
+
+live.end = end
+ended_by_hand.STOPPING_LIMIT_S = 2.0
+for dag_id in ("nightly", "reproduce"):
+    marked = SimpleNamespace(dag_id=dag_id, task_id="run", run_id=sys.argv[1], map_index=0)
+    ended_by_hand.on_task_instance_success(task_instance=marked)
+"""
+
+
+def test_a_process_that_exits_waits_for_an_abort_but_not_for_one_that_hangs(ended, airflow_home):
+    """As the API server does, which calls no listener at its end."""
+    exits = [sys.executable, "-c", EXITS, NIGHT]
+    done = subprocess.run(exits, cwd=REPOSITORY, capture_output=True, text=True, timeout=40, check=True)
+    told = [line for line in done.stdout.splitlines() if line.endswith("was aborted")]
+    assert told == ["of-night was aborted"]
+
+
+@pytest.mark.parametrize(("dag_id", "map_index"), [("benchmark", 0), ("nightly", 2), ("nightly", -1)])
+def test_other_tasks_that_end_cost_no_run(listeners, ended, dag_id, map_index):
+    marked = {"previous_state": None, "task_instance": task(dag_id, map_index)}
+    listeners.on_task_instance_failed(**marked, error=None)
+    listeners.on_task_instance_success(**marked)
+    listeners.on_task_instance_skipped(**marked)
     listeners.before_stopping(component=None)
     assert ended == []

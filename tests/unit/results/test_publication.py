@@ -42,7 +42,7 @@ def write_run(run_id=RUN, started_ns=1, seed=3, **status):
     run = synthetic.make_run(store.home() / "runs", run_id=run_id)
     experiment = spec.load(overrides=[f"seed={seed}"])
     about = {"machine": machine_class(), "experiment_digest": experiment_digest(experiment), "dag_run": "manual__1"}
-    about |= {"started_ns": started_ns, "schema_version": SCHEMA_VERSION}
+    about |= {"attempt": 1, "started_ns": started_ns, "schema_version": SCHEMA_VERSION}
     store.write_json(run.root / "status.json", run.status().to_json() | about | status)
     store.write_json(run.experiment_path, experiment.model_dump(mode="json"))
     for path, text in (
@@ -96,7 +96,7 @@ def test_a_run_and_a_figure_are_published_without_raw_logs_and_what_is_of_this_i
     assert {f"{run}/plots/one.svg", f"{run}/tables/ledger.parquet", f"{run}/experiment.json"} < set(found)
     names = {f"utilization-fig-04.{kind}" for kind in ("parquet", "csv", "svg", "verdicts.json")} | {"published.json"}
     assert {name.removeprefix(f"{figure}/") for name in found if name.startswith(figure)} == names
-    assert not {"dag_run", "error"} & set(json.loads(found[f"{run}/status.json"]))
+    assert not {"dag_run", "attempt", "error"} & set(json.loads(found[f"{run}/status.json"]))
     assert str(store.home()) not in found[f"{figure}/utilization-fig-04.verdicts.json"].decode()
     for folder in (run, figure):
         about = json.loads(found[f"{folder}/published.json"])

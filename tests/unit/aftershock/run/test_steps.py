@@ -66,15 +66,16 @@ def test_a_run_begins_with_its_experiment_on_record():
     assert (status.run_id, status.experiment, status.state) == (run_id, "mine", "running")
     assert status.experiment_digest == experiment_digest(Experiment(**DOCUMENT))
     assert status.machine == machine_class()
-    assert status.ended_ns is status.error is status.exit_code is status.dag_run is None
+    assert status.ended_ns is status.error is status.exit_code is status.dag_run is status.attempt is None
     assert status.schema_version == SCHEMA_VERSION
     assert store.all_finished() == []
 
 
-def test_a_run_knows_the_dag_run_that_began_it():
-    run_id = steps.begin(DOCUMENT, dag_run="manual__2026-11-20")
+def test_a_run_knows_the_dag_run_that_began_it_and_its_try():
+    run_id = steps.begin(DOCUMENT, dag_run="manual__2026-11-20", attempt=2)
     steps.teardown(run_id)
-    assert store.finished(run_id).status().dag_run == "manual__2026-11-20"
+    status = store.finished(run_id).status()
+    assert (status.dag_run, status.attempt) == ("manual__2026-11-20", 2)
 
 
 def test_a_step_that_fails_since_its_run_was_torn_down_leaves_nothing_of_it():
