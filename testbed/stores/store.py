@@ -212,7 +212,7 @@ class DirectoryStore(ObjectStore):
                 os.fsync(file.fileno())
             yield partial, path
             sync_folder(path.parent)
-        except BaseException as error:  # whoever makes the pieces may fail, too
+        except Exception as error:  # whoever makes the pieces may fail, too
             with suppress(OSError):
                 partial.unlink()
             if not isinstance(error, OSError):
