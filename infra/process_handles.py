@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 from collections.abc import Collection
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import Deadline
 from infra.processes import MARK, carries, members
 
-KILL_POLL_S = 0.002
+DYING_POLL_S = 0.25  # between two looks for processes that were born meanwhile
 
 
 class ProcessHandles:
@@ -98,7 +97,7 @@ class ProcessHandles:
         deadline = Deadline(limit_s)
         while (found := self.scan() or self.scan()) and not deadline.passed:  # one scan can miss a newborn process
             self.signal(signal.SIGKILL)
-            time.sleep(KILL_POLL_S)
+            self.wait_for_their_end(min(deadline.left_s, DYING_POLL_S))
         return found
 
     def wait_for_their_end(self, within_s: float) -> None:

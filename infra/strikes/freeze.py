@@ -11,7 +11,8 @@ from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
 from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, closed_on_failure, wait_until
 
-PROOF_LIMIT_S, POLL_S = 5.0, 0.002
+PROOF_LIMIT_S = 5.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.1  # a proof in real time leaves the processes some CPU time, to stop
 
 
 class Freeze(StrikeOnHost):
@@ -51,9 +52,11 @@ class Freeze(StrikeOnHost):
         with closed_on_failure(self):
             uncleared = sum(self._clear().values())
             still: set[int] = set()
+            pause_s = FIRST_PAUSE_S
             while not still.issuperset(found := self._processes.scan()) and not deadline.passed:
                 self._processes.signal(signal.SIGSTOP)
-                time.sleep(POLL_S)
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 still = {pid for pid in found if stands_still(pid)}
             running = sum(not stands_still(pid) for pid in found)
         self.close()

@@ -56,8 +56,9 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure, axes = new_figure(3.6)
     for place, setting in enumerate(SIZES):
         found = table[table["setting"] == setting]
-        bars = ((1.0, GREY, "without log"), (found["net_share"].median(), BLUE, "G-open, to network"))
-        for number, (height, color, label) in enumerate((*bars, (found["disk_share"].median(), ORANGE, "to disk"))):
+        net, disk = (found[share].dropna().median() for share in ("net_share", "disk_share"))
+        bars = ((1.0, GREY, "without log"), (net, BLUE, "G-open, to network"), (disk, ORANGE, "to disk"))
+        for number, (height, color, label) in enumerate(bars):
             axes.bar(place + 0.25 * (number - 1), height, 0.22, color=color, label=label if place == 0 else None)
     axes.axhline(LEAST, ls="--", lw=1, color=GREY)
     axes.set_xticks(range(len(SIZES)), list(SIZES))
