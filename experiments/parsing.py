@@ -83,8 +83,10 @@ def parse_mapping(text: str, field: str, source: str, *, may_be_empty: bool = Fa
         gate.require_plain(document, field)
     if document is None and may_be_empty:
         return {}
+    if document is None:
+        raise BadInput(field, source, "a YAML mapping of fields; {} is one without fields")
     if not isinstance(document, dict):
-        raise BadInput(field, source, f"a YAML mapping of fields{'; this document is empty' * (document is None)}")
+        raise BadInput(field, source, "a YAML mapping of fields")
     return document
 
 

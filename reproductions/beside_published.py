@@ -110,7 +110,7 @@ def _of_other_runs(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
     return new[~in_both]
 
 
-class Both(NamedTuple):
+class ComparedCheck(NamedTuple):
     """What one check makes of both tables.
 
     told    what speaks against agreement, or why there is nothing to compare
@@ -140,31 +140,31 @@ def _alike(reproduction: Reproduction, old: pd.DataFrame, new: pd.DataFrame) -> 
     return _row(Verdict.PASS, f"{agree} of {len(found)} checks agree, the others are undecided", why or None)
 
 
-def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> Both:
+def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> ComparedCheck:
     judged, judged_old = judge(check, new), judge(check, old)
     if judged["verdict"] == Verdict.UNKNOWN:
-        return Both(check.name)
+        return ComparedCheck(check.name)
     if judged_old["verdict"] == Verdict.UNKNOWN:
-        return Both(check.name, told=f"{check.name} of the published table: {judged_old['detail']}")
+        return ComparedCheck(check.name, told=f"{check.name} of the published table: {judged_old['detail']}")
     frames = [check.subject(each) for each in (new, old)]
     if all(set(frame.columns) >= WITH_LIMITS for frame in frames):
         return _ratios_of_both(check.name, *frames)
     if judged["verdict"] != judged_old["verdict"]:
-        return Both(check.name, Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}")
-    return Both(check.name, Verdict.PASS)
+        return ComparedCheck(check.name, Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}")
+    return ComparedCheck(check.name, Verdict.PASS)
 
 
-def _ratios_of_both(name: str, new: pd.DataFrame, old: pd.DataFrame) -> Both:
+def _ratios_of_both(name: str, new: pd.DataFrame, old: pd.DataFrame) -> ComparedCheck:
     both = new.merge(old, on="what", suffixes=("", "_published"))
     if both.empty:
-        return Both(name, told=f"{name}: the two tables have no ratio in common")
-    return Both(name, ratios=both)
+        return ComparedCheck(name, told=f"{name}: the two tables have no ratio in common")
+    return ComparedCheck(name, ratios=both)
 
 
-def _within_limits(name: str, ratios: pd.DataFrame, among: int) -> Both:
+def _within_limits(name: str, ratios: pd.DataFrame, among: int) -> ComparedCheck:
     """Whether all ratios of a check agree, which are some of `among` ratios of the table."""
     far = _beyond_limits(ratios, among)
-    return Both(name, Verdict.FAIL, f"{name}: {far}") if far else Both(name, Verdict.PASS)
+    return ComparedCheck(name, Verdict.FAIL, f"{name}: {far}") if far else ComparedCheck(name, Verdict.PASS)
 
 
 def _beyond_limits(both: pd.DataFrame, among: int) -> str | None:

@@ -28,6 +28,8 @@ def main() -> None:
         batch_records=Calibration.read(config_path.with_name("calibration.json")).batch_records,
     )
     while sum(progress["numInputRows"] for progress in query.recentProgress) < int(sys.argv[3]):
+        if not query.isActive:
+            query.awaitTermination()  # raises why it has ended
         time.sleep(0.5)
     progress_path.write_text("".join(progress.json + "\n" for progress in query.recentProgress), encoding="utf-8")
     query.stop()

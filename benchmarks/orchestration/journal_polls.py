@@ -22,7 +22,7 @@ from statistics import median
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.fault_state import FaultState
 from aftershock.run.run_journals import forget, journals
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import above_zero, at_least_one
 from experiments import spec
 from experiments.fault_kinds import FaultKind
 from journal.events.injector import INJECTOR, Healed, Injected, Striking
@@ -57,7 +57,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hours", type=float, default=6.0)
+    parser.add_argument("--hours", type=above_zero, default=6.0)
     parser.add_argument("--how", choices=["followed", "whole"], default="followed")
     parser.add_argument("--polls", type=at_least_one, default=20)
     parser.add_argument("--partitions", type=at_least_one, default=8, help="of each of three operators")

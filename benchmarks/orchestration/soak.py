@@ -236,7 +236,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--faults", type=at_least_one, default=10_000, help="injected ones, in all pieces of the ledger"
     )
-    parser.add_argument("--hours", type=float, default=24.0, help="no piece begins later")
+    parser.add_argument("--hours", type=above_zero, default=24.0, help="no piece begins later")
     parser.add_argument("--window", type=above_zero, default=WINDOW_S, help="of each piece, in seconds")
     return parser.parse_args()
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aftershock.reference import markdown
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from experiments import matrix
 from experiments.spec import Experiment
@@ -163,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matrix", default="small", help="name in experiments/matrices/, or a file")
     parser.add_argument("--nights", type=at_least_one, default=30)
-    parser.add_argument("--hours", type=float, default=8.0, help="no run begins later")
+    parser.add_argument("--hours", type=above_zero, default=8.0, help="no run begins later")
     parser.add_argument("--no-run", action="store_true", help="only replay the nights that are there")
     given = parser.parse_args()
     cells = matrix.load(given.matrix)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aftershock.reference import markdown
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
@@ -125,7 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ledger", type=Path, required=True, help="the file that has the episodes so far")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--kills", type=at_least_one, default=200, help="of each strategy")
-    parser.add_argument("--hours", type=float, default=8.0, help="no episode begins later")
+    parser.add_argument("--hours", type=above_zero, default=8.0, help="no episode begins later")
     return parser.parse_args()
 
 

@@ -133,10 +133,10 @@ def _beyond(found: Pooled) -> float:
     return float(max(low - measured, measured - high))
 
 
-DRAWN: dict[str, dict[str, object]] = {  # by column; each label begins a column of the legend
-    "measured": {"marker": "o"},
-    "replayed": {"marker": "_", "ms": 18},
-    "eq_10": {"marker": "x"},
+DRAWN: dict[str, tuple[str, dict[str, object]]] = {  # by column: label and look
+    "measured": ("measured", {"marker": "o"}),
+    "replayed": ("replayed", {"marker": "_", "ms": 18}),
+    "eq_10": ("eq. 10", {"marker": "x"}),
 }
 
 
@@ -144,12 +144,12 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
     for panel, depth in zip(figure.subplots(1, len(DEPTHS), sharey=True), DEPTHS, strict=True):
         of_depth = table[table["depth"] == depth].reindex(columns=["mean_s", "interval", *DRAWN])
-        for column, look in DRAWN.items():
+        for column, (label, look) in DRAWN.items():
             for shift, interval in zip((-0.1, 0.1), Interval, strict=True):
                 rows = of_depth[of_depth["interval"] == interval]
                 at = [MEANS_S.index(mean_s) + shift for mean_s in rows["mean_s"]]
-                label = f"{interval}, {column.replace('_', '. ')}"
-                panel.plot(at, rows[column].astype(float), color=COLORS[interval], ls="none", label=label, **look)
+                of_interval = {"color": COLORS[interval], "label": f"{interval}, {label}"}
+                panel.plot(at, rows[column].astype(float), ls="none", **look, **of_interval)
         panel.set_xticks(range(len(MEANS_S)), [f"{mean_s:g} s" for mean_s in MEANS_S])
         panel.set(title=counted(depth, "stateful operator"), xlabel="mean time between failures")
         panel.set(xlim=(-0.5, len(MEANS_S) - 0.5), ylim=(0, 1))

@@ -184,7 +184,7 @@ def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs)
     """The strikes as they count at the interval that is best if they count so.
 
     If fewer failures make the best interval longer, strikes that are further apart are one failure, and so on: mostly,
-    one round tells.
+    one round tells. If rounds go on to differ, the last one counts.
     """
     found = now
     for _ in range(MOST_ROUNDS):

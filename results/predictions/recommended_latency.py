@@ -75,10 +75,15 @@ def recommend_latency(run: Run) -> LatencyAdvice:
         raise BadInput("run_id", run.run_id, allowed)
     restored = faults.dropna(subset=["restored_s", "ready_s", "age_s"])
     return LatencyAdvice(
-        _expected(restored, experiment.engine.checkpoint_interval_s) if len(restored) >= FEWEST else None,
+        _expected(restored, experiment.engine.checkpoint_interval_s) if _tells_pace(restored) else None,
         tuple(restored["restored_s"]),
         tuple(faults["promoted_s"].dropna()),
     )
+
+
+def _tells_pace(restored: pd.DataFrame) -> bool:
+    """Whether enough restores were seen, and any of them had something to replay."""
+    return len(restored) >= FEWEST and bool(restored["age_s"].max() > 0)
 
 
 def _expected(restored: pd.DataFrame, interval_s: float) -> Estimate:
@@ -88,7 +93,7 @@ def _expected(restored: pd.DataFrame, interval_s: float) -> Estimate:
     checkpoints are made equal by that share: in loading, and in how fast the replay goes.
     """
     ages_s, oldest_s = restored["age_s"], float(restored["age_s"].max())
-    share = float((restored["restored_s"] - restored["ready_s"]).sum() / ages_s.sum()) if oldest_s > 0 else 0.0
+    share = float((restored["restored_s"] - restored["ready_s"]).sum() / ages_s.sum())
     of_one_age_s = restored["restored_s"] + share * (oldest_s - ages_s)
     rng = np.random.default_rng(SEED)
     drawn_s = draw_next(rng, of_one_age_s.tolist(), DRAWS) - share * (oldest_s - rng.uniform(0, interval_s, DRAWS))

@@ -114,10 +114,11 @@ class Sessions:
 
 
 def _checkpoint_of(spark: SparkSession, query: str) -> Path | None:
-    """The folder of a query's checkpoint; None if it is at a URL, or if this version of Spark does not tell."""
+    """The folder of a query's checkpoint; None if it is at a URL, or if this version of Spark does not tell where."""
     try:
         place = str(spark._jsparkSession.streams().get(query).streamingQuery().resolvedCheckpointRoot())
-    except (Py4JError, AttributeError):
+    except (Py4JError, AttributeError) as error:
+        print(f"no report of a batch that was committed: where is the checkpoint? {error}", file=sys.stderr)
         return None
     path = place.removeprefix("file:")
     return Path(path) if path.startswith("/") else None

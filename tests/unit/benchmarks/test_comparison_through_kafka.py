@@ -68,5 +68,7 @@ def test_runs_before_one_that_fails_are_printed_as_json(jobs, failing, capsys, m
     assert ended.value.code == 3
     told = capsys.readouterr()
     assert told.err.endswith("\nit has read all events; use more --events\n")
-    measured = json.loads(told.out)["measured"]
-    assert [(each["protocol"], len(each["runs"])) for each in measured] == [("none", 2), ("coordinated", 1)]
+    document = json.loads(told.out)
+    assert document["complete"] is False
+    runs = [(each["protocol"], len(each["runs"])) for each in document["measured"]]
+    assert runs == [("none", 2), ("coordinated", 1)]

@@ -44,7 +44,7 @@ def test_json(document, text, field, allowed):
         ("1: 1\n1: 2\n", "1", "each field once"),
         ("[" * 100_000, "faults", "not nested this deeply"),
         ("[1]", "faults", "a YAML mapping of fields"),
-        ("# none", "faults", "a YAML mapping of fields; this document is empty"),
+        ("# none", "faults", "a YAML mapping of fields; {} is one without fields"),
         ("a: [", "faults", "valid YAML"),
         ("a:\n\tb: 1\n", "faults", "line 2, column 1: a tab, where YAML takes spaces only"),
         (b"\xff\xfe\xfd", "faults", "valid YAML"),

@@ -34,7 +34,7 @@ def test_every_example_is_valid_and_survives_json():
 def test_an_empty_file_is_no_experiment(tmp_path, text):
     path = tmp_path / "empty.yaml"
     path.write_text(text)
-    with pytest.raises(BadInput, match=r"empty\.yaml.*a YAML mapping of fields; this document is empty") as refusal:
+    with pytest.raises(BadInput, match=r"empty\.yaml.*a YAML mapping of fields; \{\} is one without fields") as refusal:
         spec.load(str(path), ["seed=2"])
     assert refusal.value.field == "experiment"
 

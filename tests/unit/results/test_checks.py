@@ -430,6 +430,11 @@ def test_where_no_fault_struck_they_were_not_on_time(tmp_path: Path) -> None:
     assert (row["verdict"], row["observed"]) == ("fail", "none struck, 7 faults")
 
 
+def test_strikes_whose_lateness_is_not_known_were_not_on_time(tmp_path: Path) -> None:
+    changes = {"faults": lambda frame: frame.assign(lateness_s=pd.NA)}
+    assert verdict_of("faults.on_time", synthetic.make_run(tmp_path, changes=changes), tmp_path)["verdict"] == "fail"
+
+
 def _on_time_but(*late: int) -> dict[str, synthetic.Change]:
     """Faults on time, but for those numbers, which are 60 ms late."""
 

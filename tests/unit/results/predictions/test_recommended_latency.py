@@ -72,6 +72,10 @@ def test_the_slowest_partition_of_a_fault_counts_and_copies_count_apart(tmp_path
     assert found.promoted_s == pytest.approx([0.05, 0.06, 0.07])
 
 
+def test_of_restores_without_anything_to_replay_nothing_is_expected(tmp_path):
+    assert recommend_latency(of(tmp_path, [restored(fault, 0.0) for fault in range(3)])).expected is None
+
+
 def test_of_two_restores_nothing_is_expected(tmp_path):
     found = recommend_latency(of(tmp_path, RESTORED[:2]))
     assert (found.expected, len(found.restored_s), found.models) == (None, 2, {})
