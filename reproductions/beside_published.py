@@ -150,7 +150,9 @@ def _compared(check: ReproductionCheck, old: Computed, new: Computed) -> Compare
     if all(set(frame.columns) >= WITH_LIMITS for frame in frames):
         return _ratios_of_both(check.name, *frames)
     if judged["verdict"] != judged_old["verdict"]:
-        return ComparedCheck(check.name, Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}")
+        return ComparedCheck(
+            check.name, Verdict.FAIL, f"{check.name}: {judged['verdict']}, published {judged_old['verdict']}"
+        )
     return ComparedCheck(check.name, Verdict.PASS)
 
 

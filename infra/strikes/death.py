@@ -16,7 +16,7 @@ PROOF_LIMIT_S = 5.0
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
 # A look takes 20 ms of CPU time in real time. Proofs of eight hosts that look all the time leave the dying processes no
 # CPU time to end.
-PAUSE_S = 0.02
+POLL_S = 0.02
 
 
 def _nothing() -> Mapping[str, int]:
@@ -81,7 +81,7 @@ class Death(StrikeOnHost):
                 if not (survivors or ports) or deadline.passed:
                     break
                 self._processes.signal(signal.SIGKILL)
-                time.sleep(PAUSE_S)
+                time.sleep(POLL_S)
             left = {"survivors": len(survivors) + sum(self._clear().values()), "open ports": len(ports)}
         done = {"processes killed": len(self._processes)}
         self.close()
