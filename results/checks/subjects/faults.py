@@ -90,6 +90,7 @@ CHECKS: tuple[Check, ...] = (
         table="faults",
         subject=effective_faults,
         rules=lambda evidence: [
+            present("actual_ns"),
             present("late_s"),
             between("late_s", 0, evidence.experiment.lateness_limit_s, share=ON_TIME_SHARE),
         ],
