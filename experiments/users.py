@@ -5,15 +5,20 @@ from __future__ import annotations
 import pwd
 from pathlib import Path
 
+# What /proc answers about a process that has ended or may not be looked into. Any other error tells nothing about the
+# process: if this process cannot open another file, say, all processes would look dead.
+GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+
 
 def user_of(pid: int) -> int | None:
-    """The real user of a process; None when it is gone.
+    """The real user of a process; None when it is gone or hidden.
 
     The owner of /proc/PID would not do: a process that forbids to be looked into has files that belong to root.
+    Raises `OSError` when this process has no descriptors or no memory left.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")
-    except OSError:
+    except GONE_OR_HIDDEN:
         return None
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), None)
 

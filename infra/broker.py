@@ -28,8 +28,7 @@ class Broker:
         """What the file says, under librdkafka's names; empty without a file."""
         if self.credentials is None:
             return {}
-        lines = Path(self.credentials).read_text(encoding="utf-8").splitlines()
-        return dict(line.partition("=")[::2] for line in lines)
+        return settings_of(Path(self.credentials).read_text(encoding="utf-8"))
 
     def for_librdkafka(self) -> dict[str, str]:
         """Settings of a producer or consumer of `confluent_kafka`."""
@@ -67,6 +66,11 @@ class Broker:
     def _user_and_password(self) -> tuple[str, str]:
         settings = self._settings()
         return settings["sasl.username"], settings["sasl.password"]
+
+
+def settings_of(login: str) -> dict[str, str]:
+    """The settings in the content of a file of credentials, under librdkafka's names."""
+    return dict(line.partition("=")[::2] for line in login.splitlines())
 
 
 def client_properties(password: str) -> str:

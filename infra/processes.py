@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.users import user_of
+from experiments.users import GONE_OR_HIDDEN, user_of
 
 MARK, ROOT = "AFTERSHOCK_HOST", "AFTERSHOCK_ROOT"  # variables: whose a process is, and where its cluster has its root
 MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
@@ -29,9 +29,6 @@ STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread
 STARTED, VSIZE, ENV_END = 19, 20, 48  # positions in /proc/PID/stat, from the state on
 FIRST_IN_LINE = -20
 EXEC_RETRIES, EXEC_PAUSE_S = 1000, 0.0005
-# What /proc answers about a process that has ended or may not be looked into. Any other error tells nothing about the
-# process: if this process cannot open another file, say, all processes would look dead.
-GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 @dataclass(frozen=True)

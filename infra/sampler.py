@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from experiments.errors import EnvironmentFailure
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.processes import machine_busy_s
+from journal.event import Event
 from journal.events.services import HostSample, MachineSample
 from journal.writer import Journal
 
@@ -32,17 +32,17 @@ def next_deadline(start_ns: int, now_ns: int) -> int:
     return start_ns + ((now_ns - start_ns) // PERIOD_NS + 1) * PERIOD_NS
 
 
-def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
-    """Journal the CPU time [s] and memory [bytes] of a host; raises `EnvironmentFailure` if it does not answer."""
+def sample(driver: Driver, handle: Handle, host: str) -> HostSample:
+    """The CPU time [s] and memory [bytes] of a host; raises `EnvironmentFailure` if it does not answer."""
     now = driver.usage(handle, host)
-    journal.record(HostSample(host, now.cpu_s, now.rss_bytes))
+    return HostSample(host, now.cpu_s, now.rss_bytes)
 
 
-def sample_machine(journal: Journal) -> None:
-    """Note how busy the machine is, without the CPU time of the sampler itself."""
+def sample_machine() -> MachineSample:
+    """How busy the machine is, without the CPU time of the sampler itself."""
     wall_ns, monotonic_ns = both_clocks()
     busy_s = machine_busy_s() - time.process_time()
-    journal.record(MachineSample(busy_s, os.cpu_count() or 1, monotonic_ns=monotonic_ns, at_ns=wall_ns))
+    return MachineSample(busy_s, os.cpu_count() or 1, monotonic_ns=monotonic_ns, at_ns=wall_ns)
 
 
 def both_clocks() -> tuple[int, int]:
@@ -56,14 +56,20 @@ def both_clocks() -> tuple[int, int]:
     return wall_ns, monotonic_ns
 
 
-def each_second(take_sample: Callable[[], None], start_ns: int) -> None:
-    """Take a sample each second, without end; skip one if the host does not answer, or cannot be looked at."""
+def each_second(look: Callable[[], Event], journal: Journal, start_ns: int) -> None:
+    """Journal what a look finds, each second, without end; skip one if the host does not answer or cannot be looked at.
+
+    The journal reports what it loses itself, and an error that it raises is raised here.
+    """
     while True:
-        with suppress(EnvironmentFailure):
-            try:
-                take_sample()
-            except OSError as error:  # such as too many open files, which may pass
-                print(error, file=sys.stderr, flush=True)
+        try:
+            found = look()
+        except EnvironmentFailure:
+            pass
+        except OSError as error:  # such as too many open files, which may pass
+            print(error, file=sys.stderr, flush=True)
+        else:
+            journal.record(found)
         now_ns = time.monotonic_ns()
         time.sleep((next_deadline(start_ns, now_ns) - now_ns) / 1e9)
 
@@ -73,10 +79,12 @@ def main() -> None:
     root, journal_path = map(Path, sys.argv[1:])
     handle, journal = Handle.load(root), Journal(journal_path)
     driver, start_ns = driver_for(handle), time.monotonic_ns()
-    samples = [partial(sample, driver, handle, host, journal) for host in handle.hosts]
-    samples.append(partial(sample_machine, Journal(journal_path.with_name("machine.jsonl"))))
-    for take_sample in samples:
-        threading.Thread(target=each_second, args=(take_sample, start_ns)).start()
+    looks: list[tuple[Callable[[], Event], Journal]] = [
+        *((partial(sample, driver, handle, host), journal) for host in handle.hosts),
+        (sample_machine, Journal(journal_path.with_name("machine.jsonl"))),
+    ]
+    for look_and_journal in looks:
+        threading.Thread(target=each_second, args=(*look_and_journal, start_ns)).start()
 
 
 if __name__ == "__main__":

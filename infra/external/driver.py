@@ -50,8 +50,8 @@ class ExternalDriver(DeclaredFaults, Driver):
     def check(self, spec: ClusterSpec) -> None:
         """Read the description, try its programs, and list the hosts.
 
-        Raises `BadInput` about the description, `EnvironmentFailure` for a master or broker that cannot be reached and
-        for a list that is none.
+        Raises `BadInput` about the description. Raises `EnvironmentFailure` if the master or the broker cannot be
+        reached, if the broker refuses the login, or if `list_hosts` prints something else than hosts.
         """
         self._vetted(spec)
 

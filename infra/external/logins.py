@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 from experiments import gate
 from experiments.errors import BadInput, EnvironmentFailure
-from infra.broker import MECHANISM, Broker
+from infra.broker import MECHANISM, settings_of
 from infra.services import kafka
 
 SETTINGS = {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"}
@@ -47,12 +46,12 @@ def spark_conf(path: Path | None) -> str:
 
 
 def require_broker(brokers: str, login: str, limit_s: float) -> None:
-    """Raise `EnvironmentFailure` unless a broker answers, and takes the login if there is one."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="aftershock-login-") as file:  # of mode 600
-        file.write(login)
-        file.flush()
-        if not kafka.is_ready(Broker(brokers, file.name), limit_s):
-            raise EnvironmentFailure(f"no broker answers at {brokers}", "start it, or correct its address")
+    """Raise `EnvironmentFailure` unless a broker answers within `limit_s` [s], and takes the login if there is one.
+
+    No file is written: a killed check would leave the password in it.
+    """
+    if not kafka.is_ready({"bootstrap.servers": brokers, **settings_of(login)}, limit_s):
+        raise EnvironmentFailure(f"no broker answers at {brokers}", "start it, or correct its address")
 
 
 def _text(field: str, path: Path) -> str:

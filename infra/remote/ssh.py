@@ -72,16 +72,21 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
 
 
 def _private_key(login: Login, name: str) -> paramiko.PKey:
-    """The key of a login; raises `EnvironmentFailure` for a file with none, or with one that has a passphrase."""
+    """The key of a login, with the certificate in KEY-cert.pub if there is one.
+
+    Raises `EnvironmentFailure` for a file that cannot be read or is damaged, and for a key that has a passphrase.
+    """
     try:
         return paramiko.PKey.from_path(login.key)  # `key_filename` would tell how the last type of key failed
     except OSError as error:
-        cause = f"{login.key}, needed to log in to {name}, cannot be read ({error.strerror})"
+        cause = f"{error.filename or login.key}, needed to log in to {name}, cannot be read ({error.strerror})"
         raise EnvironmentFailure(cause, "restore it") from None
     except LOCKED:
         found = "a key with a passphrase"
     except NO_KEY:
-        found = "no private key, or a damaged one"
+        certificate = Path(f"{login.key}-cert.pub")
+        or_else = f", or its certificate {certificate} is damaged" if certificate.exists() else ""
+        found = f"no private key, or a damaged one{or_else}"
     cause = f"{login.key}, needed to log in to {name}, holds {found}"
     raise EnvironmentFailure(cause, "put a private SSH key without a passphrase there (RSA, ECDSA or Ed25519)")
 

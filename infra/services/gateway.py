@@ -88,7 +88,7 @@ def restart(driver: RunsServices, handle: Handle, kind: FaultKind) -> Proof:
 def serves(handle: Handle, kind: FaultKind) -> bool:
     """Whether the service that a fault of that kind kills can be used: the broker answers, the master listens."""
     listens = all(answers(handle.gateway.address, port) for port in PORTS[str(kind.service)])
-    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.kafka))
+    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.kafka.for_librdkafka()))
 
 
 def wait_port(address: str, port: int, log: Path) -> None:

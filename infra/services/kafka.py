@@ -9,6 +9,7 @@ import base64
 import itertools
 import secrets
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -85,19 +86,24 @@ def java_command(java: Path, jars: list[Path], main: str, *arguments: str) -> li
 
 
 def wait_ready(broker: Broker, log: Path, limit_s: float = 60.0) -> None:
-    """Return once the broker answers; raises `EnvironmentFailure` that names its log otherwise, and as `is_ready`."""
-    if not is_ready(broker, limit_s):
+    """Return once the broker answers.
+
+    Raises `EnvironmentFailure`: one that names the log if there is no answer within `limit_s` [s], and one with the
+    broker's words as soon as it refuses the login.
+    """
+    if not is_ready(broker.for_librdkafka(), limit_s):
         raise EnvironmentFailure(f"the broker at {broker.address} did not answer in {limit_s:g} s", f"see {log}")
 
 
-def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
-    """Whether the broker answers within `limit_s`; raises `EnvironmentFailure` if it refuses the credentials.
+def is_ready(settings: Mapping[str, str], limit_s: float = 1.0) -> bool:
+    """Whether the broker answers a client with these settings, under librdkafka's names, within `limit_s` [s].
 
+    Raises `EnvironmentFailure` as soon as the broker refuses the login.
     A `KafkaAdminClient` that gets no answer would leave its thread and its sockets behind, and this may be asked often.
     """
     errors: list[KafkaError] = []
     ours: dict[str, Any] = {"log_level": 0, "reconnect.backoff.max.ms": LONGEST_PAUSE_MS, "error_cb": errors.append}
-    admin, deadline = AdminClient({**broker.for_librdkafka(), **ours}), Deadline(limit_s)
+    admin, deadline = AdminClient({**settings, **ours}), Deadline(limit_s)
     while True:
         try:
             admin.list_topics(timeout=min(LOOK_S, max(deadline.left_s, 0.0)))
@@ -105,7 +111,7 @@ def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
         except KafkaException:
             admin.poll(ERRORS_POLL_S)  # fills `errors`
         for error in filter(_is_refusal, errors):
-            cause = f"the broker at {broker.address} refuses the login ({error.str()})"
+            cause = f"the broker at {settings['bootstrap.servers']} refuses the login ({error.str()})"
             raise EnvironmentFailure(cause, "correct the user name and the password, or see the broker's log")
         if deadline.passed:
             return False

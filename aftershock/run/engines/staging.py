@@ -35,7 +35,7 @@ def check(job: OwnJobSpec) -> None:
             raise BadInput(f"workload.modules.{index}", module, allowed)
         names.add(name)
     for topic, source in job.inputs.items():
-        if source.replay and not kafka.is_ready(Broker(source.replay.partition("/")[0]), limit_s=5.0):
+        if source.replay and not kafka.is_ready(Broker(source.replay.partition("/")[0]).for_librdkafka(), limit_s=5.0):
             raise BadInput(f"workload.inputs.{topic}.replay", source.replay, "a topic of a broker that answers")
 
 

@@ -68,6 +68,9 @@ class KafkaResults(Outlet):
     If the broker does not answer that first act in time, librdkafka goes on with it in the background, as long as the
     producer exists. It fences whoever has the sink when the broker is back. So the outlet opens no other producer
     meanwhile, and when the outlet ends, so does the producer.
+
+    There is one exception. If the call itself does not return (`answer_of`), its thread keeps the producer until it
+    does. The outlet opens another one, and the first can still fence it, or the successor of the outlet.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -24,13 +25,14 @@ from infra.local import LocalDriver
 from infra.services import kafka
 from testbed.operators import Delivery, Sink, Source
 from testbed.queries import as_messages, from_batch
-from testbed.runtime.connectors import topics
+from testbed.runtime.connectors import answers, topics
 from testbed.runtime.connectors.sinks import Superseded
 from testbed.runtime.connectors.sources import Feed, stream_of
 from testbed.runtime.connectors.topics import KafkaResults
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.slot.inputs import feeds
 from tests.integration.testbed.exact_results import messages_out
+from tests.unit.marked_processes import wait_for
 from workloads.inputs import records
 from workloads.nexmark.stream import events_of
 from workloads.schedule import Schedule
@@ -42,8 +44,6 @@ READ_LIMIT_S = 60.0
 BEGIN, WRITE, OFFSETS, COMMIT = "begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"
 HEARD_S = 30.0
 LEFT, OPENINGS = 8, 5  # sinks that were left; so many times the one that stays is to call `init_transactions`
-ENDED_S = 2.0
-SETTLED_S = 3.0  # librdkafka looks for the broker twice a second: any other producer has opened by then
 
 
 class Interrupted:
@@ -259,6 +259,26 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     feed.close()
 
 
+class Noted(Producer):
+    """A producer of a sink: which there are still, and how often one of them was opened."""
+
+    made: ClassVar[list[weakref.ref[Producer]]] = []
+    openings: ClassVar[int] = 0
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
+        Noted.made.append(weakref.ref(self))
+
+    def init_transactions(self, limit_s: float) -> None:
+        Noted.openings += 1
+        super().init_transactions(limit_s)
+
+    @classmethod
+    def left(cls) -> list[Producer]:
+        """Those that are not freed, which go on with what they have begun."""
+        return [producer for made in cls.made if (producer := made()) is not None]
+
+
 def test_sinks_that_were_left_while_the_broker_was_away_do_not_fence_the_one_that_waits_for_it(
     driver: LocalDriver, broker: Handle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +288,8 @@ def test_sinks_that_were_left_while_the_broker_was_away_do_not_fence_the_one_tha
     """
     monkeypatch.setattr(topics, "OPENING_S", 0.3)
     monkeypatch.setattr(topics, "REOPEN_S", 0.05)
+    monkeypatch.setattr(topics, "Producer", Noted)
+    monkeypatch.setattr(answers, "GRACE_S", READ_LIMIT_S)  # a call that is slow to return is not taken for a lost one
     job = job_at(broker, "left", parallelism=1)
     (before,), (new,) = sinks(job), sinks(job)
     before.publish({1: [output(1, "before")]})
@@ -278,11 +300,13 @@ def test_sinks_that_were_left_while_the_broker_was_away_do_not_fence_the_one_tha
         with ThreadPoolExecutor(1) as pool:
             for _ in range(LEFT):
                 leave_while_it_opens(next(sinks(job)), pool)
-            published = pool.submit(new.publish, {2: [output(2, "new")]})
-            time.sleep(OPENINGS * topics.OPENING_S)
+            assert Noted.left() == [], "it would fence the new one when the broker is back"
+            published, begun = pool.submit(new.publish, {2: [output(2, "new")]}), Noted.openings
+            wait_for(lambda: Noted.openings >= begun + OPENINGS, READ_LIMIT_S)
+            assert len(Noted.left()) == 1, "it calls the same one again"
             driver.heal(broker, "gateway", FaultKind.BROKER_KILL)
             assert published.result(READ_LIMIT_S) == 2
-            time.sleep(SETTLED_S)
+            assert len(Noted.left()) == 1
             assert new.publish({3: [output(3, "new")]}) == 3
     finally:
         gc.enable()
@@ -290,12 +314,12 @@ def test_sinks_that_were_left_while_the_broker_was_away_do_not_fence_the_one_tha
 
 
 def leave_while_it_opens(sink: KafkaResults, pool: ThreadPoolExecutor) -> None:
-    """As a slot does that begins another epoch: it must not wait for the sink for long."""
-    publishing = pool.submit(sink.publish, {2: [output(2, "left")]})
-    time.sleep(topics.OPENING_S)
+    """As a slot does that begins another epoch: the sink ends soon, and so does its producer."""
+    begun, publishing = Noted.openings, pool.submit(sink.publish, {2: [output(2, "left")]})
+    wait_for(lambda: Noted.openings > begun, READ_LIMIT_S)
     sink.abandon()
     with pytest.raises(Superseded):
-        publishing.result(topics.OPENING_S + ENDED_S)
+        publishing.result(READ_LIMIT_S)
     sink.close()
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from experiments.users import user_of
 from infra import processes
 from infra.process_handles import ProcessHandles
 from infra.processes import (
@@ -247,8 +248,9 @@ def test_the_machine_is_busy_as_long_as_a_process_of_it_is(token):
         lambda mark, pid: stands_still(pid),
         lambda mark, pid: usage([pid]),
         lambda mark, pid: listening(ADDRESS),
+        lambda mark, pid: user_of(pid),
     ],
-    ids=["carries", "marked", "is_stopped", "start_of", "stands_still", "usage", "listening"],
+    ids=["carries", "marked", "is_stopped", "start_of", "stands_still", "usage", "listening", "user_of"],
 )
 def test_who_cannot_open_another_file_does_not_take_a_process_for_dead(token, look):
     process = start(f"{token}/worker-1")

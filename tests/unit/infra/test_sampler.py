@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from experiments.errors import EnvironmentFailure
 from infra import sampler
 from infra.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
+from journal.events.services import HostSample
 from journal.reader import raw_entries
 from journal.writer import Journal
 
@@ -58,21 +59,37 @@ def test_a_pause_between_the_looks_at_two_clocks_is_no_step(monkeypatch):
     assert wall_ns - monotonic_ns == 17 * 10**18
 
 
-def test_the_machine_s_clocks_are_noted_with_each_look_at_it(tmp_path):
+def test_the_machine_s_clocks_are_noted_with_each_look_at_it():
     before_ns = time.monotonic_ns()
-    sample_machine(Journal(tmp_path / "machine.jsonl"))
-    (entry,) = list(raw_entries(tmp_path / "machine.jsonl"))
-    assert before_ns <= entry["monotonic_ns"] <= time.monotonic_ns()
-    assert abs(entry["at_ns"] - entry["monotonic_ns"] - (time.time_ns() - time.monotonic_ns())) < 60 * 10**9
+    found = sample_machine()
+    assert before_ns <= found.monotonic_ns <= time.monotonic_ns()
+    assert abs(found.at_ns - found.monotonic_ns - (time.time_ns() - time.monotonic_ns())) < 60 * 10**9
 
 
-def test_an_error_of_the_sampler_itself_costs_one_sample_and_is_told(monkeypatch, capsys):
+def test_an_error_of_the_sampler_itself_costs_one_sample_and_is_told(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sampler, "PERIOD_NS", 10**6)
-    outcomes = iter([OSError(24, "Too many open files"), EnvironmentFailure("no answer", "wait"), SystemExit()])
+    seen = HostSample("worker-1", 1.5, 2)
+    outcomes = iter([OSError(24, "Too many open files"), EnvironmentFailure("no answer", "wait"), seen, SystemExit()])
 
     def look():
-        raise next(outcomes)
+        if isinstance(outcome := next(outcomes), BaseException):
+            raise outcome
+        return outcome
 
     with pytest.raises(SystemExit):
-        sampler.each_second(look, time.monotonic_ns())
+        sampler.each_second(look, Journal(tmp_path / "hosts.jsonl"), time.monotonic_ns())
     assert capsys.readouterr().err == "[Errno 24] Too many open files\n"
+    assert [entry["host"] for entry in raw_entries(tmp_path / "hosts.jsonl")] == ["worker-1"]
+
+
+def test_an_error_of_the_journal_is_not_taken_for_one_of_the_look(tmp_path, monkeypatch):
+    monkeypatch.setattr(sampler, "PERIOD_NS", 10**6)
+    journal = Journal(tmp_path / "hosts.jsonl")
+
+    def broken(_event):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(journal, "record", broken)
+    outcomes = iter([HostSample("worker-1", 1.5, 2)])
+    with pytest.raises(OSError, match="Input/output error"):
+        sampler.each_second(lambda: next(outcomes), journal, time.monotonic_ns())

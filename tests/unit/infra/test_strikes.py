@@ -14,10 +14,11 @@ import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import process_handles, programs
+from infra.process_handles import DYING_POLL_S, ProcessHandles
 from infra.processes import is_stopped, members, stands_still, usage
 from infra.strikes import delay
 from infra.strikes.death import Termination
-from infra.strikes.freeze import thaw
+from infra.strikes.freeze import LONGEST_PAUSE_S, thaw
 from infra.strikes.ready import Target, merged, ready, undo
 from infra.strikes.strike import Proof
 from infra.strikes.throttle import TOLERANCE, observe
@@ -351,6 +352,40 @@ def test_a_strike_that_was_shot_at_a_host_that_died_meanwhile_holds(host):
         strike.shoot(0)
         assert strike.fire().holds
     undo(host, FaultKind.SLOW)
+
+
+# ---- in real time ----
+
+
+def kill_all_of(host, limit_s):
+    handles = ProcessHandles(host.mark)
+    handles.kill(limit_s)
+    handles.close()
+
+
+@pytest.mark.parametrize(
+    ("prove", "pause_s", "first"),
+    [
+        (lambda host, limit_s: prepare(host, FaultKind.KILL).fire(limit_s), DYING_POLL_S, 1),
+        (lambda host, limit_s: prepare(host, FaultKind.TERMINATE).fire(limit_s), DYING_POLL_S, 2),
+        (kill_all_of, DYING_POLL_S, 1),
+        (lambda host, limit_s: prepare(host, FaultKind.PAUSE).fire(limit_s), LONGEST_PAUSE_S, 8),
+    ],
+    ids=["kill", "terminate", "handles", "pause"],
+)
+def test_a_proof_leaves_what_it_waits_for_its_cpu_time(host, monkeypatch, prove, pause_s, first):
+    """It has the precedence of real time: if it looked all the time, what is to end would have no core to do so.
+
+    `first`: looks when it is prepared, in its grace period, and before its pauses have their length.
+    """
+    looks = []
+    monkeypatch.setattr(process_handles, "members", lambda mark: looks.append(mark) or members(mark))
+    monkeypatch.setattr(Termination, "grace_s", 0.0)
+    monkeypatch.setattr(ProcessHandles, "signal", lambda *_: None)  # as if it were dying all the time
+    process, limit_s = start(host.mark), 1.0
+    prove(host, limit_s)
+    assert looks.count(host.mark) <= limit_s / pause_s + first + 2
+    process.kill()
 
 
 # ---- a lack of descriptors ----

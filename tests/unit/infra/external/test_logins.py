@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,10 @@ def test_settings_that_a_run_would_replace_are_refused_with_the_remedy(line: str
     assert spark_conf(tmp_path / "conf") == kept
 
 
-def test_a_login_that_the_broker_refuses_is_told_before_the_run(tmp_path: Path) -> None:
+def test_a_login_that_the_broker_refuses_is_told_before_the_run_and_is_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))  # a temporary file cannot be made
     login = broker_login(written(tmp_path, security_protocol="SASL_PLAINTEXT"))
     with (
         refusing_broker(own_address(21), "nobody of this name") as address,

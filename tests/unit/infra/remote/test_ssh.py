@@ -159,6 +159,28 @@ def test_a_key_file_that_is_a_folder_is_told(login: ssh.Login) -> None:
         ssh.connect(login, "worker-1", ADDRESS)
 
 
+@pytest.mark.parametrize("content", ["no certificate\n", "ssh-ed25519-cert-v01@openssh.com AAAA\n"])
+def test_a_damaged_certificate_beside_a_good_key_is_told(login: ssh.Login, judge: Server, content: str) -> None:
+    certificate = login.key.with_name("key-cert.pub")
+    certificate.write_text(content, encoding="utf-8")
+    with pytest.raises(EnvironmentFailure) as told:
+        ssh.connect(login, "worker-1", ADDRESS)
+    assert f"a damaged one, or its certificate {certificate} is damaged; " in str(told.value)
+    assert judge.asked == 0
+
+
+def test_a_certificate_that_cannot_be_read_is_told_by_its_own_name(
+    login: ssh.Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(filename: str) -> None:  # root may read each file
+        raise PermissionError(errno.EACCES, "Permission denied", filename)
+
+    login.key.with_name("key-cert.pub").touch()
+    monkeypatch.setattr(paramiko.pkey.PublicBlob, "from_file", unreadable)
+    with pytest.raises(EnvironmentFailure, match=r"^\S+/key-cert\.pub, needed to log in to worker-1, cannot be read"):
+        ssh.connect(login, "worker-1", ADDRESS)
+
+
 def test_a_connection_that_ends_right_after_the_login_leaves_no_thread(
     login: ssh.Login, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,15 +41,15 @@ def test_a_broker_that_answers_is_ready():
     """One within this process: `test.mock.num.brokers` of librdkafka."""
     serving = Producer({"test.mock.num.brokers": 1})
     (address,) = serving.list_topics(timeout=60).brokers.values()
-    assert is_ready(Broker(f"{address.host}:{address.port}"), limit_s=60.0)
+    assert is_ready({"bootstrap.servers": f"{address.host}:{address.port}"}, limit_s=60.0)
 
 
 def test_a_broker_that_does_not_answer_is_not_ready_and_leaves_nothing_behind():
     """It may be asked many times, by an injector that runs for days: no thread, and no socket."""
     with socket.create_server((own_address(19), 0)) as silent:
-        broker = Broker("{}:{}".format(*silent.getsockname()))
+        settings = {"bootstrap.servers": "{}:{}".format(*silent.getsockname())}
         before = _held()  # also by tests of before, which may give it back meanwhile
-        assert not is_ready(broker, limit_s=0.3)
+        assert not is_ready(settings, limit_s=0.3)
         wait_for(lambda: all(now <= earlier for now, earlier in zip(_held(), before, strict=True)))
 
 
@@ -61,7 +61,7 @@ def test_a_login_that_the_broker_refuses_is_told_at_once_and_in_its_words(tmp_pa
         refusing_broker(own_address(20), "nobody of this name") as address,
         pytest.raises(EnvironmentFailure, match=rf"^the broker at {address} refuses the login .*nobody of") as told,
     ):
-        is_ready(Broker(address, str(login)), limit_s=600.0)
+        is_ready(Broker(address, str(login)).for_librdkafka(), limit_s=600.0)
     assert time.monotonic() - began_s < 300.0
     assert "hunter2" not in str(told.value)
 
@@ -70,7 +70,7 @@ def test_a_broker_that_dies_amid_a_login_has_refused_nothing(tmp_path: Path):
     login = tmp_path / "kafka.properties"
     login.write_text(client_properties("hunter2"))
     with refusing_broker(own_address(20), None) as address:
-        assert not is_ready(Broker(address, str(login)), limit_s=2.5)
+        assert not is_ready(Broker(address, str(login)).for_librdkafka(), limit_s=2.5)
 
 
 def _held() -> tuple[set[threading.Thread], set[str], set[str]]:
