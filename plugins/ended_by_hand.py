@@ -1,17 +1,17 @@
 """Ends a run of the DAG `benchmark` when the task that waits for it is marked as failed, skipped or a success by hand.
 
-Otherwise the run would go on until the next one is to begin. Airflow calls these listeners when a task ends in any way;
-only if that was done by hand has the task's run not ended. What has no live run yet is refused when it begins. Which
-runs are a task's is told by `aftershock.airflow.waiting_tasks`.
+Otherwise the run would go on until the next one is to begin. Airflow calls these listeners when a task ends in any way.
+The task's run is then still live if a person ended the task, or if Airflow requested its DAG run a second time, since
+the first answer was lost. What has no live run yet is refused when it begins. `aftershock.airflow.dag_run_ids` tells
+which runs are a task's.
 
-The API server and the scheduler call them amid a transaction of theirs, and an abort takes seconds. So a thread ends
-the runs. A process that ends waits for it, but not for long: what an abort that is cut short has not ended, the next
-task ends that would be measured beside it.
+The API server and the scheduler call them amid a transaction of theirs, and an abort takes seconds. So a thread aborts
+the runs. A scheduler or a task's process that stops waits for this thread, at most for `STOPPING_LIMIT_S`. The API
+server does not wait. The next task that requests a run ends the runs that are left.
 """
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 from contextlib import suppress
@@ -48,12 +48,7 @@ def on_task_instance_skipped(task_instance: Any) -> None:
 
 @hookimpl
 def before_stopping(component: Any) -> None:
-    """The process is about to end, which would cut an abort short. A task's process makes no calls at its exit."""
-    _await_aborts()
-
-
-@atexit.register
-def _await_aborts() -> None:
+    """The process is about to end, which would cut an abort short; the API server does not call this."""
     given_up = Deadline(STOPPING_LIMIT_S)
     for thread in threading.enumerate():
         if thread.name == THREAD:

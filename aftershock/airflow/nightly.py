@@ -59,7 +59,7 @@ class BenchmarkRun(TriggerDagRunOperator):
             trigger_dag_id=BENCHMARK,
             wait_for_completion=True,
             deferrable=True,
-            reset_dag_run=True,  # if Airflow repeats a request whose answer was lost
+            reset_dag_run=False,  # only a person clears a DAG run; one that is there already fails the task
             fail_when_dag_is_paused=True,
             poke_interval=POLL_INTERVAL_S,
             openlineage_inject_parent_info=False,

@@ -16,6 +16,7 @@ from experiments.locks import locked
 from experiments.spec import Experiment, LoadMode
 from results.runs.home import home
 from results.runs.json_files import read_json, write_json
+from spark_jobs.calibration import FULL_BATCHES, GETTING_FASTER_S
 
 # Every step of a run, and what it does.
 STEPS = {
@@ -34,12 +35,14 @@ STEPS = {
 }
 STEADY_INTERVALS, LEAD_S = 2, 4.0
 CALIBRATION_S = 60.0  # on the testbed
-WARM_UP_S, ROUNDS, ROUND_S, ROUND_INTERVALS = 28.0, 2, 15.0, 2  # of a calibration of Structured Streaming
+WARM_UP_S, USUAL_ROUNDS = 28.0, 2  # of a calibration of Structured Streaming; a round is the batches of one topic
+WAIT_FOR_CHECKPOINTS = frozenset({"deploy", "start_load", "stop"})
+INTERVAL = "checkpoint_interval_s"  # that of the last run, among its times
 
 
 def usual_s(experiment: Experiment) -> dict[str, float]:
     """How long each step of `STEPS` will probably take [s]."""
-    past = _read().get(_kind(experiment), {})
+    past = _past(experiment)
     return {step: past.get(step, seconds) for step, seconds in _on_quiet_cores(experiment).items()} | {
         "observe": experiment.window_s
     }
@@ -56,7 +59,7 @@ def calibration_s(experiment: Experiment) -> float:
         return 0.0
     if not experiment.engine.works_in_batches:
         return CALIBRATION_S
-    return WARM_UP_S + ROUNDS * max(ROUND_S, ROUND_INTERVALS * experiment.engine.checkpoint_interval_s)
+    return WARM_UP_S + USUAL_ROUNDS * max(GETTING_FASTER_S, FULL_BATCHES * experiment.engine.checkpoint_interval_s)
 
 
 def in_words(seconds: float) -> str:
@@ -71,9 +74,8 @@ def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     known = [(step, began_ns[step]) for step in STEPS if step in began_ns]
     took = {step: (end - begin) / 1e9 for (step, begin), (_, end) in pairwise(known) if end > begin}
     with locked(_path().with_suffix(".lock"), "the times of steps"):
-        past = _read()
-        kind = _kind(experiment)
-        write_json(_path(), past | {kind: past.get(kind, {}) | took})
+        times = _past(experiment) | took | {INTERVAL: experiment.engine.checkpoint_interval_s}
+        write_json(_path(), _read() | {_kind(experiment): times})
 
 
 def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
@@ -96,11 +98,18 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
     }
 
 
+def _past(experiment: Experiment) -> dict[str, float]:
+    """What the last run of this kind took; with another interval, without steps that wait for checkpoints."""
+    past = _read().get(_kind(experiment), {})
+    if past.get(INTERVAL) == experiment.engine.checkpoint_interval_s:
+        return past
+    return {step: seconds for step, seconds in past.items() if step not in WAIT_FOR_CHECKPOINTS}
+
+
 def _kind(experiment: Experiment) -> str:
-    """What has similar times: several steps wait for checkpoints, the rest depends on driver, engine and load."""
+    """What has similar times, except for steps that wait for checkpoints."""
     engine: EngineName = experiment.engine.name
-    interval = f"interval {experiment.engine.checkpoint_interval_s:g} s"
-    return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value} {interval}"
+    return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value}"
 
 
 def _read() -> dict[str, dict[str, float]]:

@@ -46,11 +46,11 @@ from results.runs.state import RunState
 from results.runs.store import RunStatus
 from results.runs.versions import versions
 from results.tables.schema import SCHEMA_VERSION
-from spark_jobs.calibration import Calibration
+from spark_jobs.calibration import FULL_BATCHES, Calibration
 from workloads.inputs import streams
 from workloads.schedule import Schedule
 from workloads.sending.load_config import LOAD_FILE, LoadConfig
-from workloads.topics import CALIBRATION_TOPICS, TENTATIVE_OUTPUT
+from workloads.topics import CALIBRATION_TOPICS, FULL, TENTATIVE_OUTPUT
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carr
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_COMMITS = 2
-CALIBRATED_INTERVALS = 6  # at most: two batches on each of three topics, and each batch fills an interval
+CALIBRATED_INTERVALS = FULL_BATCHES * len(FULL)  # at most: each of these batches fills an interval
 WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as fast as those that follow
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 # A service that ends is noticed at once. These limits are for one that hangs, and a slow machine must not reach them:

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from experiments.workloads import GeneratedSpec
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
-from spark_jobs.calibration import Calibration
+from spark_jobs.calibration import FULL_BATCHES, GETTING_FASTER_S, Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
@@ -30,8 +30,6 @@ from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_RECORDS, WARM_BATCHES = 20_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
-FULL_BATCHES = 2  # at least
-GETTING_FASTER_S = 15.0  # a JVM gets faster with full batches for longer, but the default experiment shall have two
 CLOSE_ENOUGH = 0.1  # of the time that a batch shall take
 USUALLY_FIXED = 0.5  # of the time of a batch of the warm-up: the word count's shows 0.5 to 0.6
 MOST_FIXED = 0.6  # a line that shows more was drawn while the machine changed its pace

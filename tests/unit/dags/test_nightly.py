@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DagRunState, timezone
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException, TaskDeferred
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import trigger
@@ -82,6 +82,19 @@ def test_runs_wait_for_each_other_without_a_worker_and_without_stopping_the_rest
     assert (made.trigger_dag_id, made.deferrable, made.wait_for_completion) == ("benchmark", True, True)
     assert all(dag.get_task(name).trigger_rule == "all_done" for name in ("publish", "judge"))
     assert {asset.name for asset in dag.get_task("publish").outlets} == {a.name for a in RESULT_TABLES.values()}
+
+
+def test_a_task_clears_no_dag_run_that_is_there_already(home):
+    """Such a one is of the same request, whose answer was lost. Once cleared, its run would count as a person's."""
+    about = {"dag_id": "nightly", "run_id": "night", "task_id": "run", "map_index": 0, "try_number": 1}
+    task_instance = SimpleNamespace(
+        **about,
+        xcom_push=lambda key, value: None,
+        get_dag=lambda dag_id: SimpleNamespace(is_paused=False),
+    )
+    with pytest.raises(DagRunTriggerException) as request:
+        nightly.BenchmarkRun(task_id="run", run_label="words-3", conf={}).execute({"ti": task_instance})
+    assert (request.value.dag_run_id, request.value.reset_dag_run) == (FIRST, False)
 
 
 def test_the_cells_of_a_matrix_are_runs_of_the_benchmark_with_names_of_their_own():

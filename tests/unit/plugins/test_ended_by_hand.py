@@ -1,11 +1,8 @@
 """A task that is marked as ended by hand ends the run that it waits for, by the listeners as Airflow calls them."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
 
@@ -19,7 +16,6 @@ from plugins.aftershock_plugin import AftershockPlugin
 from results.runs import store
 from tests.e2e.example_run import write_live_run
 
-REPOSITORY = Path(__file__).parents[3]
 NIGHT = "manual__2026-11-29T02:00:00+00:00"
 REQUESTED = Request("nightly", NIGHT, "run", 0, 1, "wordcount-7")
 CLEARED = "cleared-by-a-person"
@@ -105,32 +101,6 @@ def test_a_process_does_not_wait_without_end_before_it_stops(listeners, ended, m
     assert abort.is_alive()
     let_go.set()
     abort.join()
-
-
-EXITS = """
-import sys, time
-from types import SimpleNamespace
-from aftershock.watch import live
-from plugins import ended_by_hand
-
-def end(run_id):
-    time.sleep(0.3 if run_id == "of-night" else 60)
-    print(run_id, "was aborted", flush=True)
-
-live.end = end
-ended_by_hand.STOPPING_LIMIT_S = 2.0
-for dag_id in ("nightly", "reproduce"):
-    marked = SimpleNamespace(dag_id=dag_id, task_id="run", run_id=sys.argv[1], map_index=0)
-    ended_by_hand.on_task_instance_success(task_instance=marked)
-"""
-
-
-def test_a_process_that_exits_waits_for_an_abort_but_not_for_one_that_hangs(ended, airflow_home):
-    """As the API server does, which calls no listener at its end."""
-    exits = [sys.executable, "-c", EXITS, NIGHT]
-    done = subprocess.run(exits, cwd=REPOSITORY, capture_output=True, text=True, timeout=40, check=True)
-    told = [line for line in done.stdout.splitlines() if line.endswith("was aborted")]
-    assert told == ["of-night was aborted"]
 
 
 @pytest.mark.parametrize(("dag_id", "map_index"), [("benchmark", 0), ("nightly", 2), ("nightly", -1)])

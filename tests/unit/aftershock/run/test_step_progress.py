@@ -1,5 +1,6 @@
 """Where a run is: which steps are done, how long they took, what is awaited, and what is probably left."""
 
+import json
 import os
 from contextlib import suppress
 
@@ -142,21 +143,26 @@ def test_the_next_run_of_the_same_kind_is_estimated_by_the_last(setting_up, cloc
     assert step_times.usual_s(setting_up.experiment)["start_load"] != 5.0, "it has not ended"
 
 
-def test_the_estimate_of_a_calibration_and_of_what_waits_for_checkpoints_knows_the_interval(setting_up, clock):
+def test_the_estimate_of_a_calibration_knows_the_interval():
     """Each of two rounds of Spark's calibration measures two batches of an interval; the testbed's parts have 10 s."""
     usual, slow = (spec.load(overrides=[f"engine.checkpoint_interval_s={each}"]) for each in (8, 60))
     assert (step_times.calibration_s(usual), step_times.calibration_s(slow)) == (60.0, 268.0)
     assert step_times.usual_s(slow)["deploy"] - step_times.usual_s(usual)["deploy"] == 208.0
     assert step_times.calibration_s(spec.load("dataflow-q12", ["load.mode=saturating"])) == 60.0
     assert step_times.calibration_s(spec.load(overrides=["load.mode=rate"])) == 0.0
-    for step, seconds in (("provision", 33), ("deploy", 71), ("start_load", 5)):
-        step_notes.begin(LIVE, step)
-        clock[0] += seconds
-    learn_from(setting_up)
-    interval_s = setting_up.experiment.engine.checkpoint_interval_s
-    engine = setting_up.experiment.engine.model_copy(update={"checkpoint_interval_s": 4 * interval_s})
-    longer = setting_up.experiment.model_copy(update={"engine": engine})
-    assert step_times.usual_s(longer)["deploy"] != 71.0
+
+
+def test_runs_with_another_interval_are_estimated_by_what_waits_for_no_checkpoint(home):
+    short, long = (spec.load(overrides=[f"engine.checkpoint_interval_s={each}"]) for each in (8, 60))
+    unknown = step_times.usual_s(long)
+    step_times.learn(short, {"provision": 0, "deploy": 33 * S, "start_load": 104 * S})
+    assert step_times.usual_s(short)["deploy"] == 71.0
+    assert step_times.usual_s(long) == unknown | {"provision": 33.0}
+    step_times.learn(long, {"provision": 0, "deploy": 44 * S})  # it did not get further
+    assert step_times.usual_s(long) == unknown | {"provision": 44.0}
+    assert step_times.usual_s(short)["provision"] == 44.0
+    kinds = json.loads((store.home() / "step-times.json").read_text())
+    assert len(kinds) == 1, "the file grows with every interval"
 
 
 @pytest.mark.parametrize("damage", ["[1]", "{", '{"KIND": {"deploy": "x"}}'])
