@@ -132,7 +132,7 @@ def test_report_and_data_docs_open_in_the_frame(page: Page, server: str):
     frame.get_by_role("link", name="Data Docs", exact=True).click()
     screenshot(page, "data-docs")
     frame.get_by_role("link", name="faults.on_time").first.click()
-    expect(frame.get_by_text("values must never be null.")).to_be_visible()
+    expect(frame.get_by_text("values must never be null.").first).to_be_visible()
     assert_nothing_blocked_or_from_outside(page)
 
 
