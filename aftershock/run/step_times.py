@@ -33,7 +33,8 @@ STEPS = {
     "report": "draw the plots, write the report",
     "teardown": "destroy the cluster, publish the run",
 }
-STEADY_INTERVALS, LEAD_S = 2, 4.0
+STEADY_COMMITS = 2  # after which the query runs steadily
+LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 CALIBRATION_S = 60.0  # on the testbed
 WARM_UP_S, USUAL_ROUNDS = 28.0, 2  # of a calibration of Structured Streaming; a round is the batches of one topic
 WAIT_FOR_CHECKPOINTS = frozenset({"deploy", "start_load", "stop"})
@@ -85,7 +86,7 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
     return {
         "provision": 12.0,
         "deploy": 20.0 + calibration_s(experiment),
-        "start_load": 5.0 + STEADY_INTERVALS * interval_s + search_s,
+        "start_load": 5.0 + STEADY_COMMITS * interval_s + search_s,
         "arm_faults": 5.0 + LEAD_S,
         "observe": experiment.window_s,
         "stop": 10.0 + interval_s,

@@ -59,10 +59,8 @@ R = TypeVar("R")
 ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carries out all steps of a run
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
-STEADY_COMMITS = 2
 CALIBRATED_INTERVALS = FULL_BATCHES * len(FULL)  # at most: each of these batches fills an interval
 WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as fast as those that follow
-LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 # A service that ends is noticed at once. These limits are for one that hangs, and a slow machine must not reach them:
 # if something else runs on its two cores, a batch may take more than a minute, and a calibration five. They are without
 # the checkpoint intervals that pass meanwhile.
@@ -218,9 +216,9 @@ def start_load(run_id: str) -> None:
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     live.spawn_module("generator", "workloads.sending.generator", path, live.journal_path("generator"))
     live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
-    _await_commits(live, WARM_COMMITS if saturating else STEADY_COMMITS, 0)
+    _await_commits(live, WARM_COMMITS if saturating else step_times.STEADY_COMMITS, 0)
     if load.mode is LoadMode.SUSTAINABLE:
-        _await_commits(live, STEADY_COMMITS, sustainable.find(live, schedule))
+        _await_commits(live, step_times.STEADY_COMMITS, sustainable.find(live, schedule))
 
 
 def _await_commits(live: LiveRun, count: int, since_ns: int) -> None:
@@ -238,7 +236,7 @@ def arm_faults(run_id: str) -> dict[str, int]:
     path = live.plan_path
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
     live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
-    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    start_ns = time.time_ns() + round(step_times.LEAD_S * 1e9)
     end_ns = start_ns + round(live.experiment.window_s * 1e9)
     armed = FaultPlan(start_ns, end_ns, tuple(events), live.experiment.faults.max_down)
     store.write_json(path, armed.to_json())

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock.run import batch_job, derive, live_run, step_notes, steps
+from aftershock.run import batch_job, derive, live_run, step_notes, step_times, steps
 from chaos.fault_plan import FaultPlan
 from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
@@ -51,7 +51,7 @@ def test_long_checkpoint_intervals_are_waited_for():
         wait=lambda what, met, services, limit_s, usual_s: limits_s.append(limit_s),
     )
     steps._await_calibration(live, Path("calibration.json"))
-    steps._await_commits(live, steps.STEADY_COMMITS, 0)
+    steps._await_commits(live, step_times.STEADY_COMMITS, 0)
     assert limits_s == [900 + 6 * 600, 900 + 2 * 600]
 
 
