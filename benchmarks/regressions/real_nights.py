@@ -1,8 +1,12 @@
 """Real nights of a small matrix, and what the regression check makes of them when they are replayed in order.
 
-`.venv/bin/python -m benchmarks.regressions.real_nights [--matrix small] [--nights 30] [--hours 8]` runs the cells of
-the matrix one after the other, one night's runs directly after the other's, until there are `--nights` nights or
-`--hours` have passed. It counts the finished runs, so it goes on where it stopped. `--no-run` only replays these.
+    .venv/bin/python -m benchmarks.regressions.real_nights [--ledger nights.jsonl] [--matrix small] [--nights 30]
+        [--hours 8] [--no-run]
+
+runs the cells of the matrix one after the other, one night's runs directly after the other's, until there are
+`--nights` nights or `--hours` have passed. It counts the finished runs, so it goes on where it stopped. `--no-run` only
+replays these. A ledger gets a line for each of them, so the measurement can go on in another checkout, or on another
+machine of the same class.
 
 Then it judges night after night as `aftershock results regress` would have done it, by the runs until then: first as
 they were, where every verdict is a false alarm, and then with all work 15 % slower from night 20 on. That slowdown is
@@ -18,11 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from aftershock.reference import markdown
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
 from experiments import matrix
 from experiments.spec import Experiment
@@ -54,6 +60,41 @@ class Judged:
     experiment: str
     worse: tuple[str, ...]
     better: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A finished run as a ledger keeps it: what the regression check looks at."""
+
+    run_id: str
+    started_ns: int
+    experiment: str
+    experiment_digest: str
+    machine: str
+    schema_version: int
+    seed: int
+    metrics: dict[str, float]
+
+    @classmethod
+    def of(cls, row: IndexRow) -> KeptRun:
+        """The same run; a row of a run that is done has all of this."""
+        about = {name: getattr(row, name) for name in cls.__annotations__ if name != "seed"}
+        return cls(**about, seed=row.facts["seed"])
+
+    @property
+    def row(self) -> IndexRow:
+        """The same run, as the index has it."""
+        about = {name: getattr(self, name) for name in self.__annotations__ if name != "seed"}
+        return IndexRow(state=RunState.DONE, facts={"seed": self.seed}, **about)
+
+
+def kept_too(ledger: JsonLedger[KeptRun], cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> list[IndexRow]:
+    """These rows and those of the ledger, which gets the runs of the cells that it has not yet."""
+    kept = {line.run_id for line in ledger.lines}
+    for row in (row for runs in runs_of(cells, rows).values() for row in runs if row.run_id not in kept):
+        ledger.add(KeptRun.of(row))
+    own = {row.run_id for row in rows}
+    return [*rows, *(line.row for line in ledger.lines if line.run_id not in own)]
 
 
 def runs_of(cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> dict[Cell, list[IndexRow]]:
@@ -143,7 +184,7 @@ def run_nights(
     nights: int,
     hours: float,
     run: Callable[[Experiment], Run],
-    rows: Callable[[], Sequence[IndexRow]] = index.rows,
+    rows: Callable[[], Sequence[IndexRow]],
     clock: Callable[[], float] = time.monotonic,
 ) -> Counter[str]:
     """Run what is missing, for so long; returns how many runs ended in which state."""
@@ -161,18 +202,25 @@ def run_nights(
 def main() -> None:
     """Run nights, unless told not to, and print what the check makes of those that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledger", type=Path, help="file that keeps what is judged of each run (none)")
     parser.add_argument("--matrix", default="small", help="name in experiments/matrices/, or a file")
     parser.add_argument("--nights", type=at_least_one, default=30)
     parser.add_argument("--hours", type=above_zero, default=8.0, help="no run begins later")
     parser.add_argument("--no-run", action="store_true", help="only replay the nights that are there")
     given = parser.parse_args()
     cells = matrix.load(given.matrix)
+    ledger = JsonLedger(given.ledger, KeptRun) if given.ledger else None
+
+    def rows() -> list[IndexRow]:
+        found = index.rows()
+        return kept_too(ledger, cells, found) if ledger else found
+
     ended: Counter[str] = Counter()
     if not given.no_run:
         from aftershock.airflow import orchestrate  # brings Airflow
 
-        ended = run_nights(cells, given.nights, given.hours, orchestrate.run)
-    print(report(nights_of(cells, index.rows())))
+        ended = run_nights(cells, given.nights, given.hours, orchestrate.run, rows)
+    print(report(nights_of(cells, rows())))
     sys.exit(any(state != RunState.DONE for state in ended))
 
 

@@ -7,8 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.json_ledger import JsonLedger
 from benchmarks.regressions.real_nights import (
     SLOW_FROM,
+    KeptRun,
+    kept_too,
     next_cell,
     nights_of,
     noise,
@@ -87,6 +90,16 @@ def test_a_run_that_cannot_be_compared_is_of_no_night(fields):
 def test_nights_are_in_the_order_of_their_runs():
     rows = [row(cell, number) for number in (5, 1, 3) for cell in CELLS]
     assert [[each.started_ns for each in night] for night in nights_of(CELLS, rows)] == [[1, 1], [3, 3], [5, 5]]
+
+
+def test_nights_of_a_ledger_count_where_their_runs_are_not(tmp_path):
+    path, nights = tmp_path / "nights.jsonl", calm(3)
+    first, second, third = nights
+    other = row(CELLS[0], 9, machine="another")
+    assert kept_too(JsonLedger(path, KeptRun), CELLS, [*first, *second, other]) == [*first, *second, other]
+    elsewhere = kept_too(JsonLedger(path, KeptRun), CELLS, third)
+    assert nights_of(CELLS, elsewhere) == nights
+    assert [line.row for line in JsonLedger(path, KeptRun).lines] == [each for night in nights for each in night]
 
 
 def run_all(nights, states, hours=8.0):

@@ -87,6 +87,13 @@ def test_each_error_has_its_exit_code(capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_an_interruption_is_told_in_one_line(capsys):
+    with pytest.raises(SystemExit) as ended, one_line_errors():
+        raise KeyboardInterrupt
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(throughput, "submit", lambda *_: tmp_path / "journal.jsonl")
     monkeypatch.setattr(throughput, "START_LIMIT_S", 0.0)
