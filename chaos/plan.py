@@ -13,12 +13,11 @@ from pathlib import Path
 from chaos.bursts import burst_events
 from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
-from experiments import documents
-from experiments.documents import DocumentKind
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import parse, read_mapping
 from experiments.errors import BadInput, in_file
-from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
-from experiments.parsing import parse, read_mapping
+from experiments.misfits.faults import misfits
 from experiments.trace import with_trace
 
 
@@ -28,7 +27,7 @@ def load_fault_spec(path: str | Path) -> FaultSpec:
     Raises `BadInput` naming the field, its value and what is allowed.
     """
     document = read_mapping(Path(path), "faults", str(path))
-    documents.require(DocumentKind.FAULTS, document, "faults", str(path))
+    kinds.require(DocumentKind.FAULTS, document, "faults", str(path))
     with in_file(str(path)):
         return with_trace(parse(FaultSpec, document, "faults"))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from experiments.parsing import Misfit, Spec
+from experiments.documents.parsing import Misfit, Spec
 
 LONGEST_DELAY_S = 1e9  # thirty years, for "never": moments are counted in nanoseconds of 64 bits
 WIDEST_SIGMA, LONGEST_MEDIAN_S = 2.5, 5e5  # the longest delay of both is below `LONGEST_DELAY_S`

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from experiments.field_types import Spelling
-from experiments.parsing import Positive, Spec
+from experiments.documents.field_types import Spelling
+from experiments.documents.parsing import Positive, Spec
 from experiments.recovery_modes import (
     OF_STRUCTURED_STREAMING,
     PARTIAL,
@@ -17,7 +17,7 @@ from experiments.recovery_modes import (
     ReplicationPlanner,
 )
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
-from experiments.workload_base import LONGEST_S
+from experiments.workloads.base import LONGEST_S
 
 SHORTEST_S = 0.001  # of a trigger interval: Spark takes whole milliseconds
 RECORDS_PER_MESSAGE = 1024

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
 
-from experiments import documents
-from experiments.documents import DocumentKind
+from experiments.documents.field_types import Spelling
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import Misfit, Spec, parse, read_json, user_path
 from experiments.errors import in_file
 from experiments.fault_kinds import FaultKind, kinds_of
-from experiments.field_types import Spelling
 from experiments.hosts import ClusterDriver
-from experiments.parsing import Misfit, Spec, parse, read_json, user_path
 from experiments.secrets import secret_argument
 
 HOST = "{host}"  # in an argument of a command: stands for the name of the host, as `list_hosts` tells it
@@ -121,7 +120,7 @@ def load(path: Path, field: str = "cluster.inventory") -> ExternalCluster:
     Raises `BadInput` naming file, field, value and what is allowed. Whether programs and files exist is not looked at.
     """
     document = read_json(path, field)
-    documents.require(DocumentKind.EXTERNAL_CLUSTER, document, field, str(path))
+    kinds.require(DocumentKind.EXTERNAL_CLUSTER, document, field, str(path))
     with in_file(str(path)):
         found = parse(ExternalCluster, document, field)
     beside = path.absolute().parent

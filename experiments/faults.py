@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from experiments.delays import Delay, HealAfter, HealDelay, new_machine, set_delay
+from experiments.documents.field_types import Label
+from experiments.documents.parsing import Misfit, NonNegative, Positive, Spec
 from experiments.errors import BadInput
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
-from experiments.field_types import Label
-from experiments.parsing import Misfit, NonNegative, Positive, Spec
 
 
 class FaultScope(StrEnum):

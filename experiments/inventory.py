@@ -24,12 +24,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from experiments import documents
-from experiments.documents import DocumentKind
+from experiments.documents.field_types import Spelling
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import Misfit, Spec, parse, read_json
 from experiments.errors import BadInput, in_file
-from experiments.field_types import Spelling
 from experiments.hosts import Role
-from experiments.parsing import Misfit, Spec, parse, read_json
 
 DNS_LABEL = Spelling(
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -159,7 +158,7 @@ def load(path: Path, field: str = "inventory") -> Inventory:
     Raises `BadInput` naming file, field, value and what is allowed, also for a private key that cannot be used.
     """
     document = read_json(path, field)
-    documents.require(DocumentKind.INVENTORY, document, field, str(path))
+    kinds.require(DocumentKind.INVENTORY, document, field, str(path))
     with in_file(str(path)):
         inventory = parse(Inventory, document, "hosts")
         hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]

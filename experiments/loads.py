@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from experiments.parsing import Spec
-from experiments.workload_base import LONGEST_S
+from experiments.documents.parsing import Spec
+from experiments.workloads.base import LONGEST_S
 
 FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default

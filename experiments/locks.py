@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from experiments.documents.plain_files import RefusedFile, open_plain
 from experiments.errors import EnvironmentFailure
-from experiments.plain_files import RefusedFile, open_plain
 from experiments.users import name_of, user_of
 from experiments.waiting import Deadline
 

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from experiments import documents, spec
-from experiments.documents import DocumentKind
+from experiments import spec
+from experiments.documents.field_types import Spelling
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import Spec, parse, read_mapping, user_path
+from experiments.documents.repetition import repeated
 from experiments.errors import BadInput, in_file
-from experiments.field_types import Spelling
-from experiments.parsing import Spec, parse, read_mapping, user_path
-from experiments.repetition import repeated
 
 MATRICES = Path(__file__).parent / "matrices"
 MOST_CELLS = 1024  # as many tasks as Airflow makes of one (core.max_map_length)
@@ -65,7 +65,7 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
     path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else user_path(source)
     known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
     document = read_mapping(path, "matrix", source, f", or one of {known}")
-    documents.require(DocumentKind.MATRIX, document, "matrix", source)
+    kinds.require(DocumentKind.MATRIX, document, "matrix", source)
     with in_file(source):
         _refuse_old_name(document)
         return cells(parse(Matrix, document, "matrix"))

@@ -12,24 +12,38 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from experiments import documents
-from experiments.batch_misfits import check_batches
-from experiments.documents import DocumentKind
-from experiments.engine_misfits import check_engine
+from experiments.documents.field_types import Spelling
+from experiments.documents.gate import MOST_DEPTH
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import (
+    Misfit,
+    Positive,
+    Spec,
+    parse,
+    parse_mapping,
+    parse_value,
+    read_mapping,
+    user_path,
+)
 from experiments.engines import EngineName, EngineSpec, ProtocolName, TriggerMode
 from experiments.errors import BadInput, in_file
-from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
-from experiments.field_types import Spelling
-from experiments.gate import MOST_DEPTH
-from experiments.hashtags import HashtagsSpec
 from experiments.hosts import ClusterDriver
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
-from experiments.parsing import Misfit, Positive, Spec, parse, parse_mapping, parse_value, read_mapping, user_path
+from experiments.misfits.batches import check_batches
+from experiments.misfits.engine import check_engine
+from experiments.misfits.faults import misfits
 from experiments.recovery_modes import RecoveryMode
 from experiments.trace import with_trace
-from experiments.workload_base import LONGEST_S
-from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec, with_absolute_paths
+from experiments.workloads.base import LONGEST_S
+from experiments.workloads.catalogue import (
+    OwnJobSpec,
+    ReachabilitySpec,
+    WordCountSpec,
+    WorkloadSpec,
+    with_absolute_paths,
+)
+from experiments.workloads.hashtags import HashtagsSpec
 
 __all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "ProtocolName", "TriggerMode"]
 EXAMPLES = Path(__file__).parent / "examples"
@@ -230,7 +244,7 @@ def in_text(text: str, source: str) -> Experiment:
 
 
 def _of_file(document: dict[str, Any], source: str, overrides: list[str]) -> Experiment:
-    documents.require(DocumentKind.EXPERIMENT, document, "experiment", source)
+    kinds.require(DocumentKind.EXPERIMENT, document, "experiment", source)
     for override in overrides:
         _apply(document, override)
     with in_file(source, set_elsewhere=[override.partition("=")[0] for override in overrides]):

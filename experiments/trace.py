@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from experiments.documents.gate import TRACE
+from experiments.documents.parsing import parse, read_csv, read_json, user_path
+from experiments.documents.repetition import repeated
 from experiments.errors import BadInput
 from experiments.fault_kinds import FaultOptions
-from experiments.fault_misfits import MOST_FAULTS, listed_misfits
 from experiments.faults import FaultSpec, ListedFault
-from experiments.gate import TRACE
-from experiments.parsing import parse, read_csv, read_json, user_path
-from experiments.repetition import repeated
+from experiments.misfits.faults import MOST_FAULTS, listed_misfits
 
 COLUMNS = ("at", "targets", "kind", "heal_after", "cause", *FaultOptions._fields)  # the first two must be there
 LISTS = ("targets", "peers")

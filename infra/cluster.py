@@ -11,10 +11,10 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, Field
 
+from experiments.documents.plain_files import read_plain
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver, Role
-from experiments.plain_files import read_plain
 from experiments.spec import ClusterSpec
 from experiments.typed_json import TypedJson
 from infra import credentials, tokens

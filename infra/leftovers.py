@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.documents.plain_files import read_plain
 from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.plain_files import read_plain
 from infra import disks, namespaces, removal, tokens
 from infra.cluster import HANDLE_FILE
 from infra.processes import owners

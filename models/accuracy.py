@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from typing import TypeAlias
 
-from experiments.workload_base import Workload, WorkloadName
+from experiments.workloads.base import Workload, WorkloadName
 
 OF_MANY_RECORDS = frozenset({WorkloadName.CEC_PRICES})  # though each belongs to the record that closes its window
 BY_KEY = frozenset({WorkloadName.TOP_100, WorkloadName.INCIDENTS})

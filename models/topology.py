@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, Field, model_validator
 
-from experiments import documents
-from experiments.documents import DocumentKind
+from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.parsing import Misfit, Spec, parse, read_json
+from experiments.documents.repetition import repeated
 from experiments.errors import BadInput, in_file
-from experiments.parsing import Misfit, Spec, parse, read_json
-from experiments.repetition import repeated
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
@@ -209,7 +208,7 @@ class Topology:
 def load_topology(path: str | Path) -> Topology:
     """Load a topology from a JSON file; raises `BadInput` naming the field, its value and what is allowed."""
     document = read_json(Path(path), "topology")
-    documents.require(DocumentKind.TOPOLOGY, document, "topology", str(path))
+    kinds.require(DocumentKind.TOPOLOGY, document, "topology", str(path))
     with in_file(str(path)):
         return parse_topology(document)
 

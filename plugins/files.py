@@ -15,7 +15,7 @@ from fastapi import HTTPException
 from fastapi.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from experiments.plain_files import RefusedFile, open_below
+from experiments.documents.plain_files import RefusedFile, open_below
 from plugins.access import DOCUMENT_POLICY
 from results.runs.store import Run
 from results.tables.reading import parts

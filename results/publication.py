@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import spec
+from experiments.documents.plain_files import read_whole
 from experiments.errors import BadInput
-from experiments.plain_files import read_whole
 from results.damage import Damaged
 from results.runs import published, store
 from results.runs.exchange import exchange

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from experiments.workload_base import WorkloadName
-from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
+from experiments.workloads.base import WorkloadName
+from experiments.workloads.catalogue import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
 from workloads import recorded
 from workloads.cec_prices import input as cec_prices
 from workloads.hashtags import input as hashtags

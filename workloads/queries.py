@@ -6,8 +6,8 @@ from types import ModuleType
 
 from pyspark.sql import DataFrame
 
-from experiments.workload_base import WorkloadName
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.base import WorkloadName
+from experiments.workloads.catalogue import WorkloadSpec
 from workloads.cec_prices import oracle as cec_prices_oracle
 from workloads.hashtags import oracle as hashtags_oracle
 from workloads.incidents import oracle as incidents_oracle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.workload_base import INPUT, OUTPUT
+from experiments.workloads.base import INPUT, OUTPUT
 
 TENTATIVE_OUTPUT = "tentative-output"  # results for which some input was missing, each with its batch
 CALIBRATION_OUTPUT = "calibration-output"

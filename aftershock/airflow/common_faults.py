@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from experiments import spec
+from experiments.documents.parsing import NonNegative, Spec, parse
 from experiments.errors import BadInput
-from experiments.parsing import NonNegative, Spec, parse
 
 PARTS = ("processes", "events", "bursts")  # where a fault spec has its faults
 

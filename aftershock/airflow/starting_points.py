@@ -11,9 +11,9 @@ from typing import Any
 from aftershock.airflow.param_schemas import DRAFT, optional
 from aftershock.run.step_times import whole_s
 from experiments import spec
+from experiments.documents.gate import YAML, NotPlain, is_plain, read_text
+from experiments.documents.parsing import user_path
 from experiments.errors import BadInput
-from experiments.gate import YAML, NotPlain, is_plain, read_text
-from experiments.parsing import user_path
 from experiments.wording import on_one_line
 from results.runs.home import home
 

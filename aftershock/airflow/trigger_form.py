@@ -11,9 +11,9 @@ from typing import Any
 
 from aftershock.airflow import common_faults, field_help, starting_points
 from aftershock.airflow.param_schemas import FAULTS, YES_OR_NO, bounds, is_switch, leaves, optional, takes_yaml
+from experiments.documents.gate import MOST_DEPTH
+from experiments.documents.parsing import parse_value
 from experiments.errors import BadInput
-from experiments.gate import MOST_DEPTH
-from experiments.parsing import parse_value
 from experiments.spec import Experiment
 
 RUN_ID = "run_id"

@@ -83,7 +83,7 @@ def _publishable(prefix: str, **_: Any) -> list[str]:
 
 def _workloads(prefix: str, **_: Any) -> list[str]:
     """The first words of workloads; to find those with finished runs would keep the shell waiting."""
-    from experiments.workload_base import WorkloadName
+    from experiments.workloads.base import WorkloadName
 
     return [name.value for name in WorkloadName]
 

@@ -31,7 +31,7 @@ def add_simulation(commands: Any) -> None:
 
 def simulate_protocols(arguments: argparse.Namespace) -> int:
     """Measure, simulate, and show a row for each number of workers and protocol."""
-    from experiments.workloads import NexmarkQuery, NexmarkSpec
+    from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
     from models.inputs import require, require_count
     from testbed.scaling.measure import costs
     from testbed.scaling.study import study

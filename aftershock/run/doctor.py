@@ -13,11 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from aftershock.run import room
-from experiments.documents import DocumentKind, kind_of
+from experiments.documents.kinds import DocumentKind, kind_of
+from experiments.documents.parsing import read_json
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
-from experiments.parsing import read_json
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from infra.services.jars import cache_folder, ensure_jars

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from experiments.documents.plain_files import KINDS, folder_below, open_below
 from experiments.errors import EnvironmentFailure
-from experiments.plain_files import KINDS, folder_below, open_below
 from experiments.wording import on_one_line
 
 LARGEST_BYTES = 64 * 2**20  # kept of a log: its end

@@ -19,8 +19,8 @@ from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments import spec
+from experiments.documents.plain_files import read_end
 from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.plain_files import read_end
 from experiments.waiting import Deadline
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of

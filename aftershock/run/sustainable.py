@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from aftershock.run.live_run import LiveRun
-from experiments.batch_misfits import most_in_batch
 from experiments.errors import EnvironmentFailure
+from experiments.misfits.batches import most_in_batch
 from experiments.spec import Experiment
 from journal.event import Event
 from journal.events.search import Found, ProbeJudged

@@ -13,9 +13,9 @@ from typing import Any
 from aftershock.airflow import leftover_files, orchestrate
 from aftershock.run import lease, steps
 from aftershock.run.lease import Lease
+from experiments.documents.parsing import parse
 from experiments.engines import EngineSpec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
-from experiments.parsing import parse
 from infra import leftovers
 from infra.leftovers import Traces
 from infra.removal import ROOT_USER

@@ -7,7 +7,7 @@ import time
 from benchmarks.engines.peer_engine import RunningEngine, Task
 from benchmarks.engines.result_timing import LATE_S, Results
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.sending.input_sender import InputSender

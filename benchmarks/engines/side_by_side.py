@@ -53,7 +53,7 @@ from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.local import LocalDriver
 from infra.services import kafka

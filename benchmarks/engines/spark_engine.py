@@ -11,7 +11,7 @@ import sys
 
 from benchmarks.engines.local_spark import local_spark
 from benchmarks.engines.peer_engine import Task
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from spark_jobs.streaming.job import records_of, to_topic
 from workloads.queries import query
 

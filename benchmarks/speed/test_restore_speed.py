@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.testbed.slot import OneSlot
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.control import Restore
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec

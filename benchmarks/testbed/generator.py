@@ -19,7 +19,7 @@ from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from infra.broker import Broker
 from workloads.inputs import TopicStream, records
 from workloads.nexmark.batches import Batches

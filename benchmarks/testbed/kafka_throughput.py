@@ -48,7 +48,7 @@ from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
 from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, times
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.services import kafka
 from journal.reader import raw_entries

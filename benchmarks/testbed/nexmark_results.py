@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.queries.nexmark import CATEGORY, NEAR_STATES
 from testbed.runtime.connectors.sources import stream_of
 from workloads.nexmark.stream import AUCTIONS_A_CYCLE, CYCLE, FIRST_BID, FIRST_ID, events_of

@@ -42,7 +42,7 @@ from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.dataflow.layout import lay_out

@@ -30,11 +30,11 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
-from experiments.cec_prices import CecPricesSpec
 from experiments.errors import EnvironmentFailure
-from experiments.hashtags import HashtagsSpec, HashtagTopology
 from experiments.spec import ClusterSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from journal.reader import raw_entries

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from experiments.documents.parsing import Spec
 from experiments.errors import EnvironmentFailure
 from experiments.external_cluster import ExternalCluster, FaultCommands
 from experiments.fault_kinds import STRENGTH, FaultKind
-from experiments.parsing import Spec
 from infra import credentials
 from infra.cluster import Handle
 from infra.external.commands import Ended

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from experiments.documents.plain_files import RefusedFile, read_end
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
 from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
-from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
 from experiments.waiting import wait_for
 from infra import credentials, launch, tokens

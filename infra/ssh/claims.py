@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.documents.plain_files import read_plain
 from experiments.errors import EnvironmentFailure
-from experiments.plain_files import read_plain
 
 FOLDER = Path("/tmp")
 ATTEMPTS = 100  # to take a machine while others give it up

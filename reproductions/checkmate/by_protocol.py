@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.engines import ProtocolName
 from experiments.wording import counted
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row

@@ -12,10 +12,10 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from experiments.documents.parsing import parse
 from experiments.engines import ProtocolName
-from experiments.parsing import parse
 from experiments.spec import Experiment
-from experiments.workloads import NexmarkQuery
+from experiments.workloads.catalogue import NexmarkQuery
 from reproductions.measured import cells, repeated
 from results.runs.store import Run
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.engines import ProtocolName
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from reproductions.checkmate.experiments import QUERIES, SHORT, on_testbed
 from reproductions.measured_rows import Row, SimulatedRows
 from reproductions.plants import Plant

@@ -13,11 +13,11 @@ from enum import StrEnum
 from itertools import product
 from typing import Any, NamedTuple
 
+from experiments.documents.parsing import parse
 from experiments.engines import ProtocolName
-from experiments.hashtags import HashtagsSpec, HashtagTopology
-from experiments.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
+from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from reproductions.measured import repeated
 
 

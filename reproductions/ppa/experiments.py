@@ -12,10 +12,10 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from experiments.parsing import parse
+from experiments.documents.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from reproductions.measured import repeated
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from experiments.parsing import parse
+from experiments.documents.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from reproductions.measured import repeated

@@ -11,9 +11,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from experiments.parsing import parse
-from experiments.ppa_queries import Binding
+from experiments.documents.parsing import parse
 from experiments.spec import Experiment
+from experiments.workloads.ppa_queries import Binding
 
 if TYPE_CHECKING:
     from models.topology import Topology

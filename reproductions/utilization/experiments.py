@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from chaos.implications import drawn
 from chaos.plan import plan
+from experiments.documents.parsing import parse
 from experiments.faults import FaultSpec
-from experiments.parsing import parse
 from experiments.spec import Experiment
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from models.uncertainty import HostGaps
 from reproductions.measured import Cell, cells
 from results.summary.findings import advice

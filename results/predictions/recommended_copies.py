@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments import spec
-from experiments.engine_misfits import CHOOSING
 from experiments.engines import REPLICATION_RATIO, EngineName, EngineSpec
 from experiments.errors import BadInput
+from experiments.misfits.engine import CHOOSING
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from models.accuracy import predicted_by_fidelity

@@ -16,7 +16,7 @@ from experiments.errors import AftershockError
 from experiments.faults import FaultAction, FaultProcess, FaultScope, FaultSpec
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
-from experiments.workloads import OwnJobSpec
+from experiments.workloads.catalogue import OwnJobSpec
 from results.damage import Damaged
 from results.runs import store
 from results.summary.fallback import as_it_recovered

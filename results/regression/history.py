@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.documents.parsing import read_mapping
 from experiments.errors import BadInput
-from experiments.parsing import read_mapping
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.runs import store
 from results.runs.state import RunState

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.plain_files import RefusedFile, TooLarge, read_whole
+from experiments.documents.plain_files import RefusedFile, TooLarge, read_whole
 from results.damage import Damaged
 
 MOST_BYTES = 2**24

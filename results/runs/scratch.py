@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from experiments.documents.plain_files import RefusedFile
 from experiments.locks import locked, locked_if_free
-from experiments.plain_files import RefusedFile
 
 PREFIX, LOCK = ".scratch-", ".lock"
 ASIDE = ".aside"  # ends the name of a result that was moved aside for a newer version of it

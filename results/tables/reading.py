@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from experiments.plain_files import RefusedFile, open_plain
+from experiments.documents.plain_files import RefusedFile, open_plain
 from results.damage import Damaged, Outdated
 from results.tables.fit import CellMisfit, Missing, Words, fit
 

@@ -16,7 +16,7 @@ from typing import cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from experiments.workloads import GeneratedSpec
+from experiments.workloads.catalogue import GeneratedSpec
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
 from spark_jobs.calibration import FULL_BATCHES, GETTING_FASTER_S, Calibration

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from experiments.spec import EngineSpec
 from experiments.typed_json import TypedJson
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.catalogue import WorkloadSpec
 from infra.broker import Broker
 
 

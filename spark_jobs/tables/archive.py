@@ -24,8 +24,8 @@ from pyspark.sql import functions as F
 from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
 from experiments.loads import LoadSpec
-from experiments.workload_base import INPUT
-from experiments.workloads import NexmarkSpec, OwnJobSpec, WorkloadSpec
+from experiments.workloads.base import INPUT
+from experiments.workloads.catalogue import NexmarkSpec, OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
 from journal.events.query import QUERY
 from journal.events.testbed import TESTBED, Finished

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from testbed.queries import as_messages, from_batch
 from workloads.nexmark.batches import UNREADABLE, as_json, read
 from workloads.topics import message_place

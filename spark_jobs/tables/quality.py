@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workload_base import INPUT
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.base import INPUT
+from experiments.workloads.catalogue import WorkloadSpec
 from workloads.results import committed
 
 MS = 1_000_000

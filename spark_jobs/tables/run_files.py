@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments.spec import Experiment
-from experiments.workload_base import INPUT
+from experiments.workloads.base import INPUT
 from journal.codec import EventT, Vocabulary
 from journal.events.services import SCHEDULES, LoadScheduled
 from journal.events.testbed import FALLBACKS, FellBack

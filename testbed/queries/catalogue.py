@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from experiments.cec_prices import CecPricesSpec
 from experiments.errors import BadInput
-from experiments.hashtags import HashtagsSpec
-from experiments.layered import LayeredSpec
-from experiments.ppa_queries import IncidentsSpec, Top100Spec
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec
+from experiments.workloads.layered import LayeredSpec
+from experiments.workloads.ppa_queries import IncidentsSpec, Top100Spec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Source
 from testbed.queries.cec_prices import cec_prices, packed_averages

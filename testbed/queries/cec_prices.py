@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery
 from testbed.operators.count_windows import AVERAGE, CountWindows

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.hashtags import WINDOW, HashtagsSpec
+from experiments.workloads.hashtags import WINDOW, HashtagsSpec
 from testbed.core.dataflow.graph import Dataflow, Stream
 from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding
 from testbed.operators.aggregate import WINDOW_START, Aggregate

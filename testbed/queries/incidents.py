@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ppa_queries import SECOND_MS, IncidentsSpec
+from experiments.workloads.ppa_queries import SECOND_MS, IncidentsSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, window_of

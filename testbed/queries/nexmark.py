@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.queries.result_columns import ResultColumns, as_text, escaped, joined

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads.catalogue import ReachabilitySpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Operator
 from testbed.operators.keyed_state import KeyedState

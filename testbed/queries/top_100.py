@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from experiments.ppa_queries import Top100Spec
+from experiments.workloads.ppa_queries import Top100Spec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
 from testbed.operators.by_slide import BySlide, SlideTotals, totals, window_of

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.dataflow.graph import Dataflow
 from testbed.operators import Delivery, Windows, sliding
 from testbed.operators.by_slide import BySlide, window_of

@@ -7,8 +7,8 @@ from enum import Enum
 from pathlib import Path
 
 from experiments.errors import BadInput
-from experiments.hashtags import HashtagsSpec
 from experiments.typed_json import TypedJson
+from experiments.workloads.hashtags import HashtagsSpec
 from infra.broker import Broker
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.dataflow.chaining import chained

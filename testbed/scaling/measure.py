@@ -20,7 +20,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.dataflow.layout import Channel, Layout, Route, lay_out

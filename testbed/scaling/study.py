@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, Protocol

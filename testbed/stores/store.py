@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from experiments.documents.plain_files import RefusedFile, read_whole
 from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.plain_files import RefusedFile, read_whole
 from experiments.waiting import retry
 from testbed.core.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
 from testbed.stores.folders import make_folder, sync_folder

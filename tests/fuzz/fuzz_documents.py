@@ -13,13 +13,14 @@ from pydantic import BaseModel
 
 from aftershock.airflow import trigger_form
 from chaos.plan import plan
-from experiments import plain_yaml, spec
+from experiments import spec
+from experiments.documents.gate import NotPlain
+from experiments.documents.kinds import plain_yaml
+from experiments.documents.parsing import parse
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
-from experiments.gate import NotPlain
 from experiments.inventory import Inventory
 from experiments.matrix import Matrix, cells
-from experiments.parsing import parse
 from models.topology import parse_topology
 from tests.fuzz.examples import Kind, kinds
 from tests.fuzz.mutation import mutated

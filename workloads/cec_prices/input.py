@@ -12,7 +12,7 @@ from enum import IntEnum, auto
 import numpy as np
 import pyarrow as pa
 
-from experiments.cec_prices import MOST_PRICE, CecPricesSpec
+from experiments.workloads.cec_prices import MOST_PRICE, CecPricesSpec
 from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits
 from workloads.schedule import NS_PER_MS, Integers, Schedule

@@ -7,7 +7,7 @@ from string import Template
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from workloads import results
 from workloads.cec_prices.input import PRICE
 from workloads.checked_events import events

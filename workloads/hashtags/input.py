@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.hashtags import HashtagsSpec
+from experiments.workloads.hashtags import HashtagsSpec
 from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits, chosen
 from workloads.schedule import Integers, Schedule

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.hashtags import WINDOW, HashtagsSpec
+from experiments.workloads.hashtags import WINDOW, HashtagsSpec
 from workloads import results
 from workloads.checked_events import events
 from workloads.hashtags.input import TOTALS, TWEET

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from experiments.ppa_queries import IncidentsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec
 from workloads import by_position
 from workloads.json_records import PLACE
 from workloads.nexmark.counters import below, bits, chosen

@@ -10,7 +10,7 @@ from string import Template
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.ppa_queries import IncidentsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec
 from workloads import results
 from workloads.checked_events import events
 from workloads.incidents.input import EVENT, JAM_BELOW_KMH

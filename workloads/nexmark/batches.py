@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from workloads.json_records import values
 from workloads.nexmark.stream import CYCLE, EventStream, events, events_of
 from workloads.schedule import NS_PER_MS, Integers, Schedule

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from workloads import results
 from workloads.checked_events import types_of
 from workloads.json_records import opening

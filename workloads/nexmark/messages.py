@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from workloads.json_records import values
 from workloads.nexmark.stream import Events, EventStream, events
 from workloads.schedule import Schedule

@@ -11,7 +11,7 @@ from string import Template
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from workloads import results
 from workloads.checked_events import events
 from workloads.nexmark.feed import FIELDS

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from workloads import results
 from workloads.nexmark import auction_queries, join_queries, record_queries, window_queries
 from workloads.nexmark.feed import NexmarkEvents

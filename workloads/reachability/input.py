@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from experiments.workloads import STEADY_GROUP, ReachabilitySpec
+from experiments.workloads.catalogue import STEADY_GROUP, ReachabilitySpec
 from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits
 from workloads.schedule import Integers, Schedule

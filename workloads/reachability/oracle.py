@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads.catalogue import ReachabilitySpec
 from workloads.checked_events import events
 from workloads.reachability.input import paths
 

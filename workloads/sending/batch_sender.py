@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from infra.broker import Broker
 from workloads.inputs import TopicStream
 from workloads.nexmark.batches import Batches

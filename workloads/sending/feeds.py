@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, cast
 
-from experiments.workloads import NexmarkSpec, WorkloadSpec
+from experiments.workloads.catalogue import NexmarkSpec, WorkloadSpec
 from infra.broker import Broker
 from workloads.inputs import TopicStream
 from workloads.sending.batch_sender import BatchSender

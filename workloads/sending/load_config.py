@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.typed_json import TypedJson
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.catalogue import WorkloadSpec
 from infra.broker import Broker
 from workloads.schedule import Schedule
 

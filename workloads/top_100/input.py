@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 import pyarrow as pa
 
-from experiments.ppa_queries import Binding, Top100Spec
+from experiments.workloads.ppa_queries import Binding, Top100Spec
 from workloads import by_position
 from workloads.json_records import PLACE
 from workloads.nexmark.counters import bits

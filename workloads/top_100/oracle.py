@@ -10,7 +10,7 @@ from string import Template
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.ppa_queries import Top100Spec
+from experiments.workloads.ppa_queries import Top100Spec
 from workloads import results
 from workloads.checked_events import events
 from workloads.top_100.input import REQUEST, TOP

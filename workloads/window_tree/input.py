@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from workloads import by_position
 from workloads.json_records import PLACE
 from workloads.nexmark.counters import below, bits, chosen

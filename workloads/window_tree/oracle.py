@@ -11,7 +11,7 @@ from string import Template
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from workloads import results
 from workloads.checked_events import events
 from workloads.window_tree.input import FACTOR, MARKS, TUPLE, VALUES, limit

@@ -7,9 +7,9 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from experiments.documents.parsing import user_path
 from experiments.errors import BadInput
-from experiments.parsing import user_path
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from workloads.schedule import Schedule
 
 TEXT_FILES = (".py", ".md", ".rst", ".txt", ".html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from workloads import results
 from workloads.checked_events import values
 

@@ -7,7 +7,7 @@ from aftershock.run.engines.engine import Engine
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments.engines import EngineName
 from experiments.spec import Experiment
-from experiments.workloads import OwnJobSpec
+from experiments.workloads.catalogue import OwnJobSpec
 
 
 def engine_of(experiment: Experiment) -> Engine:

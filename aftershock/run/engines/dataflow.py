@@ -12,7 +12,7 @@ from aftershock.run.engines.structured_streaming import checkpoint_of
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryPlanner
 from experiments.spec import Experiment
-from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkSpec, ReachabilitySpec
 from infra.broker import Broker
 from infra.cluster import Handle
 from journal.codec import Vocabulary

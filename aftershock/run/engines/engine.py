@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment, LoadMode
 from experiments.typed_json import TypedJson
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.catalogue import WorkloadSpec
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
 from infra.services import spark

@@ -13,7 +13,7 @@ from aftershock.run.engines import staging
 from aftershock.run.engines.engine import JARS, PROGRAMS, spark_conf
 from aftershock.run.engines.structured_streaming import EVENT_LOG, StructuredStreaming, checkpoint_of
 from experiments.spec import Experiment
-from experiments.workloads import OwnJobSpec, WorkloadSpec
+from experiments.workloads.catalogue import OwnJobSpec, WorkloadSpec
 from infra.cluster import JOB, Handle
 from infra.launch import GUARD
 from infra.services import spark
@@ -69,7 +69,7 @@ def _folder(handle: Handle) -> Path:
 
 
 def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path | str) -> dict[str, str]:
-    """What the placeholders in a job's arguments stand for, by name (`experiments.workloads.PLACEHOLDERS`)."""
+    """What the placeholders in a job's arguments stand for, by name (`PLACEHOLDERS` of the spec)."""
     job = experiment.workload
     return {
         "bootstrap_servers": handle.kafka.address,

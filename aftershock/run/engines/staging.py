@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from experiments.errors import BadInput
-from experiments.workloads import InputSpec, OwnJobSpec
+from experiments.workloads.catalogue import InputSpec, OwnJobSpec
 from infra.broker import Broker
 from infra.services import kafka
 from workloads.recorded import PARQUET, write

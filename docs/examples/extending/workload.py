@@ -10,7 +10,7 @@ from pydantic import Field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workload_base import Milliseconds, Windowed
+from experiments.workloads.base import Milliseconds, Windowed
 from workloads import results
 from workloads.checked_events import events
 from workloads.schedule import Schedule

@@ -16,9 +16,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
 from experiments.wording import significant
+from experiments.workloads.cec_prices import CecPricesSpec
 from results.checks.check import Check, Parting, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between

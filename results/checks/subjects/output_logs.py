@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from experiments.cec_prices import CecPricesSpec
 from experiments.spec import Experiment
 from experiments.wording import percent
+from experiments.workloads.cec_prices import CecPricesSpec
 from models.open_windows import open_windows
 from results.checks.check import Check, Parting, keeps_output_log
 from results.checks.evidence import Evidence

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from statistics import median
 
-from experiments.workload_base import INPUT
+from experiments.workloads.base import INPUT
 from journal.event import Event
 from journal.events.testbed import (
     CheckpointStored,

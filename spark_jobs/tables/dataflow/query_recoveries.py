@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from experiments.hashtags import HashtagsSpec
 from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
+from experiments.workloads.hashtags import HashtagsSpec
 from journal.event import Event
 from journal.events.common import DriverStarted
 from journal.events.testbed import CostsMeasured, PartitionReached, Recovering, WorkerJoined, WorkerLost

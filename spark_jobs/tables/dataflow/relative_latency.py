@@ -18,8 +18,8 @@ from typing import NamedTuple, cast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.hashtags import HashtagsSpec
 from experiments.spec import Experiment
+from experiments.workloads.hashtags import HashtagsSpec
 from results.summary.availability import NORMAL, NORMAL_S, next_losses
 from results.tables.columns import Row
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pandas as pd
 
 from experiments.spec import Experiment
-from experiments.workloads import WorkloadSpec
+from experiments.workloads.catalogue import WorkloadSpec
 from journal.event import Event
 from journal.events.testbed import PartitionsAbsent, Report
 from models.accuracy import accuracy_of

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from experiments.plain_files import RefusedFile, open_below
+from experiments.documents.plain_files import RefusedFile, open_below
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions

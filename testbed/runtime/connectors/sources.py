@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.cec_prices import CecPricesSpec
 from experiments.errors import BadInput
-from experiments.hashtags import HashtagsSpec
-from experiments.ppa_queries import IncidentsSpec, Top100Spec
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec, Top100Spec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.dataflow.layout import PartitionLayout
 from testbed.operators import Source
 from testbed.queries import TestbedWorkload

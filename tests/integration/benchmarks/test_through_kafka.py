@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from benchmarks.engines.nexmark_spark import Cut, Session, Topic
 from benchmarks.engines.peer_engine import Engine, Task
 from benchmarks.engines.side_by_side import measured
-from experiments.workloads import NexmarkQuery
+from experiments.workloads.catalogue import NexmarkQuery
 from infra.cluster import Handle
 
 pytestmark = pytest.mark.extended

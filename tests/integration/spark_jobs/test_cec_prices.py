@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.dataflow.chaining import chained
 from testbed.core.dataflow.layout import lay_out

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiments.fault_kinds import GATEWAY, FaultKind
-from experiments.workloads import NexmarkQuery
+from experiments.workloads.catalogue import NexmarkQuery
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from testbed.runtime.job import InputKind

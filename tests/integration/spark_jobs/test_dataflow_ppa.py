@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.layered import LayeredSpec
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.layered import LayeredSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.by_batch.cutting import Batching
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkSpec, ReachabilitySpec
 from spark_jobs.tables.dataflow.journal_tables import END_OF_TIME_MS
 from spark_jobs.tables.quality import closed, quality
 from testbed.core.dataflow.layout import PartitionLayout, lay_out

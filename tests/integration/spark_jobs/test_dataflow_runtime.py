@@ -14,7 +14,7 @@ import pytest
 
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.hashtags import HashtagsSpec, HashtagTopology
+from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from experiments.workloads import NexmarkSpec, WordCountSpec
+from experiments.workloads.catalogue import NexmarkSpec, WordCountSpec
 from spark_jobs.tables.quality import closed, quality
 
 SCHEMA = "start_ms long, end_ms long, key string, value string"

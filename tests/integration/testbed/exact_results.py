@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from experiments.cec_prices import CecPricesSpec
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkQuery, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkQuery, ReachabilitySpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.runtime.connectors.sinks import published
 from testbed.runtime.connectors.sources import Generated, stream_of
 from testbed.runtime.job import InputKind, Job

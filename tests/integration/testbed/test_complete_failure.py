@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from journal.events.testbed import Committed, EpochReady, Finished, Recovering
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads.catalogue import ReachabilitySpec
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.partition.partition import PartitionLimits

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from journal.events.testbed import CheckpointStored, PartitionLoaded, Recovering, Report, WorkerLost
 from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.hashtags import HashtagsSpec, HashtagTopology
+from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from journal.events.testbed import CheckpointStored, PartitionReached, WorkerJoined, WorkerLost
 from testbed.operators import Delivery
 from testbed.runtime.connectors.sources import Generated

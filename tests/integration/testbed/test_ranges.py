@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from journal.events.testbed import CheckpointStored, WorkerLost
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery

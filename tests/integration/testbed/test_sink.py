@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka

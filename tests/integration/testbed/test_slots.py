@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads.catalogue import ReachabilitySpec
 from testbed.runtime.job import Job
 from tests.integration.testbed.exact_results import judged
 from tests.integration.testbed.kills.campaign import Campaign, Episode

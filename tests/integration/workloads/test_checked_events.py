@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from experiments.cec_prices import CecPricesSpec
-from experiments.hashtags import HashtagsSpec
-from experiments.ppa_queries import IncidentsSpec, Top100Spec
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec, Top100Spec
+from experiments.workloads.window_tree import WindowTreeSpec
 from spark_jobs.tables.bad_messages import bad_message
 from workloads.checked_events import NO_EVENT, NO_VALUE
 from workloads.inputs import records

@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.engines import EngineName, EngineSpec
 from experiments.loads import LoadSpec
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from infra.broker import Broker
 from infra.cluster import Handle
 from infra.services.kafka import create_topics

@@ -26,7 +26,7 @@ from benchmarks.testbed.record_path import STAGES, measured
 from benchmarks.testbed.through_kafka import kafka_job, shares
 from benchmarks.testbed.throughput import BenchmarkCluster
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from testbed.operators import Delivery
 from testbed.queries import as_messages

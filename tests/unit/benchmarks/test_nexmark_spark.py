@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from benchmarks.engines import local_spark, nexmark_spark
 from benchmarks.engines.nexmark_spark import Cut, FailedRow, Row, Session, Topic, watched, window_of
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.workloads import NexmarkQuery
+from experiments.workloads.catalogue import NexmarkQuery
 from spark_jobs.streaming.progress import MicroBatch
 
 ROW = Row("q0", "whole", records=600, measured_s=2.0, cpu_s=3.0, batches=3, results=552, load_1min=1.0)

@@ -25,7 +25,7 @@ from benchmarks.engines.result_timing import Results, Timing
 from benchmarks.engines.side_by_side import cases_of, check_times, expected_results, rows_of, waits_s
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.waiting import poll_until
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from testbed.runtime.connectors.sources import stream_of
 from workloads.nexmark.feed import LATENESS_S

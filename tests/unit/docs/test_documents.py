@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from experiments import gate
-from experiments.fault_misfits import MOST_CLOCKS
-from experiments.field_types import LONGEST_LABEL
+from experiments.documents.field_types import LONGEST_LABEL
+from experiments.documents.kinds import gate
 from experiments.matrix import MOST_ROWS
+from experiments.misfits.faults import MOST_CLOCKS
 from models.topology import MOST_TASKS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "documents.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from experiments import spec
 from experiments.engines import ProtocolName
 from experiments.errors import BadInput
 from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode, ReplicationPlanner
-from experiments.workloads import TESTBED
+from experiments.workloads.catalogue import TESTBED
 from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES

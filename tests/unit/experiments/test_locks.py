@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments import locks
+from experiments.documents.plain_files import RefusedFile
 from experiments.errors import EnvironmentFailure
-from experiments.plain_files import RefusedFile
 from infra.launch import REPOSITORY
 from tests.unit.strange_files import STRANGE, put
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from experiments import spec
+from experiments.documents.parsing import read_mapping
 from experiments.errors import BadInput
 from experiments.inventory import Inventory
 from experiments.matrix import Matrix
-from experiments.parsing import read_mapping
 from experiments.secrets import is_secretive
 from results.tables.schema import TABLES
 

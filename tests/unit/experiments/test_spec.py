@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import engine_misfits, spec
+from experiments import spec
+from experiments.documents.parsing import parse
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
-from experiments.parsing import parse
+from experiments.misfits import engine as engine_misfits
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from experiments.workloads import NexmarkQuery, NexmarkSpec, WordCountSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, WordCountSpec
 
 
 @pytest.fixture

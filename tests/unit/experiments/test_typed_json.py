@@ -7,7 +7,7 @@ from enum import StrEnum
 import pytest
 
 from experiments.typed_json import TypedJson
-from experiments.workloads import InputSpec, NexmarkSpec, OwnJobSpec, WordCountSpec, WorkloadSpec
+from experiments.workloads.catalogue import InputSpec, NexmarkSpec, OwnJobSpec, WordCountSpec, WorkloadSpec
 
 
 class Colour(StrEnum):

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments import spec
-from experiments.workload_base import WorkloadName
+from experiments.workloads.base import WorkloadName
 from models.accuracy import accuracy, accuracy_of, predicted_by_fidelity
 
 EXACT = [("7", '{"requests":9}'), ("3", '{"requests":8}'), ("5", '{"requests":8}'), ("1", '{"requests":2}')]

@@ -5,7 +5,7 @@ import pytest
 from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
 from experiments.loads import LoadSpec
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from journal.events.common import DriverStarted
 from journal.events.query import QueryFailed, QueryReady
 from journal.events.testbed import Finished

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from spark_jobs.tables import batched_messages
 from spark_jobs.tables.batched_messages import Unpack, events_in, message_by_message, results_in
 from workloads.nexmark.batches import KIND, Batches, read

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from aftershock.run.engines.engine import read_calibration
 from experiments.engines import EngineSpec
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from infra.broker import Broker
 from journal.events.common import FAILURES
 from journal.events.query import BatchTiming

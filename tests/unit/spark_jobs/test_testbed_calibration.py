@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from infra.broker import Broker
 from journal.events.testbed import EpochReady, Finished, PartMeasured, Report, RunPhase
 from journal.reader import events

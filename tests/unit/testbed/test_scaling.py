@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
@@ -168,7 +168,7 @@ def test_a_cluster_runs_the_same_twice():
 
 
 def test_a_cyclic_dataflow_is_refused_by_coordinated():
-    from experiments.workloads import ReachabilitySpec
+    from experiments.workloads.catalogue import ReachabilitySpec
     from testbed.queries.reachability import reachability
 
     layout = lay_out(reachability(ReachabilitySpec(), 2, Delivery.PLAIN))

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal

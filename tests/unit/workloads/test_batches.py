@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from experiments.loads import MOST_BATCHED
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from workloads.inputs import records
 from workloads.nexmark.batches import KINDS, Batches, as_json, read
 from workloads.schedule import Schedule

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from workloads.cec_prices.input import PADDING, PRICES, prices, records
 from workloads.schedule import Schedule
 

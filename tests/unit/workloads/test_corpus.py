@@ -5,7 +5,7 @@ import os
 import pytest
 
 from experiments.errors import BadInput
-from experiments.workloads import WordCountSpec
+from experiments.workloads.catalogue import WordCountSpec
 from workloads.wordcount.corpus import LONGEST_LINE, PASSAGE_BYTES, passages
 
 

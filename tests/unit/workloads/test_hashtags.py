@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.hashtags import HashtagsSpec
+from experiments.workloads.hashtags import HashtagsSpec
 from workloads.hashtags.input import TWEETS, records, tweets
 from workloads.schedule import Schedule
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.ppa_queries import IncidentsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec
 from workloads.incidents.input import (
     EVENTS,
     FREE_KMH,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from experiments.errors import BadInput
-from experiments.workload_base import WorkloadName
-from experiments.workloads import GeneratedSpec, NexmarkQuery, NexmarkSpec, WordCountSpec
+from experiments.workloads.base import WorkloadName
+from experiments.workloads.catalogue import GeneratedSpec, NexmarkQuery, NexmarkSpec, WordCountSpec
 from workloads.inputs import INPUTS, records
 from workloads.nexmark.queries import QUERIES
 from workloads.queries import ORACLES

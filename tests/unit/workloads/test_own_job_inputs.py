@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from experiments.errors import BadInput
-from experiments.workloads import InputSpec, OwnJobSpec
+from experiments.workloads.catalogue import InputSpec, OwnJobSpec
 from workloads import recorded
 from workloads.inputs import sources, streams
 from workloads.schedule import Schedule

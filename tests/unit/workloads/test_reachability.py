@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.workloads import STEADY_GROUP, STEADY_LINKS, ReachabilitySpec
+from experiments.workloads.catalogue import STEADY_GROUP, STEADY_LINKS, ReachabilitySpec
 from workloads.reachability.input import CYCLE, LINKS, SOURCES, events_of, mix_of, reachable
 
 SPEC = ReachabilitySpec(nodes=300, stream_seed=7)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.ppa_queries import Binding, Top100Spec
-from experiments.workload_base import WorkloadName
+from experiments.workloads.base import WorkloadName
+from experiments.workloads.ppa_queries import Binding, Top100Spec
 from models.accuracy import accuracy_of
 from workloads.popularity import zipf
 from workloads.schedule import Schedule

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from workloads.schedule import Schedule
 from workloads.window_tree.input import FACTOR, MARKS, TUPLES, VALUES, limit, records, tuples
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from experiments.cec_prices import CecPricesSpec
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.output_log.policies import CheckPacing, Saving

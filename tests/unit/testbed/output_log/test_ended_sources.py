@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from experiments.cec_prices import CecPricesSpec
 from experiments.errors import AftershockError
+from experiments.workloads.cec_prices import CecPricesSpec
 from testbed.core.checkpoints import last_common
 from testbed.core.coordinator import history
 from testbed.core.dataflow.graph import Dataflow

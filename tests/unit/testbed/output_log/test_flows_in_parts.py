@@ -4,7 +4,7 @@ from functools import cache, partial
 
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.dataflow.graph import Dataflow
 from testbed.core.dataflow.layout import lay_out

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery

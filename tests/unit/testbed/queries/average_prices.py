@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.workloads.cec_prices import CecPricesSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.cec_prices import cec_prices

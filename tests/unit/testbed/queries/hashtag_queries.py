@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from experiments.hashtags import WINDOW, HashtagsSpec
+from experiments.workloads.hashtags import WINDOW, HashtagsSpec
 from testbed.core.dataflow.chaining import chained
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from experiments.ppa_queries import Binding, IncidentsSpec, Top100Spec
+from experiments.workloads.ppa_queries import Binding, IncidentsSpec, Top100Spec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries import dataflow

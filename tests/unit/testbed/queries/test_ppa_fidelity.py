@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from experiments.ppa_queries import Binding, IncidentsSpec, Top100Spec
-from experiments.workload_base import WorkloadName
+from experiments.workloads.base import WorkloadName
+from experiments.workloads.ppa_queries import Binding, IncidentsSpec, Top100Spec
 from models.accuracy import accuracy_of
 from models.fidelity import score
 from models.topology import parse_topology

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from experiments.errors import BadInput
-from experiments.workloads import ReachabilitySpec
+from experiments.workloads.catalogue import ReachabilitySpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS

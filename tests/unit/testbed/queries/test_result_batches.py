@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.queries import BATCH, as_messages, from_batch
 
 ROWS, PARTITIONS = 25, 2

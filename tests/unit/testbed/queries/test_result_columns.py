@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.queries import BATCH, as_messages
 from testbed.queries.result_columns import _is_printable, escaped, messages, of_rows
 from workloads.schedule import NS_PER_MS

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.window_tree import window_tree

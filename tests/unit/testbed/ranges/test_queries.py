@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery, Source

@@ -1,6 +1,6 @@
 """The tree of `ppa` figure 6 under loads that favour some of its sources."""
 
-from experiments.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from models.fidelity import score
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery

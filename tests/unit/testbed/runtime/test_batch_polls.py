@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from testbed.queries.nexmark import events_schema
 from testbed.runtime.connectors.batch_polls import BatchPoll
 from testbed.runtime.connectors.topic_polls import JsonPoll

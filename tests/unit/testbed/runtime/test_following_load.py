@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from experiments.documents.parsing import parse
 from experiments.errors import BadInput
-from experiments.parsing import parse
-from experiments.window_tree import WindowTreeSpec
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
+from experiments.workloads.window_tree import WindowTreeSpec
 from journal.events.testbed import TESTBED, FellBack, PlanChanged
 from journal.reader import events
 from journal.writer import Journal

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.shapes import UnknownMessage
 from testbed.queries import as_messages
 from testbed.runtime.background import Background, Results

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.runtime.connectors import shared_input
 from testbed.runtime.connectors.shared_input import MOST_KEPT, PATIENCE_S
 from testbed.runtime.job import InputKind

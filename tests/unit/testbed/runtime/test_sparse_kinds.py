@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.control import Stored
 from testbed.core.dataflow.layout import Layout
 from testbed.operators import Source

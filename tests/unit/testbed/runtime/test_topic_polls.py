@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import NexmarkSpec
+from experiments.workloads.catalogue import NexmarkSpec
 from testbed.queries.nexmark import events_schema
 from testbed.runtime.connectors.sources import columns, stream_of
 from testbed.runtime.connectors.topic_polls import JsonPoll

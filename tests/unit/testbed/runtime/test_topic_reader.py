@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_until
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from testbed.runtime.connectors import topic_reader
 from testbed.runtime.job import InputKind, JobInput

@@ -10,8 +10,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from experiments.documents.plain_files import read_whole
 from experiments.errors import EnvironmentFailure
-from experiments.plain_files import read_whole
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.testbed.driver import clear

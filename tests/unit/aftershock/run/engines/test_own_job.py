@@ -11,7 +11,7 @@ from aftershock.run.engines import engine, own_job, staging
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
-from experiments.workloads import PLACEHOLDERS, OwnJobSpec
+from experiments.workloads.catalogue import PLACEHOLDERS, OwnJobSpec
 from infra.services.jars import Jars
 from infra.services.startup import handle_of
 from results.runs.store import Run

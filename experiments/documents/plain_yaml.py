@@ -17,8 +17,8 @@ import yaml
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.resolver import Resolver
 
-from experiments.gate import LONGEST_NUMBER, MOST_DEPTH, TOO_DEEP, YAML, Limits, NotPlain
-from experiments.repetition import one_value_a_key
+from experiments.documents.gate import LONGEST_NUMBER, MOST_DEPTH, TOO_DEEP, YAML, Limits, NotPlain
+from experiments.documents.repetition import one_value_a_key
 
 TAG = "tag:yaml.org,2002:"
 OTHER_BASES = ("0o", "0x")  # of whole numbers

@@ -19,9 +19,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from experiments import gate, plain_json, plain_yaml
+from experiments.documents.field_types import number_of
+from experiments.documents.kinds import gate, plain_json, plain_yaml
 from experiments.errors import BadInput, in_file
-from experiments.field_types import number_of
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

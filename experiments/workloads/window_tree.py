@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from experiments.layered import WIDTHS, LayeredSpec, Width
-from experiments.parsing import Misfit
-from experiments.workload_base import Slide, WindowLength, WorkloadName
+from experiments.documents.parsing import Misfit
+from experiments.workloads.base import Slide, WindowLength, WorkloadName
+from experiments.workloads.layered import WIDTHS, LayeredSpec, Width
 
 
 class WindowTreeSpec(LayeredSpec):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from experiments.parsing import Misfit, Spec
+from experiments.documents.parsing import Misfit, Spec
 
 LONGEST_S = 7 * 86_400
 INPUT, OUTPUT = "input", "output"  # the topics of every workload but an own job

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from experiments.parsing import Misfit
-from experiments.workload_base import Slide, Windowed, WindowLength, WorkloadName
+from experiments.documents.parsing import Misfit
+from experiments.workloads.base import Slide, Windowed, WindowLength, WorkloadName
 
 WINDOW: tuple[int, ...] = ()  # what a query reads that counts hashtags in a window: the parser, and no other query
 

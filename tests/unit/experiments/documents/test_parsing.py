@@ -2,8 +2,8 @@
 
 import pytest
 
+from experiments.documents.parsing import read_csv, read_json, read_mapping
 from experiments.errors import BadInput
-from experiments.parsing import read_csv, read_json, read_mapping
 
 
 @pytest.fixture

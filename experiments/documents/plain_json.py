@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from experiments.gate import JSON, LONGEST_NUMBER, TOO_DEEP, Limits, NotPlain
-from experiments.repetition import one_value_a_key
+from experiments.documents.gate import JSON, LONGEST_NUMBER, TOO_DEEP, Limits, NotPlain
+from experiments.documents.repetition import one_value_a_key
 
 
 def load(text: str, limits: Limits = JSON) -> Any:

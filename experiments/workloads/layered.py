@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from experiments.parsing import Misfit
-from experiments.workload_base import Windowed
+from experiments.documents.parsing import Misfit
+from experiments.workloads.base import Windowed
 
 WIDEST = 1000
 Width = Annotated[int, Field(ge=1, le=WIDEST)]

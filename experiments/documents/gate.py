@@ -1,8 +1,8 @@
 """Checks every document of a user: refuses what is too large, nested too deep, or not plain text.
 
 It counts before it builds, so that a small document cannot make a large one: aliases of YAML count as what they stand
-for. Code reads a document by `read_text`, and by `load` of `experiments.plain_yaml` or `plain_json`. If a document
-comes in another way, from a form, `require_plain` applies the same limits to it.
+for. Code reads a document by `read_text`, and by `load` of `plain_yaml` or `plain_json`. If a document comes in another
+way, from a form, `require_plain` applies the same limits to it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.documents.plain_files import RefusedFile, TooLarge, read_whole
 from experiments.errors import BadInput
-from experiments.plain_files import RefusedFile, TooLarge, read_whole
 
 MOST_DEPTH = 32  # of mappings and lists in one another
 LONGEST_TEXT = 10_000  # characters of one text

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from experiments.workload_base import OUTPUT, Workload, WorkloadName
+from experiments.workloads.base import OUTPUT, Workload, WorkloadName
 
 MOST_PRICE = 1000  # prices are 1 to so much
 

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.plan import load_fault_spec
 from experiments import external_cluster, inventory, matrix, spec
-from experiments.documents import DocumentKind
+from experiments.documents.kinds import DocumentKind
 from experiments.errors import BadInput
 from experiments.external_cluster import ExternalCluster
 from experiments.faults import FaultSpec

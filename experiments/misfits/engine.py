@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from experiments.cec_prices import CecPricesSpec
+from experiments.documents.parsing import Misfit
 from experiments.engines import BY_BATCH, EngineName, EngineSpec, ProtocolName, TriggerMode
 from experiments.fault_kinds import FaultKind
-from experiments.hashtags import HashtagsSpec
-from experiments.layered import LayeredSpec
-from experiments.parsing import Misfit
 from experiments.recovery_modes import (
     OF_STRUCTURED_STREAMING,
     PARTIAL,
@@ -21,7 +18,17 @@ from experiments.recovery_modes import (
     names,
 )
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
-from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
+from experiments.workloads.catalogue import (
+    STATELESS,
+    TESTBED,
+    NexmarkQuery,
+    NexmarkSpec,
+    ReachabilitySpec,
+    WorkloadSpec,
+)
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec
+from experiments.workloads.layered import LayeredSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from experiments.documents.parsing import Misfit
+from experiments.documents.repetition import repeated
 from experiments.fault_kinds import GATEWAY
 from experiments.faults import (
     NOT_THE_GATEWAY,
@@ -16,8 +18,6 @@ from experiments.faults import (
     ListedFault,
     is_meant,
 )
-from experiments.parsing import Misfit
-from experiments.repetition import repeated
 
 MOST_FAULTS = 1_000_000
 MOST_CLOCKS = 1_000_000

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from experiments.documents.parsing import Misfit
 from experiments.engines import EngineName, EngineSpec
 from experiments.loads import LoadMode, LoadSpec
-from experiments.parsing import Misfit
-from experiments.workloads import NexmarkSpec, WorkloadSpec
+from experiments.workloads.catalogue import NexmarkSpec, WorkloadSpec
 
 FIELD = "load.batch_records"
 

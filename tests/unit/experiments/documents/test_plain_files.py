@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.plain_files import LARGEST_BYTES, RefusedFile, TooLarge, open_below, read_end, read_plain, read_whole
+from experiments.documents.plain_files import (
+    LARGEST_BYTES,
+    RefusedFile,
+    TooLarge,
+    open_below,
+    read_end,
+    read_plain,
+    read_whole,
+)
 from tests.unit.strange_files import STRANGE, put
 
 NOBODY = 65534

@@ -1,4 +1,4 @@
-"""What a run can execute: the spec of each workload, and the union of them all. `workload_base` has what they share."""
+"""What a run can execute: the spec of each workload, and the union of them all. `base` has what they share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.cec_prices import CecPricesSpec
-from experiments.field_types import Spelling
-from experiments.hashtags import HashtagsSpec
-from experiments.parsing import Misfit, Spec, user_path
-from experiments.ppa_queries import IncidentsSpec, Top100Spec
+from experiments.documents.field_types import Spelling
+from experiments.documents.parsing import Misfit, Spec, user_path
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
-from experiments.window_tree import WindowTreeSpec
-from experiments.workload_base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
+from experiments.workloads.base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
+from experiments.workloads.cec_prices import CecPricesSpec
+from experiments.workloads.hashtags import HashtagsSpec
+from experiments.workloads.ppa_queries import IncidentsSpec, Top100Spec
+from experiments.workloads.window_tree import WindowTreeSpec
 
 HotShare = Annotated[float, Field(ge=0, le=1)]
 
@@ -171,7 +171,7 @@ def _named(document: Any) -> Any:
 
 
 def _form(workload: Any) -> str | None:
-    """The tag of a workload's spec, in the form that `experiments.parsing` leaves out of the names of fields."""
+    """The tag of a workload's spec, in the form that `parsing` leaves out of the names of fields."""
     name = workload.get("name") if isinstance(workload, dict) else getattr(workload, "name", None)
     return name and f"<{name}>"
 

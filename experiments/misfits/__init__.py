@@ -1,0 +1,1 @@
+"""Which combinations of valid fields cannot run, and why."""

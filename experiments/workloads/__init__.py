@@ -1,0 +1,1 @@
+"""The specs of the workloads: what a run can execute."""
