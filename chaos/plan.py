@@ -13,7 +13,8 @@ from pathlib import Path
 from chaos.bursts import burst_events
 from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents import kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import parse, read_mapping
 from experiments.errors import BadInput, in_file
 from experiments.faults import FaultSpec

@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
 
+from experiments.documents import kinds
 from experiments.documents.field_types import Spelling
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json, user_path
 from experiments.errors import in_file
 from experiments.fault_kinds import FaultKind, kinds_of

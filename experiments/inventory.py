@@ -24,8 +24,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from experiments.documents import kinds
 from experiments.documents.field_types import Spelling
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json
 from experiments.errors import BadInput, in_file
 from experiments.hosts import Role

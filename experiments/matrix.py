@@ -18,8 +18,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from experiments import spec
+from experiments.documents import kinds
 from experiments.documents.field_types import Spelling
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Spec, parse, read_mapping, user_path
 from experiments.documents.repetition import repeated
 from experiments.errors import BadInput, in_file

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from experiments.documents import kinds
 from experiments.documents.field_types import Spelling
 from experiments.documents.gate import MOST_DEPTH
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import (
     Misfit,
     Positive,

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, Field, model_validator
 
-from experiments.documents.kinds import DocumentKind, kinds
+from experiments.documents import kinds
+from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json
 from experiments.documents.repetition import repeated
 from experiments.errors import BadInput, in_file

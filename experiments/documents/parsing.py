@@ -19,8 +19,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
+from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.field_types import number_of
-from experiments.documents.kinds import gate, plain_json, plain_yaml
 from experiments.errors import BadInput, in_file
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key

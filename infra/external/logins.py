@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from experiments.documents.kinds import gate
+from experiments.documents import gate
 from experiments.errors import BadInput, EnvironmentFailure
 from infra.broker import MECHANISM, settings_of
 from infra.services import kafka

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from aftershock.airflow import trigger_form
 from chaos.plan import plan
 from experiments import spec
+from experiments.documents import plain_yaml
 from experiments.documents.gate import NotPlain
-from experiments.documents.kinds import plain_yaml
 from experiments.documents.parsing import parse
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec

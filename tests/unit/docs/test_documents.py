@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from experiments.documents import gate
 from experiments.documents.field_types import LONGEST_LABEL
-from experiments.documents.kinds import gate
 from experiments.matrix import MOST_ROWS
 from experiments.misfits.faults import MOST_CLOCKS
 from models.topology import MOST_TASKS

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.gate import LONGEST_NUMBER, LONGEST_TEXT, MOST_DEPTH, Limits, NotPlain
-from experiments.documents.kinds import gate, plain_json, plain_yaml
 from experiments.documents.parsing import read_json, read_mapping
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
