@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 
 def at_least_one(text: str) -> int:
@@ -22,3 +23,11 @@ def above_zero(text: str) -> float:
     if 0 < number < math.inf:
         return number
     raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a number above 0")
+
+
+def new_file(text: str) -> Path:
+    """A file that can be written: in a folder that exists."""
+    path = Path(text)
+    if path.parent.is_dir() and not path.is_dir():
+        return path
+    raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a file in a folder that exists")

@@ -1,7 +1,7 @@
 """Real nights of a small matrix, and what the regression check makes of them when they are replayed in order.
 
-    .venv/bin/python -m benchmarks.regressions.real_nights [--ledger nights.jsonl] [--matrix small] [--nights 30]
-        [--hours 8] [--no-run]
+    .venv/bin/python -m benchmarks.regressions.real_nights [--ledger nights.jsonl] [--plot nights.svg]
+        [--matrix small] [--nights 30] [--hours 8] [--no-run]
 
 runs the cells of the matrix one after the other, one night's runs directly after the other's, until there are
 `--nights` nights or `--hours` have passed. It counts the finished runs, so it goes on where it stopped. `--no-run` only
@@ -11,6 +11,7 @@ machine of the same class.
 Then it judges night after night as `aftershock results regress` would have done it, by the runs until then: first as
 they were, where every verdict is a false alarm, and then with all work 15 % slower from night 20 on. That slowdown is
 planted in the figures of the runs, not on the machine. Prints Markdown tables of both, and of the noise of each metric.
+The plot shows the metrics of the nights as they were.
 Ends with 1 if runs failed.
 """
 
@@ -27,9 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from aftershock.reference import markdown
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least_one, new_file
 from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.regressions.nights_plot import plot
 from experiments import matrix
 from experiments.spec import Experiment
 from results.regression import history
@@ -43,6 +45,7 @@ from results.summary import index
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Scale
 from results.tables.schema import SCHEMA_VERSION
+from results.views.style import as_svg
 from tests.unit.results.regression.simulated_nights import NOISE, SLOWER, WORK
 
 SLOW_FROM = 20  # the first slow night, counted from 1
@@ -120,6 +123,11 @@ def nights_of(cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> list[Nig
     return [list(night) for night in zip(*runs_of(cells, rows).values(), strict=False)]
 
 
+def series_of(nights: Sequence[Night]) -> list[Series]:
+    """The history of each experiment."""
+    return history.series_of(reversed([row for night in nights for row in night]))
+
+
 def slowed(nights: Sequence[Night], first: int = SLOW_FROM) -> list[Night]:
     """The same nights, with everything that is work taking `SLOWER` times as long from night `first` on."""
     return [[_slower(row) for row in night] if number >= first else night for number, night in enumerate(nights, 1)]
@@ -134,8 +142,7 @@ def replay(nights: Sequence[Night]) -> Iterator[Judged]:
     """Judge each night by the runs until then; runs that were found worse are no baseline later."""
     aside: set[str] = set()
     for number in range(1, len(nights) + 1):
-        known = [row for night in nights[:number] for row in night]
-        series = history.series_of(reversed(known))
+        series = series_of(nights[:number])
         splits = [history.split(each, aside | below(each), {}) for each in series]
         for own, split, judgements in zip(series, splits, judge_splits(splits), strict=True):
             found = {
@@ -167,7 +174,7 @@ def report(nights: Sequence[Night]) -> str:
     ]
     spread = [
         [series.experiment, name, f"{share:.1%}", f"{NOISE[name][1]:.1%}" if name in NOISE else ""]
-        for series in history.series_of(reversed([row for night in nights for row in night]))
+        for series in series_of(nights)
         for name, share in noise(series).items()
     ]
     return "\n\n".join(
@@ -203,6 +210,7 @@ def main() -> None:
     """Run nights, unless told not to, and print what the check makes of those that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledger", type=Path, help="file that keeps what is judged of each run (none)")
+    parser.add_argument("--plot", type=new_file, help="file for the plot, an SVG (none)")
     parser.add_argument("--matrix", default="small", help="name in experiments/matrices/, or a file")
     parser.add_argument("--nights", type=at_least_one, default=30)
     parser.add_argument("--hours", type=above_zero, default=8.0, help="no run begins later")
@@ -220,7 +228,11 @@ def main() -> None:
         from aftershock.airflow import orchestrate  # brings Airflow
 
         ended = run_nights(cells, given.nights, given.hours, orchestrate.run, rows)
-    print(report(nights_of(cells, rows())))
+    nights = nights_of(cells, rows())
+    print(report(nights))
+    if given.plot and nights:
+        alarms = {(each.experiment, each.night) for each in replay(nights) if each.worse}
+        given.plot.write_bytes(as_svg("nights", lambda: plot(series_of(nights), alarms)))
     sys.exit(any(state != RunState.DONE for state in ended))
 
 

@@ -39,6 +39,7 @@ def test_what_can_be_used_is_taken():
         ("orchestration.serve_idle", "soon", "seconds"),
         ("regressions.check_power", "--runs 0", "--runs"),
         ("regressions.simulated_nights", "0", "histories"),
+        ("regressions.real_nights", "--plot nowhere/nights.svg", "--plot"),
     ],
 )
 def test_a_benchmark_says_which_value_it_cannot_use(program, words, where, monkeypatch, capsys):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.json_ledger import JsonLedger
+from benchmarks.regressions.nights_plot import plot
 from benchmarks.regressions.real_nights import (
     SLOW_FROM,
     KeptRun,
@@ -18,6 +19,7 @@ from benchmarks.regressions.real_nights import (
     replay,
     report,
     run_nights,
+    series_of,
     slowed,
 )
 from experiments import matrix
@@ -166,3 +168,19 @@ def test_the_report_says_how_many_nights_there_are():
     assert told.startswith("2 nights\n")
     assert f"| {CELLS[0].name} | service_rate |" in told
     assert report([]).startswith("0 nights\n")
+
+
+def test_the_plot_has_the_share_by_which_each_metric_is_off_its_median_and_the_alarms():
+    nights = calm(5)
+    figure = plot(series_of(nights), {(CELLS[1].name, 4)})
+    panels = {panel.get_title(): panel.lines for panel in figure.axes}
+    assert [line.get_label() for line in panels[CELLS[0].name]] == [
+        "utilization",
+        "checkpoint",
+        "restore",
+        "service rate",
+    ]
+    times = np.array([night[0].metrics["checkpoint_s"] for night in nights])
+    assert panels[CELLS[0].name][1].get_ydata() == pytest.approx(times / np.median(times) - 1)
+    (alarm,) = panels[CELLS[1].name][4:]
+    assert list(alarm.get_xdata()) == [4, 4]
