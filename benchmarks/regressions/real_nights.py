@@ -94,7 +94,8 @@ class KeptRun:
 def kept_too(ledger: JsonLedger[KeptRun], cells: Sequence[Experiment], rows: Sequence[IndexRow]) -> list[IndexRow]:
     """These rows and those of the ledger, which gets the runs of the cells that it has not yet."""
     kept = {line.run_id for line in ledger.lines}
-    for row in (row for runs in runs_of(cells, rows).values() for row in runs if row.run_id not in kept):
+    new = [row for runs in runs_of(cells, rows).values() for row in runs if row.run_id not in kept]
+    for row in sorted(new, key=lambda row: row.started_ns or 0):
         ledger.add(KeptRun.of(row))
     own = {row.run_id for row in rows}
     return [*rows, *(line.row for line in ledger.lines if line.run_id not in own)]
