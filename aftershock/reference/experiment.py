@@ -10,10 +10,11 @@ from experiments.spec import Experiment
 
 Schema = dict[str, Any]
 TEXT = """An experiment is a YAML file. `experiments/examples/` has some, and `aftershock benchmark --set FIELD=VALUE`
-sets a single field. Every field can be left out unless its default is "required". Where no default is shown, it depends
-on the engine, and the meaning ends with it. Times are in seconds, rates per second. An unknown field is refused. Some
-combinations of fields are refused as well; the message names the field, its value and what is allowed.
-`workload.name` selects a workload by the name in its heading, and with it the fields there."""
+sets a single field. Every field can be left out unless its default is "required". If the default is empty, the meaning
+says what holds without the field, if anything does. Times are in seconds, rates per second.
+
+An unknown field is refused. Some combinations of fields are refused as well; the message names the field, its value and
+what is allowed. The table of a workload has the fields that apply if `workload.name` has the name in its heading."""
 SECTIONS = (  # title, path, definition
     ("Experiment", "", ""),
     ("Cluster", "cluster", "ClusterSpec"),
