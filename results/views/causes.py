@@ -35,6 +35,7 @@ MOMENTS = {
     "checkpoints": "completed_ns",
     "partition_recoveries": "death_ns",
     "query_recoveries": "death_ns",
+    "copies": "at_ns",
     "output_logs": "at_ns",
     "tentative": "window_start_ns",
 }  # tables whose rows are moments, not seconds

@@ -85,7 +85,7 @@ def test_the_fault_that_cost_most_against_the_replay_is_named(make):
 
 def test_each_check_that_says_where_a_run_parts_looks_at_a_table_with_moments():
     assert {check.table for check, _ in PARTINGS.values()} <= MOMENTS.keys()
-    assert len(PARTINGS) == 9
+    assert len(PARTINGS) == 10
 
 
 @pytest.mark.parametrize("check", [PREDICTION, *PARTINGS])
