@@ -390,6 +390,14 @@ def test_the_comparison_holds_runs_of_one_experiment_against_eq_10_together(brow
     assert "12 faults under 2 seeds: at least 2 seeds and 20 faults are needed." in few
 
 
+def test_runs_that_eq_10_does_not_describe_are_not_said_to_have_no_faults(browser: TestClient):
+    for number in range(2):
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{number}", without=("predictions",))
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d1"})
+    words = " ".join(get(browser, "/aftershock/compare?run=run-0&run=run-1").words.split())
+    assert "against eq. 10 unknown run-0 has no utilization that eq. 10 describes." in words
+
+
 def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestClient):
     for digest in ("d1", "d2"):
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
