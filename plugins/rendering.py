@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
 from experiments.errors import AftershockError, BadInput
-from experiments.wording import percent
+from experiments.wording import counted, percent
 from plugins import present
 from plugins.access import BENCHMARK_DAG
 from plugins.files import ECHARTS, STATIC_VERSION
@@ -41,6 +41,7 @@ templates.globals.update(
     whole=present.whole_text,
     figure=present.figure_text,
     percent=percent,
+    counted=counted,
     time=cells.time_text,
     missing=cells.MISSING,
     sections=SECTIONS,

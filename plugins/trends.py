@@ -110,8 +110,16 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
     causes = {(each.experiment_digest, each.machine): _causes(each, rows) for each in document.experiments}
     changed = found.rows("change_points")
+    named = [run_id for each in document.experiments for run_id in (*each.candidates, *each.baseline)]
     return render(
-        request, "regression.html", document=document, rows=rows, changes=changed, causes=causes, metrics=METRICS
+        request,
+        "regression.html",
+        document=document,
+        rows=rows,
+        changes=changed,
+        causes=causes,
+        metrics=METRICS,
+        kept=set(filter(_kept, [*named, *(row["run_id"] for row in changed)])),
     )
 
 
@@ -138,7 +146,8 @@ def _causes(entry: ComparedExperiment, rows: list[dict[str, Any]]) -> dict[str, 
 
 
 def _kept(run_id: str) -> bool:
-    return store.is_finished(run_id)
+    """Whether there is still such a run; what a table names may be no run id."""
+    return bool(store.RUN_ID.fullmatch(run_id)) and store.is_finished(run_id)
 
 
 def _started(run: store.Run) -> int:

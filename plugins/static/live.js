@@ -49,8 +49,8 @@ function stepClock({ state, took_s: took, usual_s: usual }) {
 function stepElement({ name, does, state, ...times }) {
   const clock = stepClock({ state, ...times });
   const element = Object.assign(document.createElement("li"), { className: state.replace(" ", "-") });
-  const small = Object.assign(document.createElement("small"), { className: "muted", textContent: clock });
-  element.append(Object.assign(document.createElement("strong"), { textContent: name }), ` ${does} `, small);
+  const small = Object.assign(document.createElement("small"), { className: "muted", textContent: `(${clock})` });
+  element.append(Object.assign(document.createElement("strong"), { textContent: `${name}:` }), ` ${does} `, small);
   return element;
 }
 

@@ -17,7 +17,7 @@ const rates = (data) => ({ colour, narrow }) => {
     option: {
       grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names }),
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
-      xAxis: axis({ name: "failures per hour, outside of what they cost", nameGap: 28, max: "dataMax", axisLabel: { ...axis({}).axisLabel, showMaxLabel: false } }),
+      xAxis: axis({ name: "failures per hour of time not lost to failures", nameGap: 28, max: "dataMax", axisLabel: { ...axis({}).axisLabel, showMaxLabel: false } }),
       yAxis: axis({ name: "records per second", nameGap: narrow ? 44 : 56, min: 0 }),
       series: data.names.flatMap((_, k) => [
         { ...line(k, "value", { width: 2.5 }), markLine: k === 0 ? changes : undefined },

@@ -241,7 +241,7 @@ const recoveries = (data) => ({ colour, narrow }) => {
   };
 };
 
-const AVAILABILITY = { available: ["available", "measured", "solid"], normal: ["on time again", "measured", "dotted"], planned: ["told to go back", "asked", "dashed"], predicted: ["planned by the model", "model", "dashed"] };
+const AVAILABILITY = { available: ["available", "measured", "solid"], normal: ["on time again", "measured", "dotted"], planned: ["told to roll back", "asked", "dashed"], predicted: ["planned by the model", "model", "dashed"] };
 
 /** The share of lost queries that are available, step by step: planned beside measured. */
 const availability = (data) => ({ colour }) => {

@@ -1,6 +1,6 @@
 """The share of queries that are available over time, of one run and of several that are compared.
 
-Source: `incremental`, figure 12. Only queries count that faults took: a survivor is available in every run. Three runs
+Source: `incremental`, figure 12. Only queries count that were lost: a survivor is available in every run. Three runs
 of one experiment belong together: the best case (all hosts return at once), recovery query by query, and blocking.
 """
 
@@ -81,7 +81,7 @@ def next_losses(queries: Sequence[str], lost: Sequence[float]) -> list[float]:
 
 
 def availability(run: Run) -> Availability | None:
-    """The availability of the queries that faults took; None if no query was taken or none is recorded."""
+    """The availability of the queries that were lost; None if no query was lost or none is recorded."""
     rows = table_or_empty(run, "query_recoveries")
     if rows.empty:
         return None

@@ -299,7 +299,8 @@ def machine_load(run: Run) -> str | None:
     cores, others = status.cores, status.others_cores
     if cores is None or others is None:
         return None
-    text = f"Others than the cluster kept {significant(others)} of the machine's {cores} cores busy in the window"
+    kept = f"{significant(others)} of the machine's {cores} cores"
+    text = f"Programs outside of the cluster kept {kept} busy in the window"
     is_busy = others > BUSY_SHARE * cores
     return f"{text}: what is late, slow or unknown may be due to that." if is_busy else f"{text}."
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from experiments import spec
 from experiments.errors import BadInput
-from experiments.wording import signed, significant
+from experiments.wording import significant
 from results.checks.catalogue import CHECKS
 from results.checks.check import Check, Parting
 from results.checks.evidence import Evidence
@@ -25,6 +25,7 @@ from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
 from results.summary.metrics import usual_checkpoints
+from results.tables.schema import RUN_TABLES
 
 TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
 PREDICTION = "utilization.predicted"  # the check of the one prediction that is a sum over the window
@@ -35,6 +36,7 @@ MOMENTS = {
     "checkpoints": "completed_ns",
     "partition_recoveries": "death_ns",
     "query_recoveries": "death_ns",
+    "copies": "at_ns",
     "output_logs": "at_ns",
     "tentative": "window_start_ns",
 }  # tables whose rows are moments, not seconds
@@ -104,8 +106,9 @@ def _worst_fault(run: Run, ends_s: float) -> str | None:
     if rows.empty or cost_s.max() <= 0:
         return None
     worst = rows.loc[cost_s.idxmax()]
-    at, more = significant(worst["struck_s"]), signed(worst["difference_s"])
-    return f"the fault at {at} s cost {more} s against the replay, the most"
+    at, by_s = significant(worst["struck_s"]), float(worst["difference_s"])
+    more = "less" if by_s < 0 else "more"
+    return f"the fault at {at} s differs most from the replay: it cost {significant(abs(by_s))} s {more}"
 
 
 def parts_from_baseline(run: Run, baseline: Sequence[Run], metric: str) -> Cause | None:
@@ -142,6 +145,7 @@ def seconds_of(run: Run, table: str, rows: pd.DataFrame) -> pd.Series | None:
 
 def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[Run]], Cause | None]:
     """Compare a curve over the window; `summed` for one whose table has what each second adds."""
+    unit = RUN_TABLES[table].by_name[column].unit
 
     def values(run: Run) -> pd.Series:
         rows = table_or_empty(run, table).drop_duplicates("second")  # a damaged table may have a second twice
@@ -160,10 +164,9 @@ def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[
         if at is None:
             return None
         second, ends, usual = float(own.index[at]), float(own.iat[-1]), float(others.iloc[-1].median())
-        words = (
-            f"from second {second:.0f} on it is outside of its baseline, at the end {ends:,.0f} instead of {usual:,.0f}"
-        )
-        return Cause(table, second, f"{words} ({table}.{column})")
+        sums = f"{significant(ends)} {unit} instead of {significant(usual)} ({table}.{column})"
+        words = f"from second {second:.0f} on it is outside of its baseline, at the end {sums}"
+        return Cause(table, second, words)
 
     return look
 
@@ -187,7 +190,8 @@ def _first_beyond(
             return None
         at = moments[beyond].idxmin()
         value, most = significant(float(rows.loc[at, column])), significant(usual)
-        words = f"{column} is {value} s there, and at most {most} s in its baseline"
+        name = column.removesuffix("_s").replace("_", " ")
+        words = f"{name} is {value} s there, and at most {most} s in its baseline"
         return Cause(table, float(moments.loc[at]), f"second {moments.loc[at]:.0f}: {words}")
 
     return look

@@ -53,7 +53,7 @@ from results.views.time_axis import commit_rate, phase_spans
 
 AVAILABILITY = {
     "predicted": ("planned by the model", MODEL, "--"),
-    "planned": ("told to go back", ASKED, "--"),
+    "planned": ("told to roll back", ASKED, "--"),
     "normal": ("on time again", MEASURED, ":"),
     "available": ("available", MEASURED, "-"),
 }
@@ -297,7 +297,7 @@ PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "useful_time": ("Useful time, measured and replayed", useful_time),
     "timeline": ("Timeline: throughput, lag, faults", timeline),
     "recoveries": ("Every recovery, by its phases", recoveries),
-    "availability": ("Queries that are available, of those that faults took", availability_over_time),
+    "availability": ("Queries that are available, of those that were lost", availability_over_time),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
 }

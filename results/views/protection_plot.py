@@ -59,7 +59,7 @@ def _draw_rates(axes: Axes, matrix: Matrix) -> None:
         at = HOUR_S * win.until
         axes.axvline(at, color=GREY, ls="--", lw=1)
         axes.annotate(significant(at), (at, 0), xytext=(3, 4), textcoords="offset points", color=INK)
-    axes.set(xlabel="failures per hour (outside of what they cost)", ylabel="records per second", ylim=(0, None))
+    axes.set(xlabel="failures per hour of time not lost to failures", ylabel="records per second", ylim=(0, None))
     axes.set_xlim(0, HOUR_S * rates[-1])
     axes.legend(loc="lower left")
 

@@ -75,7 +75,7 @@ def models(found: Advised) -> list[str]:
 
 def recommended(found: Advised) -> str:
     """For a terminal, of at most 92 columns but for what is to be pasted."""
-    lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % between"]
+    lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % interval"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
     advice = [each for each in (option(found) or undecided(found), partitions(found)) if each is not None]
     to_paste = [each for each in (copies_option(found),) if each is not None]  # in one line, however long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -194,6 +195,22 @@ def test_every_page_is_accessible_in_both_themes(page: Page, server: str, name: 
     violations = page.evaluate("axe.run().then((found) => found.violations)")
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
     assert_nothing_blocked_or_from_outside(page)
+
+
+@needs_chromium
+def test_the_script_of_a_live_run_writes_its_steps_as_the_server_did(page: Page, server: str):
+    def steps() -> list[str]:
+        return [re.sub(r"\d+", "N", text) for text in page.locator("#steps li").all_inner_texts()]
+
+    problem = page.locator("[data-live=problem]")
+    page.route("**/state.json", lambda route: route.abort())
+    page.goto(f"{server}/aftershock/live/{LIVE}")
+    expect(problem).not_to_be_empty()
+    written = steps()
+    assert "observe: measure while hosts fail (N s of about N s)" in written
+    page.unroute("**/state.json")
+    expect(problem).to_be_empty()
+    assert steps() == written
 
 
 @needs_chromium

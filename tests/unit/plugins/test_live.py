@@ -168,9 +168,9 @@ def test_an_aborted_run_counts_down_to_no_fault(browser: TestClient):
     assert state["elapsed_s"] == 20.0
     words = words_of(browser.get(address).text)
     assert f"Window left {MISSING} Next planned fault {MISSING} Strikes 1 of 2" in words
-    assert "start_load start the load, until the query runs steadily left out" in words
+    assert "start_load: start the load, until the query runs steadily (left out)" in words
     step_notes.begin(LIVE, "teardown")
-    assert "observe measure while hosts fail cut short after " in words_of(browser.get(address).text)
+    assert "observe: measure while hosts fail (cut short after " in words_of(browser.get(address).text)
 
 
 def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browser: TestClient):

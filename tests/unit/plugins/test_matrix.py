@@ -106,3 +106,9 @@ def test_the_page_is_a_section_of_its_own(browser: TestClient):
     page = get(browser, "/aftershock/matrix")
     current = [attrs["href"] for tag, attrs in page.tags if tag == "a" and attrs.get("aria-current") == "page"]
     assert current == ["/aftershock/matrix"]
+
+
+def test_a_single_run_with_a_single_fault_is_told_in_the_singular(browser: TestClient):
+    write_run("alone", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,))
+    words = " ".join(get(browser, "/aftershock/matrix").words.split())
+    assert re.search(r"1 run alone : 1 fault(?!s)", words)

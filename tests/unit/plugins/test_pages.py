@@ -96,7 +96,7 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     page = get(browser, "/aftershock/runs/one")
     order = [page.words.index(check) for check in ("estimates agree", "exactly once", "kills on time")]
     assert order == sorted(order)  # the worst first
-    assert "Others than the cluster kept 0.6 of the machine's 2 cores busy" in page.words
+    assert "Programs outside of the cluster kept 0.6 of the machine's 2 cores busy" in page.words
     for words in ("0.79 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
         assert words in page.words
     base = "/aftershock/runs/one"
@@ -384,10 +384,18 @@ def test_the_comparison_holds_runs_of_one_experiment_against_eq_10_together(brow
     words = " ".join(
         get(browser, "/aftershock/compare?" + "&".join(f"run=run-{seed}" for seed in range(4))).words.split()
     )
-    assert re.search(r"against eq. 10 verdict pass measured 0\.\d+ eq. 10 0\.\d+ by chance 0\.\d+ to", words), words
+    assert re.search(r"against eq. 10 verdict pass measured 0\.\d+ eq. 10 0\.\d+ allowed 0\.\d+ to", words), words
     assert "faults, seeds 24, 4" in words
     few = get(browser, "/aftershock/compare?run=run-0&run=run-1").words
     assert "12 faults under 2 seeds: at least 2 seeds and 20 faults are needed." in few
+
+
+def test_runs_that_eq_10_does_not_describe_are_not_said_to_have_no_faults(browser: TestClient):
+    for number in range(2):
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{number}", without=("predictions",))
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d1"})
+    words = " ".join(get(browser, "/aftershock/compare?run=run-0&run=run-1").words.split())
+    assert "against eq. 10 unknown run-0 has no utilization that eq. 10 describes." in words
 
 
 def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestClient):

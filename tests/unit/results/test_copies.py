@@ -1,15 +1,18 @@
 """The table of copies from reports, the shares of CPU, and the check: a copy costs no more than its primary."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments import spec
+from experiments.wording import significant
 from journal.events.testbed import Costs, PartitionCost, WorkerJoined
 from results.checks.catalogue import checks_for
 from results.tables.schema import RUN_TABLES
 from results.views.copies import copies_of
 from spark_jobs.tables.dataflow.copies import copies, cpu_shares
 from tests.unit.results import synthetic
-from tests.unit.results.judging import verdict_of
+from tests.unit.results.judging import parts_at, verdict_of
 
 EXPERIMENT = spec.load("ppa-partially-active", [])
 NAME, S, WINDOW = "copies.cpu", 10**9, (10 * 10**9, 70 * 10**9)
@@ -95,6 +98,27 @@ def test_a_copy_that_costs_more_than_its_primary_fails(tmp_path):
     assert verdict(tmp_path / "a", [second(each, copy_us=11.9) for each in range(10, 20)]) == "pass"
     assert verdict(tmp_path / "b", [second(each, copy_us=12.1) for each in range(10, 20)]) == "fail"
     assert verdict(tmp_path / "c", [second(10)]) == "unknown"
+
+
+def with_dearer(number, turn):
+    """Both copies cost less than their primaries until a second, and from then on that of `count.0` costs 3 s more."""
+    late_s = 3.0 * max(number - turn, 0)
+    report = second(number, copy_us=8 + 10 * late_s / number)
+    return replace(report, copies={**report.copies, "other.0": cost("slot-3", 0.4 * number, 1)})
+
+
+@pytest.mark.parametrize("turn", [14, 9], ids=["later", "at once"])
+def test_a_failed_check_leads_to_the_second_from_which_on_copies_cost_too_much(tmp_path, turn):
+    run = synthetic.make_run(tmp_path, changes={})
+    rows = rows_of([with_dearer(number, turn) for number in range(10, 20)])
+    moved = [row | {"at_ns": row["at_ns"] + synthetic.START_NS} for row in rows]
+    run.write_table("copies", RUN_TABLES["copies"].of(moved))
+    assert verdict_of(NAME, run, tmp_path, EXPERIMENT)["verdict"] == "fail"
+    found = parts_at(NAME, run, EXPERIMENT)
+    seconds = 19 - max(turn, 10)
+    assert (found.table, found.second) == ("copies", 20.0 - seconds)
+    copy_s, primary_s = significant(3.8 * seconds), significant(1.0 * seconds)
+    assert f"the copy of count.0 differs most: {copy_s} s, and its primary {primary_s} s" in found.words
 
 
 @pytest.mark.parametrize("override", ["engine.replication_ratio=0", "engine.recovery=passive"])

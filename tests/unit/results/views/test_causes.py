@@ -1,5 +1,6 @@
 """From a verdict to its cause: the planted second is found, and where nothing parts nothing is said."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -77,15 +78,13 @@ def test_the_fault_that_cost_most_against_the_replay_is_named(make):
         return rows.assign(difference_s=np.where(rows.index == 3, 9.0, 0.1))
 
     run = make("bad", useful_time=slower("measured_s", 0.2), replayed_recoveries=one_long)
-    assert (
-        f"the fault at {significant(synthetic.KILLS_S[3])} s cost +9 s against the replay"
-        in parts_from_model(run).words
-    )
+    at = significant(synthetic.KILLS_S[3])
+    assert f"the fault at {at} s differs most from the replay: it cost 9 s more" in parts_from_model(run).words
 
 
 def test_each_check_that_says_where_a_run_parts_looks_at_a_table_with_moments():
     assert {check.table for check, _ in PARTINGS.values()} <= MOMENTS.keys()
-    assert len(PARTINGS) == 9
+    assert len(PARTINGS) == 10
 
 
 @pytest.mark.parametrize("check", [PREDICTION, *PARTINGS])
@@ -102,6 +101,7 @@ def test_the_second_at_which_a_run_leaves_its_baseline(make, baseline):
     found = parts_from_baseline(worse, baseline, "service_rate")
     assert found.table == "throughput"
     assert PARTED_S <= found.second < PARTED_S + 20  # the sum must first fall behind by a hundredth of the whole
+    assert re.search(r"at the end [\d,]+ records instead of [\d,]+ \(throughput\.committed_records\)", found.words)
     assert parts_from_baseline(baseline[0], baseline[1:], "service_rate") is None
 
 
@@ -115,6 +115,7 @@ def test_the_first_recovery_that_is_longer_than_any_of_the_baseline(make, baseli
 
     found = parts_from_baseline(make("worse", recoveries=longer), baseline, "restart_s")
     assert (found.table, found.second) == ("recoveries", pytest.approx(synthetic.KILLS_S[2]))
+    assert found.words.startswith("second 77: restart is 3")
     assert parts_from_baseline(make("same"), baseline, "restart_s") is None
 
 

@@ -167,9 +167,9 @@ def test_no_text_of_a_run_acts_on_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
 def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
     run = synthetic.make_run(tmp_path)
-    assert "Others than the cluster" not in summary(run)
+    assert "outside of the cluster" not in summary(run)
     write_json(run.root / "status.json", run.status().to_json() | {"cores": 2, "others_cores": others})
-    told = f"Others than the cluster kept {others} of the machine's 2 cores busy in the {told}"
+    told = f"Programs outside of the cluster kept {others} of the machine's 2 cores busy in the {told}"
     assert told in " ".join(summary(run).split())
     assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
 
