@@ -16,7 +16,7 @@ from docker.models.containers import Container
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import namespaces, removal, tokens
+from infra import namespaces, removal
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
@@ -29,8 +29,6 @@ from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.ready import merged
 from infra.strikes.strike import Proof, Strike
-
-TOKEN_LETTER = tokens.LETTERS["docker"]
 
 
 class DockerDriver(RemoteHosts):
@@ -176,7 +174,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
     subnet = namespaces.free_subnet()
     network = namespaces.prefix_of(subnet)
-    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
+    return startup.handle_of(spec, run_id, root, subnet=subnet, network=network)
 
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:

@@ -15,7 +15,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import disks, launch, namespaces, programs, removal, tokens
+from infra import disks, launch, namespaces, programs, removal
 from infra.cluster import Handle, Host
 from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
@@ -26,7 +26,6 @@ from infra.services import gateway, startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
-TOKEN_LETTER = tokens.LETTERS["netns"]
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",
@@ -130,7 +129,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
     subnet = namespaces.free_subnet()
     network = namespaces.prefix_of(subnet)
-    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
+    return startup.handle_of(spec, run_id, root, subnet=subnet, network=network)
 
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:

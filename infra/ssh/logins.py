@@ -20,7 +20,6 @@ from experiments.errors import BadInput
 from experiments.hosts import Role
 from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec
-from infra import tokens
 from infra.cluster import Handle, Host
 from infra.processes import MARK
 from infra.remote import ssh
@@ -52,7 +51,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         Host(name, _resolved(host), host.role, spec.worker_cores, spec.worker_memory_mb)
         for name, host in chosen.items()
     ]
-    handle = startup.handle_on(spec, run_id, root, token=tokens.new(tokens.LETTERS["ssh"], 0), hosts=hosts)
+    handle = startup.handle_on(spec, run_id, root, hosts=hosts)
     _write_logins(handle, chosen)
     (_logins(handle) / "inventory").symlink_to(path)
     return handle

@@ -58,7 +58,7 @@ def handle(tmp_path: Path) -> Iterator[tuple[Driver, Handle]]:
     """Hosts of the example's driver, without anything on them."""
     driver = PinnedDriver()
     spec = ClusterSpec(workers=len(os.sched_getaffinity(0)))
-    made = handle_of(spec, f"test-{uuid.uuid4().hex[:8]}", tmp_path, letter="s", subnet=253, network="127.0.253")
+    made = handle_of(spec, f"test-{uuid.uuid4().hex[:8]}", tmp_path, subnet=253, network="127.0.253")
     for host in made.hosts:
         (made.directory(host) / "logs").mkdir(parents=True)
     made.save()  # who has no handle is cleaned away
