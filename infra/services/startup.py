@@ -18,7 +18,7 @@ from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
 from experiments.spec import ClusterSpec
 from experiments.waiting import wait_for
-from infra import credentials, launch, tokens
+from infra import credentials, launch, namespaces, tokens
 from infra.cluster import Driver, Handle, Host, RunsServices
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka, spark
@@ -79,6 +79,12 @@ def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, subnet: int, networ
     first = host(GATEWAY, 1, Role.GATEWAY)
     workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
     return handle_on(spec, run_id, root, hosts=[first, *workers], subnet=subnet)
+
+
+def lay_out_on_bridge(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    """The handle of a cluster on a bridge, on a subnet that is free. The caller must hold the lock on provisioning."""
+    subnet = namespaces.free_subnet()
+    return handle_of(spec, run_id, root, subnet=subnet, network=namespaces.prefix_of(subnet))
 
 
 def handle_on(
