@@ -307,7 +307,7 @@ def test_a_broker_that_is_started_again_makes_the_controller_follow_no_link(
 def test_a_host_that_talks_without_end_is_a_host_that_is_lost(cluster: Handle) -> None:
     session = stream.ExecSession(containers.get(cluster, "worker-1"), ["sh", "-c", "yes | tr -d '\\n'"])
     with pytest.raises(Disconnected, match="it says much and gives no answer"):
-        session.ask(60.0, do="count")
+        session.ask(60.0, do="clock")
     assert not session.alive
 
 

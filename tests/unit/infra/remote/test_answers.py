@@ -19,7 +19,6 @@ GOOD: dict[str, list[Any]] = {
     "call": [5],
     "claim": [None, {"run_id": "run-1", "file": "/tmp/claim"}],
     "clock": [10**18],
-    "count": [0, 7],
     "empty_disk": [None],
     "fire": [None, {"proof": PROOF, "ports": [22]}],
     "heard": [{}, {"worker-1": 5}],

@@ -20,7 +20,6 @@ from infra.ssh.machine_agent import MachineAgent
 
 OPTIONS = FaultOptions(("198.18.0.3",), Direction.IN, 0.5, 0.1)
 ON_THE_WIRE: list[tuple[AgentRequest[Any], dict[str, Any]]] = [
-    (requests.CountProcesses(), {"do": "count"}),
     (requests.MeasureUsage(), {"do": "usage"}),
     (requests.ReadClock(), {"do": "clock"}),
     (requests.ListServices(), {"do": "running"}),
