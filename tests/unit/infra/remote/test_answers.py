@@ -66,8 +66,8 @@ def test_an_answer_of_another_shape_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("answer", [None, [], {}, "done", {"failed": 5}, {"failed": None}, {"failed": {}}])
 def test_what_is_no_answer_at_all_is_the_same_error(answer: Any) -> None:
-    with pytest.raises(Misspoken, match="what came back for 'count'"):
-        answers.done("worker-1", "count", answer)
+    with pytest.raises(Misspoken, match="what came back for 'clock'"):
+        answers.done("worker-1", "clock", answer)
 
 
 def test_a_refusal_is_told_in_the_words_of_the_host() -> None:

@@ -81,7 +81,7 @@ def test_an_agent_takes_kinds_and_options_as_they_are_here() -> None:
     [
         ('{"do": "__init__", "host": "h"}', LookupError),
         ('{"do": "_prove"}', LookupError),
-        ('{"do": "count", "of": 1}', TypeError),
+        ('{"do": "clock", "of": 1}', TypeError),
         ('{"do": "stop", "service": "broker"}', TypeError),
         ('{"do": "undo", "kind": "flood"}', ValueError),
     ],
