@@ -29,6 +29,7 @@ from airflow.sdk import DAG, Param, get_current_context, task, task_group
 
 from aftershock.airflow import nightly, reproducing, tasks
 from aftershock.airflow.pool import RUNS_POOL
+from reproductions.ids import IDS
 
 with DAG(
     dag_id="reproduce",
@@ -39,9 +40,9 @@ with DAG(
     max_active_runs=1,  # the next one lists what is missing when the one before has run it
     params={
         "id": Param(
-            reproducing.IDS[0],
+            IDS[0],
             type="string",
-            enum=list(reproducing.IDS),
+            enum=list(IDS),
             title="table or figure",
             description_md="The paper, and its table or figure; see `docs/reference/reproductions.md`.",
         ),

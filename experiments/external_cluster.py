@@ -22,6 +22,7 @@ from experiments.fault_kinds import FaultKind, kinds_of
 from experiments.hosts import ClusterDriver
 from experiments.secrets import secret_argument
 
+FIELD = "cluster.inventory"  # of an experiment, which names the file
 HOST = "{host}"  # in an argument of a command: stands for the name of the host, as `list_hosts` tells it
 MOST_ARGUMENTS = 64
 PORT = r":[0-9]{1,5}"
@@ -115,26 +116,23 @@ class ExternalCluster(Spec):
         return found
 
 
-def load(path: Path, field: str = "cluster.inventory") -> ExternalCluster:
-    """Read a description, which `field` names. Programs and files with relative paths are looked for beside it.
+def load(path: Path) -> ExternalCluster:
+    """Read a description. Programs and files with relative paths are looked for beside it.
 
     Raises `BadInput` naming file, field, value and what is allowed. Whether programs and files exist is not looked at.
     """
-    document = read_json(path, field)
-    kinds.require(DocumentKind.EXTERNAL_CLUSTER, document, field, str(path))
+    document = read_json(path, FIELD)
+    kinds.require(DocumentKind.EXTERNAL_CLUSTER, document, FIELD, str(path))
     with in_file(str(path)):
-        found = parse(ExternalCluster, document, field)
+        found = parse(ExternalCluster, document, FIELD)
     beside = path.absolute().parent
-    files = {name: file and beside / user_path(str(file)) for name, file in _files(found)}
+    named = {"broker_login": found.broker_login, "spark_conf": found.spark_conf}
+    files = {name: file and beside / user_path(str(file)) for name, file in named.items()}
     faults = {
         kind: commands.model_copy(update={name: _placed(command, beside) for name, command in commands})
         for kind, commands in found.faults.items()
     }
     return found.model_copy(update={**files, "list_hosts": _placed(found.list_hosts, beside), "faults": faults})
-
-
-def _files(found: ExternalCluster) -> list[tuple[str, Path | None]]:
-    return [("broker_login", found.broker_login), ("spark_conf", found.spark_conf)]
 
 
 def _placed(command: tuple[str, ...], beside: Path) -> tuple[str, ...]:

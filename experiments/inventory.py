@@ -31,6 +31,7 @@ from experiments.documents.parsing import Misfit, Spec, parse, read_json
 from experiments.errors import BadInput, in_file
 from experiments.hosts import Role
 
+FIELD = "cluster.inventory"  # of an experiment, which names the file
 DNS_LABEL = Spelling(
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
     "1 to 63 small letters, digits and hyphens, a hyphen neither first nor last",
@@ -153,13 +154,13 @@ def _all_different(field: str, values: Sequence[str]) -> None:
             raise Misfit(f"hosts.{index}.{field}", value, allowed)
 
 
-def load(path: Path, field: str = "inventory") -> Inventory:
-    """Read an inventory, which `field` names; relative key files are looked for beside it and come back absolute.
+def load(path: Path) -> Inventory:
+    """Read an inventory; relative key files are looked for beside it and come back absolute.
 
     Raises `BadInput` naming file, field, value and what is allowed, also for a private key that cannot be used.
     """
-    document = read_json(path, field)
-    kinds.require(DocumentKind.INVENTORY, document, field, str(path))
+    document = read_json(path, FIELD)
+    kinds.require(DocumentKind.INVENTORY, document, FIELD, str(path))
     with in_file(str(path)):
         inventory = parse(Inventory, document, "hosts")
         hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]

@@ -279,7 +279,7 @@ def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
         return document
     from experiments import inventory
 
-    workers = inventory.load(path, "cluster.inventory").first_workers(cluster.workers)
+    workers = inventory.load(path).first_workers(cluster.workers)
     hosts = {f"worker-{number}": worker.domains for number, worker in enumerate(workers, 1)}
     return {**document, "faults": {**faults, "hosts": hosts}}
 

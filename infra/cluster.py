@@ -124,9 +124,7 @@ class Handle(TypedJson):
 
         Only its owner may read it: who knows the token can mark a process with it.
         """
-        scratch = Path(self.root) / f".{HANDLE_FILE}"
-        credentials.write_private(scratch, json.dumps(self.to_json(), indent=1))
-        scratch.replace(Path(self.root) / HANDLE_FILE)
+        credentials.write_private(Path(self.root) / HANDLE_FILE, json.dumps(self.to_json(), indent=1))
 
     @classmethod
     def load(cls, root: Path) -> Handle:

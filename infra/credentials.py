@@ -75,8 +75,10 @@ def adopt(root: str | Path, *, spark: str, kafka: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, from the first byte on."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write a file as a whole: only its owner can read it, from the first byte on, and nobody sees a part of it."""
+    scratch = path.with_name(f".{path.name}")
+    scratch.unlink(missing_ok=True)
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
+    scratch.replace(path)

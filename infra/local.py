@@ -88,7 +88,7 @@ class LocalDriver(DeclaredFaults, Driver):
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on a free subnet, which is its own once a process of the cluster runs."""
     subnet = _free_subnet()
-    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=f"127.0.{subnet}")
+    return startup.handle_of(spec, run_id, root, subnet=subnet, network=f"127.0.{subnet}")
 
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:

@@ -118,7 +118,7 @@ def usage(pids: list[int]) -> Usage:
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     cpu, rss = 0, 0
     for pid in pids:
-        fields = _stat(f"{pid}")
+        fields = _stat(pid)
         if fields:
             cpu += int(fields[11]) + int(fields[12])
             rss += int(fields[21]) * page
@@ -163,7 +163,7 @@ def _environment(pid: int) -> list[bytes]:
 
 def _amid_exec(pid: int) -> bool:
     """Whether the process has memory (a kernel thread and a zombie have none) that holds no environment yet."""
-    fields = _stat(f"{pid}")
+    fields = _stat(pid)
     return bool(fields) and int(fields[VSIZE]) > 0 and int(fields[ENV_END]) == 0
 
 
@@ -176,13 +176,13 @@ def carries(pid: int, needle: bytes) -> bool:
 
 def is_stopped(pid: int) -> bool | None:
     """Whether a process has been stopped; None when it is gone."""
-    fields = _stat(f"{pid}")
+    fields = _stat(pid)
     return fields[0] in STOPPED if fields else None
 
 
 def start_of(pid: int) -> int | None:
     """When a live process began [clock ticks since the machine's start], which tells it from others with its id."""
-    return int(_stat(f"{pid}")[STARTED]) if _alive(pid) else None
+    return int(_stat(pid)[STARTED]) if _alive(pid) else None
 
 
 def stands_still(pid: int) -> bool:
@@ -206,13 +206,13 @@ def _threads(pid: int) -> list[str]:
 
 
 def _alive(pid: int) -> bool:
-    fields = _stat(f"{pid}")
+    fields = _stat(pid)
     return bool(fields) and fields[0] not in ("Z", "X")
 
 
-def _stat(which: str) -> list[str]:
+def _stat(which: int | str) -> list[str]:
     """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first."""
-    lines = _lines(Path("/proc") / which / "stat")
+    lines = _lines(Path(f"/proc/{which}/stat"))
     return lines[0].rpartition(")")[2].split() if lines else []
 
 

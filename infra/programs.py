@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import subprocess
-from typing import IO, AnyStr
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 LIMIT_S = 5.0
@@ -25,13 +24,6 @@ def find(name: str) -> str | None:
 def environment() -> dict[str, str]:
     """This process's environment, with all of those on its PATH."""
     return {**os.environ, "PATH": search_path()}
-
-
-def input_of(program: subprocess.Popen[AnyStr]) -> IO[AnyStr]:
-    """The pipe to a program's input; raises `ValueError` for one that was started without it."""
-    if program.stdin is None:
-        raise ValueError("a program without a pipe to its input")
-    return program.stdin
 
 
 def run(*command: str, text: str = "", limit_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:

@@ -13,12 +13,13 @@ import secrets
 PATTERN = r"[sndmx][0-9]{1,3}-[0-9a-f]{16}"  # the driver's letter, the number of its subnet, 64 random bits
 TOKEN = re.compile(PATTERN)  # a label looks the same
 LABEL_DIGITS = 16
+NO_SUBNET = 0  # in the token of a cluster that takes none
 LETTERS = {"local": "s", "netns": "n", "docker": "d", "ssh": "m", "external": "x"}  # of the drivers' tokens
 
 
-def new(letter: str, subnet: int) -> str:
-    """A random token; it takes the subnet of that number."""
-    return f"{letter}{subnet}-{secrets.token_hex(8)}"
+def new(driver: str, subnet: int = NO_SUBNET) -> str:
+    """A random token for a cluster of that driver, with the number of the subnet that the cluster takes."""
+    return f"{LETTERS[driver]}{subnet}-{secrets.token_hex(8)}"
 
 
 def label(token: str) -> str:

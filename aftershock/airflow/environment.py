@@ -19,6 +19,7 @@ from pathlib import Path
 from aftershock.airflow import pool
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked
+from infra.credentials import write_private
 from results.runs.home import home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -143,7 +144,7 @@ def admin_password() -> str:
         known = json.loads(password_file().read_text()) if password_file().exists() else {}
         passwords: dict[str, str] = {user: secrets.token_urlsafe(12) for user in ROLES} | known
         if passwords != known:
-            _write_private(password_file(), passwords)
+            write_private(password_file(), json.dumps(passwords))
     return passwords[ADMIN]
 
 
@@ -153,16 +154,9 @@ def _secrets(folder: Path) -> dict[str, str]:
         if not path.exists():
             fernet_key = base64.urlsafe_b64encode(os.urandom(32)).decode()  # the format that Fernet defines
             keys = {"fernet_key": fernet_key, "jwt_secret": secrets.token_hex(32), "api_secret": secrets.token_hex(32)}
-            _write_private(path, keys)
+            write_private(path, json.dumps(keys))
         kept: dict[str, str] = json.loads(path.read_text())
     return kept
-
-
-def _write_private(path: Path, document: dict[str, str]) -> None:
-    scratch = path.with_suffix(".new")
-    with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    scratch.replace(path)
 
 
 def ensure_database(variables: dict[str, str] | None = None) -> None:

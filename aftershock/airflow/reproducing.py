@@ -9,11 +9,9 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from aftershock.airflow import links, nightly, tasks, trigger_form, waiting_tasks
-from reproductions.ids import IDS
 from results.summary.judged_checks import JudgedCheck
 from results.verdict import Verdict
 
-__all__ = ["IDS", "follow_up", "missing", "reproduce"]
 log = logging.getLogger(__name__)
 
 

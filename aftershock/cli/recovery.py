@@ -7,9 +7,10 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_failed, add_topology, by_operator, failed_tasks, proof
+from experiments.recovery_modes import RecoveryPlanner
 from experiments.wording import significant
 
-ALGORITHMS = ("exact", "dp", "best-density", "density-beam", "operator-centric")
+ALGORITHMS = tuple(each.value for each in RecoveryPlanner)
 
 
 def add(commands: Any) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_topology, by_operator, proof
+from experiments.recovery_modes import ReplicationPlanner
 from experiments.wording import significant
 
-ALGORITHMS = ("exact", "dp", "structure-aware", "greedy")
+ALGORITHMS = tuple(each.value for each in ReplicationPlanner)
 
 
 def add(commands: Any) -> None:

@@ -15,6 +15,7 @@ from aftershock.run.run_journals import journals
 from aftershock.run.step_progress import DEAF_STEPS, LAST
 from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.wording import counted
 from infra.strikes.strike import Proof
 from results.runs import store
 
@@ -44,8 +45,7 @@ class Abortion:
     @property
     def done(self) -> str:
         """What was undone, in words."""
-        count = len(self.undone)
-        return f"{count} fault{'' if count == 1 else 's'} undone in {self.seconds:.1f} s"
+        return f"{counted(len(self.undone), 'fault')} undone in {self.seconds:.1f} s"
 
     @property
     def rest(self) -> str:

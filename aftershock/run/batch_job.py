@@ -29,7 +29,6 @@ from spark_jobs.tables.orders import Orders
 HOST, JOB = "controller", "tables"  # in the mark of the job
 LOG = f"{JOB}.log"  # in raw/logs
 LIMIT_S = 900
-NO_SUBNET = 0
 POLL_S = 0.1
 LIVENESS_POLL_S = 1.0  # between checks whether the job runs; each takes CPU time from the job
 # Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
@@ -91,7 +90,7 @@ def _owner_without_hosts(run: Run) -> Iterator[Handle]:
     Its lease tells that the caller lives.
     """
     live_directory = run.root.parent
-    root, token = live_directory / "rebuild", tokens.new(tokens.LETTERS["local"], NO_SUBNET)
+    root, token = live_directory / "rebuild", tokens.new("local")
     with lease(live_directory):
         root.mkdir(exist_ok=True)
         owner = Handle(run.run_id, "local", token, str(root))

@@ -178,24 +178,20 @@ class LiveRun:
         what     what is awaited, for the log, the error and the live page
         usual_s  how long this usually takes [s], for the log
         """
-        with step_notes.waiting(self.run_id, what, usual_s):
-            self._wait(what, met, services, limit_s, usual_s)
-
-    def _wait(
-        self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None
-    ) -> None:
         began_s, given_up, next_line = time.monotonic(), Deadline(limit_s), Deadline(LINE_EVERY_S)
-        while not met():
-            if failure := self.aborted or self.dead_service(services):
-                if met() and not self.aborted:
-                    return  # the service has ended right after the awaited event, as an injector without faults does
-                raise failure
-            if given_up.passed:
-                raise EnvironmentFailure(f"still waiting for {what} after {limit_s:.0f} s", "see the logs of the run")
-            if next_line.passed:
-                next_line, waited_s = Deadline(LINE_EVERY_S), time.monotonic() - began_s
-                log.info("waiting for %s (%.0f s%s)", what, waited_s, expectation(usual_s, limit_s))
-            time.sleep(POLL_S)
+        with step_notes.waiting(self.run_id, what, usual_s):
+            while not met():
+                if failure := self.aborted or self.dead_service(services):
+                    if met() and not self.aborted:
+                        return  # it has ended right after the awaited event, as an injector without faults does
+                    raise failure
+                if given_up.passed:
+                    cause = f"still waiting for {what} after {limit_s:.0f} s"
+                    raise EnvironmentFailure(cause, "see the logs of the run")
+                if next_line.passed:
+                    next_line, waited_s = Deadline(LINE_EVERY_S), time.monotonic() - began_s
+                    log.info("waiting for %s (%.0f s%s)", what, waited_s, expectation(usual_s, limit_s))
+                time.sleep(POLL_S)
 
 
 def expectation(usual_s: float | None, limit_s: float) -> str:

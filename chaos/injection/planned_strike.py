@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from chaos.events import FaultEvent
-from chaos.fault_plan import FaultPlan
+from chaos.fault_plan import NS, FaultPlan
 from experiments.fault_kinds import FaultKind
 
-NS = 1_000_000_000
 PREPARE_AHEAD_NS = NS  # to connect and to open handles
 RECHECK_AHEAD_NS, RECHECK_EACH_NS = NS // 10, 3 * NS // 100  # listing processes takes tens of ms
 MOST_RECHECK_AHEAD_NS = NS // 2

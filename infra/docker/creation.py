@@ -45,7 +45,7 @@ CONFINED: Mapping[str, Any] = {
 ON_TIME, OWN_NETWORK = "SYS_NICE", "NET_ADMIN"  # rights: kills that are on time, partitions and delays
 
 
-def create(handle: Handle, spec: ClusterSpec) -> None:
+def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
     """Make the network and a container for each host, and the control container, and start them."""
     mounts.prepare(handle)
     labels = {CLUSTER_LABEL: handle.label, ROOT_LABEL: handle.root, USER_LABEL: str(os.geteuid())}

@@ -16,7 +16,7 @@ from docker.models.containers import Container
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import namespaces, removal, tokens
+from infra import removal
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
@@ -29,8 +29,6 @@ from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.ready import merged
 from infra.strikes.strike import Proof, Strike
-
-TOKEN_LETTER = tokens.LETTERS["docker"]
 
 
 class DockerDriver(RemoteHosts):
@@ -60,7 +58,8 @@ class DockerDriver(RemoteHosts):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
-        return startup.provision(self, spec, root, partial(lay_out, spec, run_id, root), partial(make_hosts, spec))
+        lay_out = partial(startup.lay_out_on_bridge, spec, run_id, root)
+        return startup.provision(self, spec, root, lay_out, partial(creation.make_hosts, spec))
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         place = control.place_of(handle, host, service)
@@ -170,15 +169,3 @@ def _worker_due(handle: Handle, host: str) -> Proof:
     mounts.due_worker_of(handle, host).touch()
     now_ns = time.time_ns()
     return Proof(now_ns, now_ns, {"workers due with the network": 1}, {})
-
-
-def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-    """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
-    subnet = namespaces.free_subnet()
-    network = namespaces.prefix_of(subnet)
-    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
-
-
-def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
-    """Make and start the containers."""
-    creation.create(handle, spec)

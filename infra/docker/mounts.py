@@ -26,6 +26,7 @@ from infra.docker import control, daemon
 from infra.launch import REPOSITORY
 from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
+from infra.services.spark import EVENT_LOG
 
 SYSTEM = ("bin", "sbin", "lib*", "usr")  # folders of the root, or links to such
 SETTINGS = (
@@ -44,7 +45,6 @@ SETTINGS = (
 )  # of /etc; no private keys
 RAW = Path("result") / "raw"  # the logs of a run, beside its cluster
 JOURNALS = ("query", "supervisor", "generator")  # of RAW, which services of the gateway write
-EVENTS = "spark-events"  # of RAW
 
 
 def rules_of(handle: Handle, host: str) -> Path:
@@ -108,7 +108,7 @@ def _written(handle: Handle, host: Host) -> Iterator[Path]:
     yield root / STORE
     if host.role is Role.GATEWAY and raw.exists():
         yield from (_journal(raw, name) for name in JOURNALS)
-        yield raw / EVENTS
+        yield raw / EVENT_LOG
 
 
 def _journal(raw: Path, name: str) -> Path:
@@ -127,7 +127,7 @@ def prepare(handle: Handle) -> None:
     folders += [handle.disk(worker.name) for worker in handle.workers]
     for name in (*handle.hosts, control.NAME):
         folders += [handle.directory(name) / "logs", scratch_of(handle, name)]
-    folders += [raw / EVENTS] if raw.exists() else []
+    folders += [raw / EVENT_LOG] if raw.exists() else []
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     if raw.exists():

@@ -21,7 +21,7 @@ from experiments.external_cluster import ExternalCluster
 from experiments.fault_kinds import GATEWAY, PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver, Role
 from experiments.spec import ClusterSpec
-from infra import credentials, launch, tokens
+from infra import credentials, launch
 from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle, Host
 from infra.external import listing, logins, strike, topics
@@ -35,7 +35,6 @@ from infra.strikes.death import Death
 from infra.strikes.strike import Proof, Strike
 
 BROKER_LIMIT_S = 10.0
-NO_SUBNET = 0  # in its token: it takes none
 
 
 class ExternalDriver(DeclaredFaults, Driver):
@@ -166,9 +165,8 @@ def _handle(
         return Host(name, address, role, spec.worker_cores, spec.worker_memory_mb)
 
     workers = [host(f"worker-{n}", each.address, Role.WORKER) for n, each in enumerate(listed, 1)]
-    token = tokens.new(tokens.LETTERS[ClusterDriver.EXTERNAL], NO_SUBNET)
     hosts = [host(GATEWAY, cluster.address, Role.GATEWAY), *workers]
-    handle = startup.handle_on(spec, run_id, root, token=token, hosts=hosts)
+    handle = startup.handle_on(spec, run_id, root, hosts=hosts)
     checkpoints = f"{cluster.checkpoints}/aftershock-{run_id}"
     return replace(handle, broker=cluster.brokers, master=cluster.master, checkpoints=checkpoints)
 

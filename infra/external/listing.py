@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, NoReturn
 
+from experiments.documents.repetition import repeated
 from experiments.errors import EnvironmentFailure
 from infra.external.commands import MOST_OUTPUT, quoted
 
@@ -34,7 +34,8 @@ def hosts_of(output: str) -> list[ListedHost]:
         raise EnvironmentFailure(f"list_hosts printed more than {MOST_HOSTS:,} hosts or a megabyte", "look at it")
     found = [_host(number, line) for number, line in enumerate(lines, 1)]
     for what, values in (("name", [host.name for host in found]), ("address", [host.address for host in found])):
-        _require_different(what, values)
+        for value in repeated(values):
+            raise EnvironmentFailure(f"list_hosts printed the {what} {value} twice", "have it print each host once")
     return found
 
 
@@ -68,9 +69,3 @@ def _is_address(text: str) -> bool:
 def _refuse(number: int, line: str) -> NoReturn:
     cause = f"list_hosts printed no host in line {number} ({quoted(line.strip())})"
     raise EnvironmentFailure(cause, f"have it print a line of the form {FORM} for each host")
-
-
-def _require_different(what: str, values: Sequence[str]) -> None:
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            raise EnvironmentFailure(f"list_hosts printed the {what} {value} twice", "have it print each host once")

@@ -88,6 +88,4 @@ class Note:
             return OPEN
 
     def _write(self, document: dict[str, Any]) -> None:
-        scratch = self.path.with_name(f".{self.path.name}")
-        credentials.write_private(scratch, json.dumps(document))
-        scratch.replace(self.path)
+        credentials.write_private(self.path, json.dumps(document))

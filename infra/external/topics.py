@@ -36,9 +36,7 @@ def create(handle: Handle, topics: Mapping[str, int]) -> None:
             except TopicAlreadyExistsError:
                 _refuse_taken(handle, {name})
             own.add(name)
-            scratch = path.with_name(f".{path.name}")
-            credentials.write_private(scratch, json.dumps(sorted(own)))
-            scratch.replace(path)
+            credentials.write_private(path, json.dumps(sorted(own)))
     except KafkaError as error:
         cause = f"the topics of run {handle.run_id} cannot be created ({type(error).__name__})"
         raise EnvironmentFailure(cause, "look at the broker, and at what the login may do there") from None

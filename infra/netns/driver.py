@@ -15,7 +15,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import disks, launch, namespaces, programs, removal, tokens
+from infra import disks, launch, namespaces, programs, removal
 from infra.cluster import Handle, Host
 from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
@@ -26,7 +26,6 @@ from infra.services import gateway, startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
-TOKEN_LETTER = tokens.LETTERS["netns"]
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",
@@ -63,7 +62,8 @@ class NetnsDriver(RemoteHosts):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
-        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
+        lay_out = partial(startup.lay_out_on_bridge, spec, run_id, root)
+        return startup.provision(self, spec, root, lay_out, partial(make_hosts, spec))
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         if kind is not FaultKind.POWER_OFF:
@@ -124,13 +124,6 @@ def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
 def login(handle: Handle) -> ssh.Login:
     """How to reach the hosts: as root, by the client key of the run."""
     return ssh.Login("root", _keys(handle) / "client", _keys(handle) / "known_hosts")
-
-
-def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-    """The handle of a cluster on a subnet that is free. The caller must hold the lock on provisioning."""
-    subnet = namespaces.free_subnet()
-    network = namespaces.prefix_of(subnet)
-    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
 
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:

@@ -64,7 +64,7 @@ class NetnsPowerOff(Strike):
         self._processes.signal(signal.SIGKILL)
         self._on_cut()
 
-    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+    def fire(self) -> Proof:
         """Kill until nothing lives there, remove the interface, and look from here whether anything answers.
 
         An interface that the strike did not take down contradicts it: peers may have seen connections end.
@@ -72,7 +72,7 @@ class NetnsPowerOff(Strike):
         with closed_on_failure(self):
             (self._struck or self._thread.submit(self._strike, 0)).result()
             still_up = bool(namespaces.addresses_of(self.token, self.host.name))
-            survivors = self._processes.kill(limit_s)
+            survivors = self._processes.kill(PROOF_LIMIT_S)
             done = {"processes killed": len(self._processes)}
             namespaces.unplug(self.token, self.host.name)
             addresses = namespaces.addresses_of(self.token, self.host.name)

@@ -48,10 +48,6 @@ class Agent:
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
         self.listeners: dict[int, DatagramListener] = {}
 
-    def count(self) -> int:
-        """How many processes the host has."""
-        return len(members(self.mark))
-
     def usage(self) -> dict[str, Any]:
         """What the host's processes have used and hold now."""
         return asdict(usage(members(self.mark)))

@@ -62,7 +62,6 @@ SHAPES: dict[str, Any] = {  # by what was asked
     "call": Whole,
     "claim": ClaimDocument | None,
     "clock": int,
-    "count": Whole,
     "empty_disk": None,
     "fire": Fired | None,
     "heard": Counts,

@@ -106,7 +106,7 @@ class RemoteHosts(DeclaredFaults, Driver):
         log, variables = folder / "logs" / f"{service}.log", startup.service_environment(handle, host, service)
         request = requests.SpawnService(list(command), str(folder), str(log), variables)
         # A connection that broke while it was idle is noticed and made again here.
-        self.ask(handle, target, requests.CountProcesses())
+        self.ask(handle, target, requests.ReadClock())
         return _answer(self.session(handle, target), target, request, ANSWER_LIMIT_S)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:

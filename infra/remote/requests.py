@@ -59,11 +59,6 @@ def decode(line: str) -> AgentRequest[Any]:
 
 
 @dataclass(frozen=True)
-class CountProcesses(AgentRequest[int], do="count"):
-    """How many processes the host has."""
-
-
-@dataclass(frozen=True)
 class MeasureUsage(AgentRequest["UsageDocument"], do="usage"):
     """What the host's processes have used and hold now."""
 

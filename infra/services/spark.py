@@ -14,6 +14,7 @@ from infra.launch import MASTER_PORT
 RETRIES = "-Dspark.worker.initialRegistrationRetries=60 -Dspark.worker.maxRegistrationRetries=120"
 COLLECTOR, FIRST_COMPILER = "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
 DAEMON_OPTIONS = f"{COLLECTOR} {FIRST_COMPILER} -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
+EVENT_LOG = "spark-events"  # the folder of Spark's event logs, in the raw logs of a run
 RECOVERY_LIMIT_S = 10  # a master that was started again waits so long for workers and drivers that died meanwhile
 
 

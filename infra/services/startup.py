@@ -18,7 +18,7 @@ from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
 from experiments.spec import ClusterSpec
 from experiments.waiting import wait_for
-from infra import credentials, launch, tokens
+from infra import credentials, launch, namespaces, tokens
 from infra.cluster import Driver, Handle, Host, RunsServices
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka, spark
@@ -67,10 +67,10 @@ def provision(
     return handle
 
 
-def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet: int, network: str) -> Handle:
+def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, subnet: int, network: str) -> Handle:
     """The handle of a cluster on the /24 `network` (its first three numbers), whose hosts are numbered from 1.
 
-    The token is random. It begins with the driver's `letter` and the number of the subnet, and so reserves the subnet.
+    The token is random. It has the number of the subnet in it, and so reserves the subnet.
     """
 
     def host(name: str, number: int, role: Role) -> Host:
@@ -78,16 +78,24 @@ def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet
 
     first = host(GATEWAY, 1, Role.GATEWAY)
     workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
-    return handle_on(spec, run_id, root, token=tokens.new(letter, subnet), hosts=[first, *workers])
+    return handle_on(spec, run_id, root, hosts=[first, *workers], subnet=subnet)
 
 
-def handle_on(spec: ClusterSpec, run_id: str, root: Path, *, token: str, hosts: Sequence[Host]) -> Handle:
+def lay_out_on_bridge(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    """The handle of a cluster on a bridge, on a subnet that is free. The caller must hold the lock on provisioning."""
+    subnet = namespaces.free_subnet()
+    return handle_of(spec, run_id, root, subnet=subnet, network=namespaces.prefix_of(subnet))
+
+
+def handle_on(
+    spec: ClusterSpec, run_id: str, root: Path, *, hosts: Sequence[Host], subnet: int = tokens.NO_SUBNET
+) -> Handle:
     """The handle of a cluster on hosts whose addresses are known; the first is the gateway."""
     first = hosts[0]
     return Handle(
         run_id=run_id,
         driver=spec.driver.value,
-        token=token,
+        token=tokens.new(spec.driver, subnet),
         root=str(root),
         hosts={host.name: host for host in hosts},
         broker=f"{first.address}:{BROKER_PORT}",

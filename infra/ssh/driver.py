@@ -38,7 +38,7 @@ class SshDriver(RemoteHosts):
 
     def __init__(self) -> None:
         super().__init__(lambda handle, host, command: ssh.SshSession(logins.connect(handle, host), command))
-        self._surveys: dict[ClusterSpec, dict[str, survey.Survey]] = {}
+        self._refusals: dict[ClusterSpec, dict[str, dict[str, str | None]]] = {}  # by host, then by what is refused
 
     def check(self, spec: ClusterSpec) -> None:
         """Log in to every machine and look for what a run needs.
@@ -52,17 +52,17 @@ class SshDriver(RemoteHosts):
                 found = self.at_once(handle, partial(survey.check, self))
             finally:
                 self.close(handle)
-        self._surveys[spec] = dict(zip(handle.hosts, found, strict=True))
+        self._refusals[spec] = dict(zip(handle.hosts, found, strict=True))
 
     def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
         """What one of these machines cannot do."""
         asked = "partition" if kind is FaultKind.PARTITION else "delay" if options.delay else None
         if asked is None:
             return None
-        if spec not in self._surveys:
+        if spec not in self._refusals:
             self.check(spec)
-        for host, looked in self._surveys[spec].items():
-            if host != GATEWAY and (reason := looked.refusals[asked]):
+        for host, refusals in self._refusals[spec].items():
+            if host != GATEWAY and (reason := refusals[asked]):
                 return f"no {asked} on {host} ({reason})"
         return None
 

@@ -20,13 +20,10 @@ from experiments.errors import BadInput
 from experiments.hosts import Role
 from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec
-from infra import tokens
 from infra.cluster import Handle, Host
 from infra.processes import MARK
 from infra.remote import ssh
 from infra.services import startup
-
-FIELD = "cluster.inventory"
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class MachineLogin:
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on the machines of the inventory; how to log in to them is written below `root`."""
     path = Path(spec.inventory).absolute()
-    found = inventory.load(path, FIELD)
+    found = inventory.load(path)
     chosen = {"gateway": found.gateway}
     chosen |= {f"worker-{i}": host for i, host in enumerate(found.first_workers(spec.workers), 1)}
     for host in chosen.values():
@@ -52,7 +49,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         Host(name, _resolved(host), host.role, spec.worker_cores, spec.worker_memory_mb)
         for name, host in chosen.items()
     ]
-    handle = startup.handle_on(spec, run_id, root, token=tokens.new(tokens.LETTERS["ssh"], 0), hosts=hosts)
+    handle = startup.handle_on(spec, run_id, root, hosts=hosts)
     _write_logins(handle, chosen)
     (_logins(handle) / "inventory").symlink_to(path)
     return handle
@@ -62,7 +59,8 @@ def _require_room(spec: ClusterSpec, host: InventoryHost) -> None:
     """Raise `BadInput` unless the machine has the cores and the memory [MB] that the spec wants of it."""
     if host.role is Role.GATEWAY:
         if host.memory_mb < startup.GATEWAY_MEMORY_MB:
-            raise BadInput(FIELD, host.name, f"a gateway with {startup.GATEWAY_MEMORY_MB} MB, not {host.memory_mb}")
+            allowed = f"a gateway with {startup.GATEWAY_MEMORY_MB} MB, not {host.memory_mb}"
+            raise BadInput(inventory.FIELD, host.name, allowed)
         return
     room_mb = host.memory_mb - startup.WORKER_OVERHEAD_MB
     if spec.worker_memory_mb > room_mb:
@@ -78,7 +76,7 @@ def _resolved(host: InventoryHost) -> str:
         return str(found[0][4][0])
     except OSError:
         allowed = "an IPv4 address, or a name that has one here"
-        raise BadInput(FIELD, f"{host.name}: {host.cluster_address}", allowed) from None
+        raise BadInput(inventory.FIELD, f"{host.name}: {host.cluster_address}", allowed) from None
 
 
 def _logins(handle: Handle) -> Path:

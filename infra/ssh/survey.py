@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
@@ -24,15 +23,11 @@ from infra.ssh.logins import called, connect
 LIMIT_S = 10.0
 
 
-@dataclass(frozen=True)
-class Survey:
-    """Why a machine cannot inject what needs more than its processes, by what that is; None where it can."""
+def check(hosts: RemoteHosts, handle: Handle, host: Host) -> dict[str, str | None]:
+    """Check a machine; returns why it cannot inject a partition, or a delay, by that word; None where it can.
 
-    refusals: dict[str, str | None]
-
-
-def check(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
-    """Check a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
+    Raises `EnvironmentFailure` for the first thing that is missing there.
+    """
     name = called(handle, host)
     _require_checkout(connect(handle, host), name)
     ports = gateway.GATEWAY_PORTS if host.role is Role.GATEWAY else ()
@@ -44,7 +39,7 @@ def check(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
         raise taken_by(name, owner, found["file"])
     for port in found["taken"]:
         raise EnvironmentFailure(f"port {port} is taken on {name}", "stop what listens there (ss -ltnp)")
-    return Survey(found["refusals"])
+    return found["refusals"]
 
 
 def _needed() -> dict[str, str]:

@@ -38,11 +38,11 @@ class FullDisk(StrikeOnHost):
         self._fired_ns = wait_until(due_ns)
         self._fill()
 
-    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+    def fire(self) -> Proof:
         """Fill it until a block that is written fails."""
         if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = Deadline(limit_s)
+        deadline = Deadline(PROOF_LIMIT_S)
         while takes_a_block(self.disk) and not deadline.passed:
             self._fill()
         done = {"MB taken": self._taken_bytes >> 20}

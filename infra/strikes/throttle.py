@@ -16,12 +16,12 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO
 
 from experiments.waiting import Deadline
 from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
-from infra.programs import input_of
 from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
 
 PERIOD_S = 0.1
@@ -51,7 +51,7 @@ class Throttle(StrikeOnHost):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        told = input_of(throttler)
+        told = _input_of(throttler)
         told.write(f"{self.mark}\n".encode())
         told.flush()
         return throttler
@@ -69,11 +69,11 @@ class Throttle(StrikeOnHost):
     def _begin(self) -> None:
         """Let the throttler begin."""
         with suppress(BrokenPipeError, ValueError):  # it was killed meanwhile
-            told = input_of(self._throttler)
+            told = _input_of(self._throttler)
             told.write(b"begin\n")
             told.close()
 
-    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+    def fire(self) -> Proof:
         """Look on for a second, again until what is seen is what it should be.
 
         No thread may have had more CPU time than the share of the time passed, by the kernel's account, and no process
@@ -82,7 +82,7 @@ class Throttle(StrikeOnHost):
         """
         if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = Deadline(limit_s)
+        deadline = Deadline(PROOF_LIMIT_S)
         self._begin_again_if_lost()
         while any((left := self._look_on()).values()) and not deadline.passed:
             self._begin_again_if_lost()
@@ -107,7 +107,7 @@ class Throttle(StrikeOnHost):
         if self._fired_ns == NOT_YET:
             self._throttler.kill()
             self._throttler.wait()
-            input_of(self._throttler).close()
+            _input_of(self._throttler).close()
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,13 @@ def end_throttlers(throttler: str) -> int:
         return len(handles.kill(END_LIMIT_S))
     finally:
         handles.close()
+
+
+def _input_of(throttler: subprocess.Popen[bytes]) -> IO[bytes]:
+    """The pipe to its input; raises `ValueError` for one that was started without it."""
+    if throttler.stdin is None:
+        raise ValueError("a throttler without a pipe to its input")
+    return throttler.stdin
 
 
 class ThrottledProcesses:

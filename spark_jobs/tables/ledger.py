@@ -97,22 +97,21 @@ def ledger(
     the absent host did not do. It comes after the death, evenly over the rest of the batch. So it is in all batches
     that begin before the host is back. A death between batches takes no time from a query that goes on.
     """
-    timeline = _Timeline(window, batches, outages, usual, interval_ns)
+    in_order = sorted(batches, key=lambda b: b.started_ns)
+    timeline = _Timeline(window, in_order, outages, usual, interval_ns)
     clipped = (clip(segment, window) for segment in timeline.segments())
     return [segment for segment in clipped if segment.end_ns > segment.start_ns]
 
 
+@dataclass(frozen=True)
 class _Timeline:
-    def __init__(
-        self,
-        window: tuple[int, int],
-        batches: list[Batch],
-        outages: list[Outage],
-        usual: UndisturbedPace | None,
-        interval_ns: int,
-    ) -> None:
-        self.window, self.batches = window, sorted(batches, key=lambda b: b.started_ns)
-        self.outages, self.usual, self.interval_ns = outages, usual, interval_ns
+    """Makes the ledger's segments; the batches are in the order in which they began."""
+
+    window: tuple[int, int]
+    batches: list[Batch]
+    outages: list[Outage]
+    usual: UndisturbedPace | None
+    interval_ns: int
 
     def segments(self) -> Iterator[LedgerSegment]:
         window = self.window

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aftershock.run.engines import staging
 from aftershock.run.engines.engine import JARS, PROGRAMS, spark_conf
-from aftershock.run.engines.structured_streaming import EVENT_LOG, StructuredStreaming, checkpoint_of
+from aftershock.run.engines.structured_streaming import StructuredStreaming, checkpoint_of
 from experiments.spec import Experiment
 from experiments.workloads.catalogue import OwnJobSpec, WorkloadSpec
 from infra.cluster import JOB, Handle
@@ -41,7 +41,7 @@ class OwnJob(StructuredStreaming):
         told = OwnJobConfig(handle.master, handle.kafka, program, self._arguments(handle))
         config.write_text(json.dumps(told.to_json()), encoding="utf-8")
         own, needed = self.job.conf, spark_conf(self.experiment, handle)
-        conf = own | needed | _logged(run.raw / EVENT_LOG)
+        conf = own | needed | _logged(run.raw / spark.EVENT_LOG)
         if JARS in own and JARS in needed:
             conf[JARS] = f"{needed[JARS]},{own[JARS]}"
         conf.setdefault("spark.sql.shuffle.partitions", str(self.experiment.engine.partitions))

@@ -7,6 +7,7 @@ from pathlib import Path
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, Commits, Engine, Pace, Reads
 from experiments.spec import Experiment
 from infra.cluster import STORE, Handle
+from infra.services import spark
 from journal.codec import Vocabulary
 from journal.event import Event
 from journal.events.common import ExecutorsLost
@@ -14,8 +15,6 @@ from journal.events.query import QUERY, BatchCommitted
 from results.runs.store import Run
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.progress import MicroBatch
-
-EVENT_LOG = "spark-events"  # of the raw logs
 
 
 class BatchPace(Pace):
@@ -68,7 +67,7 @@ class StructuredStreaming(Engine):
         """The workload comes with this project, so that nothing can be missing."""
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
-        event_log = run.raw / EVENT_LOG
+        event_log = run.raw / spark.EVENT_LOG
         job = job_config(self.experiment, handle, checkpoint=checkpoint_of(handle), event_log=event_log)
         return self._submit_driver(PROGRAMS / "streaming" / "driver.py", job, handle, run)
 

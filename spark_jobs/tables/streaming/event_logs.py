@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from experiments.documents.plain_files import RefusedFile, open_below
+from infra.services.spark import EVENT_LOG
 
-EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
 
 
@@ -23,14 +23,14 @@ def spark_events(raw: Path, kinds: Container[str]) -> Iterator[dict[str, Any]]:
     results are computed again; a host can make none that leads out of the folder it sees.
     """
     uid = raw.stat().st_uid
-    for name in sorted(os.listdir(raw / EVENTS)):
+    for name in sorted(os.listdir(raw / EVENT_LOG)):
         try:
-            log = open_below(raw, f"{EVENTS}/{name}", uid, more_names=True)
+            log = open_below(raw, f"{EVENT_LOG}/{name}", uid, more_names=True)
         except RefusedFile as refusal:
             print(refusal, file=sys.stderr)
             continue
         with open(log, encoding="utf-8") as file:
-            yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in kinds)
+            yield from (json.loads(line) for line in _lines(file, f"{EVENT_LOG}/{name}") if _event(line) in kinds)
 
 
 def _lines(file: TextIO, name: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from infra.cluster import Driver, Handle
 from infra.processes import members
 from infra.services.startup import handle_of
 from spark_jobs.tables.quality import quality
+from tests.integration.input_topics import topic
 from tests.unit.marked_processes import wait_for
 from workloads.results import COLUMNS
 from workloads.schedule import Schedule
@@ -28,19 +28,12 @@ pytestmark = pytest.mark.extended
 
 VIEWS, PARTITIONS = 3000, 2
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 100.0, PARTITIONS)
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 
 
 @pytest.fixture(scope="module")
 def views(spark: SparkSession) -> DataFrame:
     """Half a minute of the example's input, as it would stand in the topic."""
-    values = records(PageViewsSpec(), SCHEDULE)(0, VIEWS)
-    due = (datetime.fromtimestamp(SCHEDULE.due_ms(position) / 1000, UTC) for position in range(VIEWS))
-    rows = [
-        (bytearray(value), position % PARTITIONS, position // PARTITIONS, moment)
-        for position, (value, moment) in enumerate(zip(values, due, strict=True))
-    ]
-    return spark.createDataFrame(rows, SCHEMA)
+    return topic(spark, records(PageViewsSpec(), SCHEDULE)(0, VIEWS), SCHEDULE)
 
 
 @pytest.mark.parametrize("spec", [PageViewsSpec(), PageViewsSpec(window_s=6, slide_s=2)], ids=["tumbling", "sliding"])
@@ -58,7 +51,7 @@ def handle(tmp_path: Path) -> Iterator[tuple[Driver, Handle]]:
     """Hosts of the example's driver, without anything on them."""
     driver = PinnedDriver()
     spec = ClusterSpec(workers=len(os.sched_getaffinity(0)))
-    made = handle_of(spec, f"test-{uuid.uuid4().hex[:8]}", tmp_path, letter="s", subnet=253, network="127.0.253")
+    made = handle_of(spec, f"test-{uuid.uuid4().hex[:8]}", tmp_path, subnet=253, network="127.0.253")
     for host in made.hosts:
         (made.directory(host) / "logs").mkdir(parents=True)
     made.save()  # who has no handle is cleaned away

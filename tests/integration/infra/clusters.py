@@ -13,14 +13,14 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import local
 from infra.cluster import Driver, Handle
-from infra.docker import driver as docker
+from infra.docker import creation
 from infra.launch import REPOSITORY
 from infra.netns import driver as netns
 from infra.services import spark, startup
 
 SLEEP = ["sleep", "600"]
 JOINED = "Successfully registered with master"
-MODULES = {ClusterDriver.LOCAL: local, ClusterDriver.NETNS: netns, ClusterDriver.DOCKER: docker}
+MAKERS = {ClusterDriver.LOCAL: local, ClusterDriver.NETNS: netns, ClusterDriver.DOCKER: creation}
 
 
 def times_joined(cluster: Handle) -> int:
@@ -43,13 +43,13 @@ def sleeping_cluster(
 
     `once_made` gets it when its hosts are there and nothing runs on them.
     """
-    module = MODULES[spec.driver]
+    lay_out = local.lay_out if spec.driver is ClusterDriver.LOCAL else startup.lay_out_on_bridge
     with startup.one_at_a_time():
-        handle = module.lay_out(spec, run_id, root)
+        handle = lay_out(spec, run_id, root)
         handle.save()
         for host in handle.hosts:
             (handle.directory(host) / "logs").mkdir(parents=True)
-        module.make_hosts(spec, handle)
+        MAKERS[spec.driver].make_hosts(spec, handle)
     with patch.object(spark, "worker_command", lambda *_: SLEEP):
         try:
             once_made(handle)

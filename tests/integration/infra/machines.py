@@ -37,7 +37,7 @@ def make(folder: Path, workers: int) -> Handle:
     root = folder / "machines"
     root.mkdir(parents=True)
     with startup.one_at_a_time():
-        handle = netns.lay_out(spec, "machines", root)
+        handle = startup.lay_out_on_bridge(spec, "machines", root)
         handle.save()
         for host in handle.hosts:
             (handle.directory(host) / "logs").mkdir(parents=True)

@@ -19,8 +19,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle
-from infra.docker import containers
-from infra.docker import driver as docker_driver
+from infra.docker import containers, creation
 from infra.docker.driver import DockerDriver
 from infra.docker.strikes import Disconnection
 from infra.drivers import driver_of
@@ -325,9 +324,9 @@ def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_o
     root = live_directory / "cluster"
     root.mkdir()
     with startup.one_at_a_time():
-        handle = docker_driver.lay_out(ONE_WORKER, "run-1", root)
+        handle = startup.lay_out_on_bridge(ONE_WORKER, "run-1", root)
         handle.save()
-        docker_driver.make_hosts(ONE_WORKER, handle)
+        creation.make_hosts(ONE_WORKER, handle)
     try:
         with lease.lease(live_directory):
             assert f"left alone {handle.label}" in clean()

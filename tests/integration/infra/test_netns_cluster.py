@@ -230,7 +230,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(h
     live_directory = store.live_directory(steps.begin({"cluster": {"driver": "netns"}}, "run-1"))
     root = live_directory / "cluster"
     root.mkdir()
-    handle = startup.handle_of(ONE_WORKER, "run-1", root, letter="n", subnet=511, network="198.19.255")
+    handle = startup.handle_of(ONE_WORKER, "run-1", root, subnet=511, network="198.19.255")
     handle.save()
     namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
     disks.create(handle.token, "worker-1", handle.disk("worker-1"), 64)

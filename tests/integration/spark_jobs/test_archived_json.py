@@ -89,7 +89,7 @@ def run(tmp_path: Path) -> Iterator[tuple[Run, Handle]]:
     found.raw.mkdir(parents=True)
     journal(found.raw, ENDS | {1: EACH + 1})
     found.experiment_path.write_text(EXPERIMENT.model_dump_json(), encoding="utf-8")
-    owner = Handle("run-1", "local", tokens.new(tokens.LETTERS["local"], batch_job.NO_SUBNET), str(tmp_path))
+    owner = Handle("run-1", "local", tokens.new("local"), str(tmp_path))
     owner.save()  # who has no handle is cleaned away
     yield found, owner
     launch.stop(owner.token, 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -18,6 +17,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages, dataflow
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.integration.input_topics import topic
 from tests.result_messages import fields
 from workloads.cec_prices.input import prices, records
 from workloads.queries import oracle
@@ -28,13 +28,11 @@ pytestmark = pytest.mark.extended
 EVENTS, RATE, READ, SOURCES = 240, 40.0, 10, 2
 START_NS = 1_795_173_799_675_000_000
 SCHEDULE = Schedule(START_NS, RATE, SOURCES)
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 
 
 def by_sql(spark: SparkSession, spec: CecPricesSpec) -> Counter[tuple]:
-    due = [datetime.fromtimestamp(SCHEDULE.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
-    rows = [(value, p % SOURCES, p // SOURCES, due[p]) for p, value in enumerate(records(spec, SCHEDULE)(0, EVENTS))]
-    return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
+    read = topic(spark, records(spec, SCHEDULE)(0, EVENTS), SCHEDULE)
+    return Counter(tuple(row) for row in oracle(read, spec).collect())
 
 
 def by_dataflow(spec: CecPricesSpec) -> Counter[tuple]:

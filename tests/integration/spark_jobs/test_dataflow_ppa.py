@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.integration.input_topics import topic
 from tests.result_messages import fields
 from tests.unit.testbed.queries import ppa_queries, window_trees
 from tests.unit.testbed.queries.ppa_queries import ROADS, SITE, SPREAD
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.extended
 
 EVENTS, RATE, READ = 4000, 200.0, 25
 START_NS = 1_795_173_799_675_000_000
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 FLOWS: dict[str, LayeredSpec] = {
     "the paper's tree": WindowTreeSpec(window_s=4.0, stream_seed=3),
     "an uneven tree": WindowTreeSpec(window_s=3.0, slide_s=0.5, parallelism=(5, 3, 3, 2), selectivity=0.7),
@@ -38,10 +37,9 @@ FLOWS: dict[str, LayeredSpec] = {
 
 
 def by_sql(spark: SparkSession, spec: LayeredSpec) -> Counter[tuple]:
-    schedule, width = Schedule(START_NS, RATE, spec.sources), spec.sources
-    due = [datetime.fromtimestamp(schedule.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
-    rows = [(value, p % width, p // width, due[p]) for p, value in enumerate(records(spec, schedule)(0, EVENTS))]
-    return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
+    schedule = Schedule(START_NS, RATE, spec.sources)
+    read = topic(spark, records(spec, schedule)(0, EVENTS), schedule)
+    return Counter(tuple(row) for row in oracle(read, spec).collect())
 
 
 def by_dataflow(spec: LayeredSpec) -> Counter[tuple]:

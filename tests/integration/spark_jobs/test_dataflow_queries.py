@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from experiments.workloads.catalogue import NexmarkSpec, ReachabilitySpec
 from spark_jobs.tables.dataflow.journal_tables import END_OF_TIME_MS
@@ -18,6 +17,7 @@ from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES, as_messages, dataflow
 from testbed.runtime.connectors.sources import columns, stream_of
 from testbed.simulation import Simulation
+from tests.integration.input_topics import topic
 from tests.result_messages import fields
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle
@@ -32,21 +32,13 @@ pytestmark = pytest.mark.extended
 
 EVENTS, RATE, PARTITIONS, BATCH, FEWEST = 3000, 200.0, 2, 100, 5
 START_NS = 1_795_173_799_675_000_000
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 SHORT = {"window_s": 4.0, "slide_s": 2.0}
 SCHEDULE = Schedule(START_NS, RATE, PARTITIONS)
 
 
 def by_sql(spark: SparkSession, spec: NexmarkSpec) -> Counter[tuple]:
     values = messages.records(spec, SCHEDULE)(0, EVENTS)
-    return Counter(tuple(row) for row in oracle(topic(spark, values), spec).collect())
-
-
-def topic(spark: SparkSession, values: list[bytes]) -> DataFrame:
-    """The values of the first events, as they would be read from the topic."""
-    due = [datetime.fromtimestamp(SCHEDULE.due_ms(p) / 1000, UTC) for p in range(len(values))]
-    rows = [(value, p % PARTITIONS, p // PARTITIONS, due[p]) for p, value in enumerate(values)]
-    return spark.createDataFrame(rows, SCHEMA)
+    return Counter(tuple(row) for row in oracle(topic(spark, values, SCHEDULE), spec).collect())
 
 
 def batches_of(spec: NexmarkSpec, source: PartitionLayout) -> list[pa.RecordBatch]:
@@ -97,7 +89,7 @@ def changes_of(spec: ReachabilitySpec) -> list[tuple]:
 def judged(spark: SparkSession, changes: list[tuple]) -> tuple[int, ...]:
     """Exact, emitted, lost, duplicated and wrong paths."""
     values = graph_records(GRAPH, SCHEDULE)(0, EVENTS)
-    exact = oracle_of(topic(spark, values), GRAPH)
+    exact = oracle_of(topic(spark, values, SCHEDULE), GRAPH)
     rows = [(*change, 0) for change in changes]
     sink = collected(spark.createDataFrame(rows, f"{CHANGES}, arrived_ms long"), GRAPH)
     (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
@@ -128,7 +120,7 @@ def test_a_deletion_whose_creation_was_not_read_leaves_the_same_for_both(spark: 
         b'{"kind":"link","link":1,"start":5,"end":6,"change":-1}',
         b'{"kind":"source","root":1,"node":5,"path":"5","change":1}',
     ]
-    exact = oracle_of(topic(spark, read), GRAPH)
+    exact = oracle_of(topic(spark, read, SCHEDULE), GRAPH)
     sink = collected(spark.createDataFrame([(0, 0, "1 5>6", "-1", 0)], f"{CHANGES}, arrived_ms long"), GRAPH)
     (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
     assert tuple(row[name] for name in ("exact", "emitted", "lost", "duplicated", "wrong")) == (1, 1, 0, 0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -18,6 +17,7 @@ from testbed.queries import as_messages, dataflow
 from testbed.queries.hashtags import COUNTS
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.integration.input_topics import topic
 from tests.result_messages import fields
 from workloads.hashtags.input import records, tweets
 from workloads.queries import oracle
@@ -27,14 +27,12 @@ pytestmark = pytest.mark.extended
 
 EVENTS, RATE, READ, SOURCES = 120, 20.0, 10, 2
 START_NS = 1_795_173_799_675_000_000
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 
 
 def by_sql(spark: SparkSession, spec: HashtagsSpec) -> Counter[tuple]:
     schedule = Schedule(START_NS, RATE, SOURCES)
-    due = [datetime.fromtimestamp(schedule.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
-    rows = [(value, p % SOURCES, p // SOURCES, due[p]) for p, value in enumerate(records(spec, schedule)(0, EVENTS))]
-    return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
+    read = topic(spark, records(spec, schedule)(0, EVENTS), schedule)
+    return Counter(tuple(row) for row in oracle(read, spec).collect())
 
 
 def by_dataflow(spec: HashtagsSpec) -> Counter[tuple]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +12,7 @@ from experiments.workloads.hashtags import HashtagsSpec
 from experiments.workloads.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.workloads.window_tree import WindowTreeSpec
 from spark_jobs.tables.bad_messages import bad_message
+from tests.integration.input_topics import topic
 from workloads.checked_events import NO_EVENT, NO_VALUE
 from workloads.inputs import records
 from workloads.queries import oracle
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.extended
 EVENTS, BAD = 400, 101  # the position of an event of NexMark's first auctions
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 200.0, 4)
 PLACE = f"the topic input, partition {BAD % SCHEDULE.partitions}, offset {BAD // SCHEDULE.partitions}"
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 BID = '{"kind":"bid","auction":1000,"bidder":1000,"price":100,"channel":"c","url":"u","date_time":1,"extra":"e"}'
 Q1, Q8 = NexmarkSpec(query=NexmarkQuery.Q1), NexmarkSpec(query=NexmarkQuery.Q8)
 SPECS: dict[str, WorkloadSpec] = {
@@ -40,21 +39,16 @@ SPECS: dict[str, WorkloadSpec] = {
 }
 
 
-def topic(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> DataFrame:
+def planted_in(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> DataFrame:
     """The input, with this value in the place of one event."""
     values: list[bytes | None] = list(records(spec, SCHEDULE)(0, EVENTS))
     values[BAD] = planted
-    width = SCHEDULE.partitions
-    due = [datetime.fromtimestamp(SCHEDULE.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
-    rows = [
-        (None if value is None else bytearray(value), p % width, p // width, due[p]) for p, value in enumerate(values)
-    ]
-    return spark.createDataFrame(rows, SCHEMA)
+    return topic(spark, values, SCHEDULE)
 
 
 def told(spark: SparkSession, spec: WorkloadSpec, planted: bytes | None) -> str | None:
     with pytest.raises(Exception, match="the topic input") as failure:  # Spark has several that may carry it
-        oracle(topic(spark, spec, planted), spec).collect()
+        oracle(planted_in(spark, spec, planted), spec).collect()
     return bad_message(str(failure.value))
 
 
@@ -84,7 +78,7 @@ def test_an_event_of_a_kind_that_nothing_reads_is_named(spark: SparkSession, spe
 
 
 def test_a_whole_event_in_its_place_is_read(spark: SparkSession) -> None:
-    exact = oracle(topic(spark, Q1, BID.encode()), Q1).collect()
+    exact = oracle(planted_in(spark, Q1, BID.encode()), Q1).collect()
     place = PLACE.split()[4].rstrip(",") + ":" + PLACE.split()[6]
     assert [row.value for row in exact if row.key == place] == [
         '{"auction":1000,"bidder":1000,"euros":90.800,"extra":"e"}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from spark_jobs.streaming.progress import MicroBatch
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
+from tests.integration.input_topics import SCHEMA, rows_of
 from workloads.nexmark import messages
 from workloads.queries import oracle, query
 from workloads.schedule import Schedule
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.extended
 
 EVENTS, RATE, PARTITIONS, FILES = 6000, 200.0, 2, 3
 START_NS = 1_795_173_799_675_000_000
-SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 SHORT = {"window_s": 4.0, "slide_s": 2.0}  # half a minute of events has many windows of this length
 FEWEST = 5  # results by which a query can be judged
 
@@ -33,10 +32,7 @@ def topic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("topic")
     schedule = Schedule(START_NS, RATE, PARTITIONS)
     values = messages.records(NexmarkSpec(**SHORT), schedule)(0, EVENTS)
-    rows = [
-        (value, p % PARTITIONS, p // PARTITIONS, datetime.fromtimestamp(schedule.due_ms(p) / 1000, UTC))
-        for p, value in enumerate(values)
-    ]
+    rows = rows_of(values, schedule)
     size = EVENTS // FILES
     for number in range(FILES):
         columns = zip(*rows[number * size : (number + 1) * size], strict=True)

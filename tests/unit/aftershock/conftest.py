@@ -5,6 +5,10 @@ import json
 import pytest
 
 from aftershock.cli.program import main
+from aftershock.run.live_run import LiveRun
+from infra import leftovers
+from infra.services import startup
+from tests.e2e.example_run import LIVE, write_live_run
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +38,24 @@ def as_json(call):
         return json.loads(out)
 
     return run
+
+
+@pytest.fixture
+def live_run():
+    """A live run in its window."""
+    write_live_run()
+    return LiveRun(LIVE)
+
+
+@pytest.fixture
+def setting_up(live_run):
+    """The run before its window is known."""
+    live_run.plan_path.unlink()
+    return live_run
+
+
+@pytest.fixture
+def no_traces(tmp_path, monkeypatch):
+    """A machine where no run has left anything, with a lock for starting clusters that only this test takes."""
+    monkeypatch.setattr(leftovers, "find", list)
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")

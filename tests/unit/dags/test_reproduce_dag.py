@@ -13,6 +13,7 @@ from aftershock.airflow import reproducing, trigger_form
 from aftershock.airflow.pool import RUNS_POOL
 from experiments import spec
 from reproductions import reproduce as reproductions
+from reproductions.ids import IDS
 from reproductions.reproduce import missing_runs
 from reproductions.utilization.experiments import Interval, interval_of, row_of
 from results.runs import store
@@ -30,7 +31,7 @@ def dag():
 
 def test_any_id_of_the_catalogue_can_be_chosen_and_nothing_else(dag):
     chosen = dag.params.get_param("id")
-    assert [chosen.resolve(id) for id in reproducing.IDS] == list(reproducing.IDS)
+    assert [chosen.resolve(id) for id in IDS] == list(IDS)
     for wrong in ("utilization/fig-99", "../etc", None):
         with pytest.raises(ParamValidationError):
             chosen.resolve(wrong)

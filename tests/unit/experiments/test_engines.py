@@ -5,9 +5,10 @@ import pytest
 from experiments import spec
 from experiments.engines import ProtocolName
 from experiments.errors import BadInput
-from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode, ReplicationPlanner
+from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode, RecoveryPlanner, ReplicationPlanner
 from experiments.workloads.catalogue import TESTBED
-from models.replication.planners import PLANNERS
+from models.recovery import planners as recovery_planners
+from models.replication import planners as replication_planners
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 from testbed.recovery import STRATEGIES
@@ -27,8 +28,9 @@ def test_experiments_and_the_testbed_know_the_same_recovery_strategies():
     assert [mode.value for mode in PARTIAL] == [name for name, each in STRATEGIES.items() if each.partial]
 
 
-def test_experiments_and_the_models_know_the_same_planners_of_copies():
-    assert {planner.value for planner in ReplicationPlanner} == set(PLANNERS)
+def test_experiments_and_the_models_know_the_same_planners():
+    assert [planner.value for planner in ReplicationPlanner] == list(replication_planners.PLANNERS)
+    assert [planner.value for planner in RecoveryPlanner] == list(recovery_planners.PLANNERS)
 
 
 def test_half_of_the_partitions_have_a_copy_unless_it_is_said():

@@ -234,7 +234,7 @@ def test_what_is_no_inventory_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     problem = refused(tmp_path / "none.json")
-    assert (problem.field, problem.value) == ("inventory", str(tmp_path / "none.json"))
+    assert (problem.field, problem.value) == ("cluster.inventory", str(tmp_path / "none.json"))
 
 
 def on_machines(path: str, workers: int, **faults: Any) -> spec.Experiment:

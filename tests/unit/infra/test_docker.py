@@ -42,9 +42,7 @@ def test_what_containers_see_must_hold_neither_the_daemons_socket_nor_runs(monke
     mounts.check_socket()
     seen = Path(sys.prefix) / "live" / "run" / "cluster"
     with pytest.raises(BadInput, match=r"AFTERSHOCK_HOME: .* is not usable; allowed: a folder outside"):
-        mounts.prepare(
-            startup.handle_of(ClusterSpec(driver="docker"), "run", seen, letter="d", subnet=1, network="192.0.2")
-        )
+        mounts.prepare(startup.handle_of(ClusterSpec(driver="docker"), "run", seen, subnet=1, network="192.0.2"))
     assert not seen.exists()
 
 
@@ -81,7 +79,7 @@ def cluster(monkeypatch, tmp_path) -> Handle:
     (tmp_path / "docker.sock").touch()
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     (tmp_path / "result" / "raw").mkdir(parents=True)
-    handle = startup.handle_of(SPEC, "run", tmp_path / "cluster", letter="d", subnet=1, network="192.0.2")
+    handle = startup.handle_of(SPEC, "run", tmp_path / "cluster", subnet=1, network="192.0.2")
     mounts.prepare(handle)
     return handle
 

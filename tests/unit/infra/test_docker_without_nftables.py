@@ -79,7 +79,7 @@ class Driver(DockerDriver):
 @pytest.fixture
 def handle(tmp_path: Path) -> Handle:
     spec = ClusterSpec(driver="docker", workers=1)
-    made = startup.handle_of(spec, "run", tmp_path / "cluster", letter="d", subnet=1, network="192.0.2")
+    made = startup.handle_of(spec, "run", tmp_path / "cluster", subnet=1, network="192.0.2")
     mounts.rules_of(made, HOST).parent.mkdir(parents=True)
     return made
 

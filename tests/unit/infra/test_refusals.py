@@ -27,7 +27,7 @@ def handle_of(driver: ClusterDriver, root: Path) -> Handle:
         "gateway": Host("gateway", "127.0.251.1", Role.GATEWAY, 1, 512),
         "worker-1": Host("worker-1", "127.0.251.2", Role.WORKER, 1, 512),
     }
-    return Handle("run-1", driver.value, tokens.new(tokens.LETTERS[driver], 251), str(root), hosts)
+    return Handle("run-1", driver.value, tokens.new(driver, 251), str(root), hosts)
 
 
 def test_every_kind_declares_its_effect_and_its_drivers() -> None:

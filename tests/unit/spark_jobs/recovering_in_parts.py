@@ -9,21 +9,12 @@ from dataclasses import replace
 
 from experiments.fault_kinds import FaultKind
 from journal.events.injector import INJECTOR
-from journal.events.testbed import TESTBED
-from spark_jobs.tables.ledger import NS
 from tests.unit.example_events import named, report
+from tests.unit.spark_jobs.timelines import at, told
 
 HOSTS = {"10.0.0.2": "worker-1", "10.0.0.3": "worker-2", "10.0.0.4": "worker-3"}
 FIRST, SECOND = ("in.0", "count.0"), ("in.1", "count.1")
 RATE, STEP_S, IDLE, CHECKPOINT = 100, 0.5, 0.5, 0.1
-
-
-def at(second):
-    return round(second * NS)
-
-
-def told(name, second, **fields):
-    return named(TESTBED, name, at(second), **fields)
 
 
 def struck(fault, host, second):

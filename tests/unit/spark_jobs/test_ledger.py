@@ -17,15 +17,10 @@ from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import by_batches, lost_to, recoveries
-from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import batch_committed, example, named
+from tests.unit.spark_jobs.timelines import batch, classes
 
 INTERVAL_NS = 10 * NS
-
-
-def batch(number, start_s, end_s, checkpoint_s=1.0, records=1000):
-    nanoseconds = (round(x * NS) for x in (start_s, end_s, checkpoint_s))
-    return Batch(number, *nanoseconds, records, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
 
 
 def outage(fault, death_s, notice_s, ready_s, faults=1, went_on=False):
@@ -40,13 +35,6 @@ def outlived(fault, death_s, seen_s, faults=1):
 
 def by(made, segments=(), usual=None):
     return lambda outage: by_batches(outage, made, lost_to(outage, [outage], segments), usual)
-
-
-def classes(segments):
-    totals = {}
-    for segment in segments:
-        totals[segment.kind] = totals.get(segment.kind, 0) + (segment.end_ns - segment.start_ns) / NS
-    return totals
 
 
 def test_without_faults_a_batch_is_work_then_checkpoint_then_idle_until_the_next():

@@ -15,13 +15,8 @@ from journal.events.services import ProgramEnded
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.streaming.batches import Batch
 from tests.unit.example_events import example
-
-
-def batch(number, start_s, end_s):
-    """1,000 records, and a checkpoint of a second."""
-    return Batch(number, start_s * NS, end_s * NS, NS, 1000, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
+from tests.unit.spark_jobs.timelines import batch
 
 
 def logs(batches, outages, load=LoadMode.SATURATING):

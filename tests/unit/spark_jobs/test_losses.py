@@ -21,11 +21,10 @@ from tests.unit.spark_jobs.recovering_in_parts import (
     JOURNAL,
     SECOND,
     WITH_A_SECOND_DRIVER,
-    at,
     line,
     struck,
-    told,
 )
+from tests.unit.spark_jobs.timelines import at, told
 
 LOST = [Loss(0, at(20), at(20.5), FIRST), Loss(2, at(40), at(40.5), SECOND)]
 

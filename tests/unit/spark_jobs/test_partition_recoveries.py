@@ -25,10 +25,9 @@ from tests.unit.spark_jobs.recovering_in_parts import (
     RATE,
     SECOND,
     WITH_A_SECOND_DRIVER,
-    at,
     line,
-    told,
 )
+from tests.unit.spark_jobs.timelines import at, told
 
 WINDOW = (at(5), at(55))
 

@@ -7,7 +7,6 @@ import pytest
 
 from experiments import spec
 from experiments.errors import BadInput
-from journal.events.testbed import TESTBED
 from models.recovery import within_limits
 from models.recovery.exact import exact
 from models.recovery.planners import PLANNERS
@@ -15,16 +14,12 @@ from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.dataflow.query_recoveries import query_recoveries
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import Loss
-from tests.unit.example_events import named
+from tests.unit.spark_jobs.timelines import told
 
 EXPERIMENT = spec.load("incremental-topology-1", [])
 EVERYONE = ("tweets.0", "o0.0", "q0.0", "o1.0", "q1.0")
 LOST = {"o0.0": 20.0, "q0.0": 20.1, "o1.0": 20.2}
 LINE = dict.fromkeys(EVERYONE, 3)
-
-
-def told(name, second, **fields):
-    return named(TESTBED, name, round(second * NS), **fields)
 
 
 def restored(epoch, second, *partitions):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from journal.events.testbed import TESTBED, Report
+from journal.events.testbed import Report
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.dataflow.journal_tables import (
     batches,
@@ -19,18 +19,11 @@ from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import lost_to
 from spark_jobs.tables.rows import checkpoints
-from tests.unit.example_events import named, report
+from tests.unit.example_events import report
+from tests.unit.spark_jobs.timelines import at, classes, told
 
 RATE, SLOTS, STEP_S = 1000, 2, 0.5
 IDLE, CHECKPOINT = 0.1, 0.2  # shares of the time
-
-
-def at(second):
-    return round(second * NS)
-
-
-def told(name, second, **fields):
-    return named(TESTBED, name, at(second), **fields)
 
 
 def reports(start_s, end_s, epoch, read_from):
@@ -72,13 +65,6 @@ JOURNAL = sorted(
     ],
     key=lambda each: each.at_ns,
 )
-
-
-def classes(segments):
-    totals = {}
-    for each in segments:
-        totals[each.kind] = totals.get(each.kind, 0) + (each.end_ns - each.start_ns) / NS
-    return totals
 
 
 def test_what_is_committed_by_interval():

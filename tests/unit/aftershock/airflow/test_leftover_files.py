@@ -11,12 +11,11 @@ import pytest
 from aftershock.airflow import leftover_files, orchestrate
 from aftershock.cli import program
 from aftershock.run import ending, lease, steps
-from infra import leftovers
 from infra.launch import REPOSITORY
-from infra.services import startup
 from results.runs import store
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.usefixtures("no_traces")
 KILLED = """
 import os, sys
 from pathlib import Path
@@ -29,13 +28,6 @@ with lease.lease(store.live_directory("dead")), lock, store.scratch() as s:
     print("ready", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture(autouse=True)
-def machine(tmp_path, monkeypatch):
-    """A machine on which no run left a process, and a lock for starting clusters that only this test takes."""
-    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
-    monkeypatch.setattr(leftovers, "find", list)
 
 
 def file(path: Path) -> Path:

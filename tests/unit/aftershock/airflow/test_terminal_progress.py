@@ -12,7 +12,7 @@ from aftershock.run import step_notes
 from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import RunProgress, StepProgress, StepState, learn_from
 from results.runs import store
-from tests.e2e.example_run import LIVE, write_live_run
+from tests.e2e.example_run import LIVE
 
 
 @pytest.fixture
@@ -20,12 +20,6 @@ def clock(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: now[0])
     return now
-
-
-@pytest.fixture
-def setting_up():
-    write_live_run()
-    LiveRun(LIVE).plan_path.unlink()
 
 
 def steps(took_s=20.0):

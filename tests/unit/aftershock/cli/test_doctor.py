@@ -98,7 +98,7 @@ def test_a_mistake_in_the_file_is_bad_input(drivers, call, tmp_path, refusal, to
 
 
 def test_a_file_that_is_not_there_is_bad_input(drivers, call, monkeypatch, tmp_path):
-    monkeypatch.setattr(drivers["ssh"], "check", lambda spec: inventory.load(Path(spec.inventory), "cluster.inventory"))
+    monkeypatch.setattr(drivers["ssh"], "check", lambda spec: inventory.load(Path(spec.inventory)))
     code, out, err = call(f"doctor --inventory {tmp_path}/none.json")
     assert (code, out) == (2, "")
     assert "none.json' is not usable; allowed: a readable JSON file" in err

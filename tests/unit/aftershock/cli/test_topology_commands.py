@@ -8,8 +8,6 @@ import pytest
 
 from aftershock.cli import recovery, replication
 from experiments.wording import significant
-from models.recovery import planners as recovery_planners
-from models.replication import planners as replication_planners
 from models.topology import load_topology
 
 AB = [{"name": "a", "parallelism": 1}, {"name": "b", "parallelism": 1}]
@@ -95,11 +93,6 @@ def test_plan_recovery_of_some_partitions(as_json, topology):
     assert found == {"partitions": ["join.1"], "queries": ["join.1"], "priority": 1.0, "optimal": True}
     nothing = as_json(f"plan recovery {topology} --failed , --capacity 1 --algorithm exact")
     assert nothing == {"partitions": [], "queries": [], "priority": 0.0, "optimal": True}
-
-
-def test_the_algorithms_offered_are_the_planners():
-    assert tuple(replication_planners.PLANNERS) == replication.ALGORITHMS
-    assert tuple(recovery_planners.PLANNERS) == recovery.ALGORITHMS
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def provision(run_id="run-1"):
     root = store.live_directory(run_id) / "cluster"
     (root / "hosts" / "worker-1" / "logs").mkdir(parents=True)
     hosts = {"gateway": Host("gateway", "127.0.252.1", Role.GATEWAY, 1, 512)}
-    handle = Handle(run_id, "local", tokens.new("s", 252), str(root), hosts)
+    handle = Handle(run_id, "local", tokens.new("local", 252), str(root), hosts)
     handle.save()
     mark = {MARK: f"{handle.token}/worker-1/nap", ROOT: str(root)}
     return handle, subprocess.Popen(["sleep", "600"], env=mark)

@@ -21,16 +21,10 @@ from journal.events.testbed import Committed, Report
 from journal.reader import raw_entries
 from journal.writer import Journal
 from results.runs import store
-from tests.e2e.example_run import LIVE, write_live_run
+from tests.e2e.example_run import LIVE
 from tests.unit.example_events import batch_committed, example
 
 NS = 10**9
-
-
-@pytest.fixture
-def live_run():
-    write_live_run()
-    return LiveRun(LIVE)
 
 
 @pytest.fixture

@@ -7,21 +7,14 @@ from contextlib import suppress
 import pytest
 
 from aftershock.run import step_notes, step_times
-from aftershock.run.live_run import LiveRun
 from aftershock.run.step_progress import RunProgress, StepState, learn_from, run_progress
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results.runs import store
-from tests.e2e.example_run import LIVE, write_live_run
+from tests.e2e.example_run import LIVE
 
 S = 10**9
-
-
-@pytest.fixture
-def live(home):
-    write_live_run()
-    return LiveRun(LIVE)
 
 
 @pytest.fixture
@@ -30,13 +23,6 @@ def clock(monkeypatch):
     now = [1000]
     monkeypatch.setattr(step_notes.time, "time_ns", lambda: now[0] * S)
     return now
-
-
-@pytest.fixture
-def setting_up(live):
-    """The run before its window is known."""
-    live.plan_path.unlink()
-    return live
 
 
 @pytest.mark.parametrize(
@@ -100,35 +86,35 @@ def test_an_estimate_is_told_no_finer_than_it_is(seconds, words):
     assert RunProgress((), None, 0.0, seconds).left == words
 
 
-def test_the_window_is_a_step_of_its_own(live, clock):
-    opened_ns = live.armed_plan.window_start_ns
+def test_the_window_is_a_step_of_its_own(live_run, clock):
+    opened_ns = live_run.armed_plan.window_start_ns
     clock[0] = opened_ns // S - 10
     step_notes.begin(LIVE, "arm_faults")
-    progress = run_progress(live, opened_ns + 40 * S)
+    progress = run_progress(live_run, opened_ns + 40 * S)
     assert (progress.current.name, progress.current.took_s) == ("observe", 40.0)
-    assert progress.current.usual_s == live.experiment.window_s
-    assert run_progress(live, opened_ns - S).current.name == "arm_faults"
+    assert progress.current.usual_s == live_run.experiment.window_s
+    assert run_progress(live_run, opened_ns - S).current.name == "arm_faults"
 
 
-def test_what_a_step_waits_for_is_told_while_it_waits(live, clock):
+def test_what_a_step_waits_for_is_told_while_it_waits(live_run, clock):
     told = []
 
     def met():
-        told.append(run_progress(live, (clock[0] + 3) * S))
+        told.append(run_progress(live_run, (clock[0] + 3) * S))
         return True
 
-    live.wait("the query to start", met, set(), 60.0, 20.0)
+    live_run.wait("the query to start", met, set(), 60.0, 20.0)
     assert (told[0].awaited, told[0].awaited_s) == ("the query to start", 3.0)
-    assert run_progress(live).awaited is None
+    assert run_progress(live_run).awaited is None
 
 
-def test_a_wait_that_fails_is_no_longer_told(live):
+def test_a_wait_that_fails_is_no_longer_told(live_run):
     def met():
         raise EnvironmentFailure("gone", "again")
 
     with pytest.raises(EnvironmentFailure):
-        live.wait("the broker", met, set(), 60.0)
-    assert run_progress(live).awaited is None
+        live_run.wait("the broker", met, set(), 60.0)
+    assert run_progress(live_run).awaited is None
 
 
 def test_the_next_run_of_the_same_kind_is_estimated_by_the_last(setting_up, clock):
@@ -224,46 +210,46 @@ def test_in_the_teardown_of_a_failed_run_what_never_began_is_not_done(setting_up
     assert progress.left_s == progress.current.usual_s - 1
 
 
-def test_in_the_teardown_of_a_good_run_everything_is_done(live, clock):
-    clock[0] = live.armed_plan.window_start_ns // S - 40
+def test_in_the_teardown_of_a_good_run_everything_is_done(live_run, clock):
+    clock[0] = live_run.armed_plan.window_start_ns // S - 40
     carry_out(clock, "provision", "deploy", "start_load", "arm_faults")
-    clock[0] = live.armed_plan.window_end_ns // S + 1
+    clock[0] = live_run.armed_plan.window_end_ns // S + 1
     carry_out(clock, "stop", "collect", "tabulate", "predict", "validate", "report")
     step_notes.begin(LIVE, "teardown")
-    found = states_of(run_progress(live, (clock[0] + 1) * S))
+    found = states_of(run_progress(live_run, (clock[0] + 1) * S))
     assert found == {StepState.DONE: list(step_times.STEPS)[:-1], StepState.GOING_ON: ["teardown"]}
 
 
-def test_a_run_that_was_aborted_in_its_window_measures_no_longer(live, clock):
-    opened_s = live.armed_plan.window_start_ns // S
+def test_a_run_that_was_aborted_in_its_window_measures_no_longer(live_run, clock):
+    opened_s = live_run.armed_plan.window_start_ns // S
     clock[0] = opened_s - 10
     carry_out(clock, "arm_faults")
     mark_aborted(opened_s + 20)
-    progress = run_progress(live, (opened_s + 23) * S)
+    progress = run_progress(live_run, (opened_s + 23) * S)
     assert (progress.current.name, progress.steps[-1].state) == ("observe", StepState.TO_COME)
     assert states_of(progress)[StepState.LEFT_OUT][-1] == "report"
     assert progress.left_s == progress.steps[-1].usual_s
     clock[0] = opened_s + 25
     step_notes.begin(LIVE, "teardown")
-    progress = run_progress(live, (opened_s + 26) * S)
+    progress = run_progress(live_run, (opened_s + 26) * S)
     assert states_of(progress)[StepState.CUT_SHORT] == ["observe"]
     assert progress.ends_ns == (opened_s + 20) * S
 
 
-def test_a_window_that_would_have_opened_after_the_abort_is_left_out(live, clock):
-    opened_s = live.armed_plan.window_start_ns // S
+def test_a_window_that_would_have_opened_after_the_abort_is_left_out(live_run, clock):
+    opened_s = live_run.armed_plan.window_start_ns // S
     clock[0] = opened_s - 12
     fail(clock, "arm_faults")
     mark_aborted(opened_s - 3)
-    assert "observe" in states_of(run_progress(live, (opened_s + 5) * S))[StepState.LEFT_OUT]
+    assert "observe" in states_of(run_progress(live_run, (opened_s + 5) * S))[StepState.LEFT_OUT]
 
 
-def test_a_window_that_was_over_before_the_abort_is_done(live, clock):
-    closed_s = live.armed_plan.window_end_ns // S + 1
+def test_a_window_that_was_over_before_the_abort_is_done(live_run, clock):
+    closed_s = live_run.armed_plan.window_end_ns // S + 1
     mark_aborted(closed_s + 5)
     clock[0] = closed_s + 6
     step_notes.begin(LIVE, "teardown")
-    found = states_of(run_progress(live, (closed_s + 7) * S))
+    found = states_of(run_progress(live_run, (closed_s + 7) * S))
     assert (found[StepState.DONE], StepState.CUT_SHORT in found) == (["observe"], False)
 
 

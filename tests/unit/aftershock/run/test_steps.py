@@ -234,7 +234,7 @@ def measured(home):
     """A run whose window is over, on a cluster of which no process runs any more, with its journals."""
     live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
     live_run.root.mkdir()
-    startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
+    startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250").save()
     store.write_json(live_run.plan_path, FaultPlan(1, 2).to_json())
     Journal(live_run.journal_path("injector")).record(Disarmed())
     Journal(live_run.journal_path("query")).record(batch_committed(time.time_ns(), numInputRows=1))
@@ -317,7 +317,7 @@ def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
     steps.begin(DOCUMENT, "run-1")
     live_run = steps.LiveRun("run-1")
     live_run.root.mkdir()
-    startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
+    startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250").save()
     logs = live_run.gateway / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("Error: of no interest\n")
@@ -335,8 +335,8 @@ def test_broker_and_master_of_a_borrowed_cluster_are_not_looked_for_on_the_gatew
     steps.begin(DOCUMENT, "run-1")
     live_run = steps.LiveRun("run-1")
     live_run.root.mkdir()
-    owned = startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250")
-    replace(owned, driver="external", token=tokens.new("x", 0)).save()
+    owned = startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250")
+    replace(owned, driver="external", token=tokens.new("external")).save()
     monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"query"})
     assert live_run.dead_service({"query", "broker", "spark-master"}) is None
     assert "generator on the gateway died" in str(live_run.dead_service({"query", "broker", "generator"}))

@@ -127,13 +127,6 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run):
         clean.clean("run-1")
 
 
-@pytest.fixture
-def no_traces(tmp_path, monkeypatch):
-    """A machine where no run has left anything."""
-    monkeypatch.setattr(leftovers, "find", list)
-    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
-
-
 @pytest.fixture(scope="module")
 def endpoint():
     with s3_server() as address:

@@ -71,7 +71,7 @@ def handle(tmp_path: Path) -> Handle:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "kafka.properties").touch()
     hosts = {"gateway": Host("gateway", "127.0.0.1", Role.GATEWAY, 1, 512)}
-    return Handle("run-1", "external", tokens.new("x", 0), str(tmp_path), hosts, broker="127.0.0.1:9092")
+    return Handle("run-1", "external", tokens.new("external"), str(tmp_path), hosts, broker="127.0.0.1:9092")
 
 
 def test_a_run_removes_the_topics_that_it_has_made_and_no_other(broker: FakeBroker, handle: Handle) -> None:

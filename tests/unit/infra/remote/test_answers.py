@@ -19,7 +19,6 @@ GOOD: dict[str, list[Any]] = {
     "call": [5],
     "claim": [None, {"run_id": "run-1", "file": "/tmp/claim"}],
     "clock": [10**18],
-    "count": [0, 7],
     "empty_disk": [None],
     "fire": [None, {"proof": PROOF, "ports": [22]}],
     "heard": [{}, {"worker-1": 5}],
@@ -67,8 +66,8 @@ def test_an_answer_of_another_shape_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("answer", [None, [], {}, "done", {"failed": 5}, {"failed": None}, {"failed": {}}])
 def test_what_is_no_answer_at_all_is_the_same_error(answer: Any) -> None:
-    with pytest.raises(Misspoken, match="what came back for 'count'"):
-        answers.done("worker-1", "count", answer)
+    with pytest.raises(Misspoken, match="what came back for 'clock'"):
+        answers.done("worker-1", "clock", answer)
 
 
 def test_a_refusal_is_told_in_the_words_of_the_host() -> None:

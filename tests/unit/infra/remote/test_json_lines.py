@@ -80,7 +80,7 @@ def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, 
     lines, far = ends
     threading.Thread(target=far.sendall, args=(said + b"\n",), daemon=True).start()
     with pytest.raises(Disconnected, match="no answer"):
-        lines.ask(LIMIT_S, do="count")
+        lines.ask(LIMIT_S, do="clock")
     assert not lines.alive
 
 
@@ -88,5 +88,5 @@ def test_the_end_of_the_program_is_told_in_its_error_output(ends: tuple[Lines, s
     lines, far = ends
     far.shutdown(socket.SHUT_WR)
     with pytest.raises(Disconnected, match="last"):
-        lines.ask(LIMIT_S, do="count")
+        lines.ask(LIMIT_S, do="clock")
     assert not lines.alive

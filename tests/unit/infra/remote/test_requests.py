@@ -20,7 +20,6 @@ from infra.ssh.machine_agent import MachineAgent
 
 OPTIONS = FaultOptions(("198.18.0.3",), Direction.IN, 0.5, 0.1)
 ON_THE_WIRE: list[tuple[AgentRequest[Any], dict[str, Any]]] = [
-    (requests.CountProcesses(), {"do": "count"}),
     (requests.MeasureUsage(), {"do": "usage"}),
     (requests.ReadClock(), {"do": "clock"}),
     (requests.ListServices(), {"do": "running"}),
@@ -82,7 +81,7 @@ def test_an_agent_takes_kinds_and_options_as_they_are_here() -> None:
     [
         ('{"do": "__init__", "host": "h"}', LookupError),
         ('{"do": "_prove"}', LookupError),
-        ('{"do": "count", "of": 1}', TypeError),
+        ('{"do": "clock", "of": 1}', TypeError),
         ('{"do": "stop", "service": "broker"}', TypeError),
         ('{"do": "undo", "kind": "flood"}', ValueError),
     ],

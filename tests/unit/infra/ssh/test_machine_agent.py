@@ -7,7 +7,7 @@ import pytest
 
 from infra.processes import MARK
 from infra.remote import agent
-from infra.remote.requests import ClaimMachine, CountProcesses, SurveyMachine
+from infra.remote.requests import ClaimMachine, ListServices, SurveyMachine
 from infra.ssh import claims
 from infra.ssh.machine_agent import MachineAgent, filesystem_of
 from infra.strikes import delay, partition
@@ -43,7 +43,7 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
     for request in (SurveyMachine([], []), ClaimMachine("r", "/r")):
         failed = agent._carry_out(made, request)["failed"]
         assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
-    assert agent._carry_out(made, CountProcesses()) == {"done": 0}
+    assert agent._carry_out(made, ListServices()) == {"done": []}
 
 
 def test_a_survey_looks_at_the_interface_that_would_be_delayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def own_job(monkeypatch) -> Experiment:
 
 @pytest.fixture
 def handle(tmp_path) -> Handle:
-    made = handle_of(ClusterSpec(), "run-1", tmp_path, letter="s", subnet=9, network="127.0.9")
+    made = handle_of(ClusterSpec(), "run-1", tmp_path, subnet=9, network="127.0.9")
     made.orders.mkdir(parents=True)
     return made
 

@@ -114,8 +114,7 @@ def test_all_that_the_job_needs_is_copied(example, tmp_path):
 
 
 def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path):
-    layout = {"letter": "s", "subnet": 9, "network": "127.0.9"}
-    handle = handle_of(ClusterSpec(), "run-1", tmp_path, **layout)
+    handle = handle_of(ClusterSpec(), "run-1", tmp_path, subnet=9, network="127.0.9")
     values = own_job.placeholders(example, handle, tmp_path / "checkpoint")
     assert set(values) == set(PLACEHOLDERS)
     written = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
@@ -137,7 +136,7 @@ def test_the_jobs_own_jars_are_there_beside_those_that_a_borrowed_cluster_gets(
     example, monkeypatch, tmp_path, driver, conf, jars
 ):
     monkeypatch.setattr(engine, "class_paths", lambda: Jars([Path("/cache/kafka.jar")], []))
-    handle = handle_of(ClusterSpec(), "run-1", tmp_path / "cluster", letter="s", subnet=9, network="127.0.9")
+    handle = handle_of(ClusterSpec(), "run-1", tmp_path / "cluster", subnet=9, network="127.0.9")
     job = changed(example, conf=conf)
     made = own_job.OwnJob(example.model_copy(update={"workload": job}), job)
     words = made.submission(replace(handle, driver=driver), Run("run-1", tmp_path / "run"))
