@@ -160,8 +160,10 @@ class Slot:
         if error is not None and self._session is SessionState.ON:
             self._say(_failure(error))
             self._link.flush()
+            self._link.close()  # the coordinator waits for this end, and threads may keep the process alive
 
     def _close(self) -> None:
+        self._hosting.close()  # after a failure, too: a sink that waits for its broker would fence its successor
         for thread in self._threads:
             thread.close()
         self._mesh.close()
