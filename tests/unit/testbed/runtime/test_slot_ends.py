@@ -1,4 +1,4 @@
-"""The end of a slot, as a Spark task runs it."""
+"""A slot as a Spark task runs it: what it tells while its store hangs, and how it ends."""
 
 import socket
 import threading
@@ -10,9 +10,9 @@ import pytest
 from testbed.operators import Sink
 from testbed.runtime.connectors.sinks import Nowhere
 from testbed.runtime.network import messages
-from testbed.runtime.network.messages import SLOT, Stop
+from testbed.runtime.network.messages import SLOT, SlotStatus, Stop
 from testbed.runtime.network.secret import RunSecret
-from testbed.runtime.network.wire import NO_PARTITION, block
+from testbed.runtime.network.wire import NO_PARTITION, BlockReader, block
 from testbed.runtime.slot import outputs
 from testbed.runtime.slot.slot import Slot
 from tests.unit.testbed.small_job import HERE, JOB
@@ -47,6 +47,26 @@ def test_a_slot_ends_once_what_it_is_writing_is_written(monkeypatch, tmp_path):
             may.set()
             thread.join(60)
         assert not thread.is_alive()
+
+
+def test_a_slot_tells_how_long_it_has_waited_for_its_store(monkeypatch, tmp_path):
+    may, waits_s, reader = threading.Event(), [], BlockReader()
+    with slot_of(monkeypatch, tmp_path) as (slot, coordinator):
+        store, _ = slot._threads
+        store.submit(lambda: may.wait(60), lambda _: None)
+        thread = threading.Thread(target=slot.run, daemon=True)
+        thread.start()
+        connection, _ = coordinator.accept()
+        with connection:
+            connection.settimeout(60)
+            connection.recv(len(SLOT.of(SECRET.token)), socket.MSG_WAITALL)
+            while len(waits_s) < 3:
+                said = [messages.decode(content) for _, content in reader.feed(connection.recv(1 << 16))]
+                waits_s += [each.store_s for each in said if isinstance(each, SlotStatus)]
+            may.set()
+            connection.sendall(block(NO_PARTITION, messages.encode(Stop())))
+            thread.join(60)
+    assert waits_s[0] < waits_s[-1]
 
 
 class Left(Nowhere):
