@@ -113,6 +113,11 @@ class BatchedPartition(Partition):
         lags = self.batch < self._reached or self._publications.is_ahead_of(self.batch)
         return super().repeats or lags or self.tentative
 
+    def leave(self) -> None:
+        super().leave()
+        self.withheld, sending = WithheldOutput(), self.sending
+        sending.restore_at(self.epoch, sending.sent, sending.retained.number, sending.muted)  # it retains nothing then
+
     def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
         super().restore(message, objects, rebuilt)
         if message.muted:
