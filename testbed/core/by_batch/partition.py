@@ -43,6 +43,7 @@ from testbed.core.protocol import Protocol
 from testbed.operators import Delivery, Sink
 
 MOST_AHEAD = 3  # checkpoints by which a source's copy may be ahead of the stable line: nothing else limits it
+NO_LIFE = -1  # an epoch that no frame has
 
 
 class BatchedPartition(Partition):
@@ -115,8 +116,9 @@ class BatchedPartition(Partition):
 
     def leave(self) -> None:
         super().leave()
-        self.withheld, sending = WithheldOutput(), self.sending
-        sending.restore_at(self.epoch, sending.sent, sending.retained.number, sending.muted)  # it retains nothing then
+        intake, sending, self.withheld = self.intake, self.sending, WithheldOutput()
+        intake.restore_at(NO_LIFE, intake.received, intake.finished)  # what still comes for this life is stale
+        sending.restore_at(self.epoch, sending.sent, sending.retained.number, sending.muted)  # it retains nothing
 
     def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
         super().restore(message, objects, rebuilt)

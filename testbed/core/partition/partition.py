@@ -132,8 +132,8 @@ class Partition(HasStoredOutput):
     # What happens to a partition.
 
     def leave(self) -> None:
-        """Stop here. Let the operator's state go, and what is kept for others: a recovery begins, and there is no room
-        for both twice, or the partition is of no more use."""
+        """Stop here. Let the operator's state go, and by batches all frames that are kept: a recovery begins, and there
+        is no room for both twice, or the partition is of no more use."""
         self.running = False
         self.sending.stop()
         self.processing.leave()

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.control import Dismiss, Promote
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Nowhere
@@ -99,6 +100,15 @@ def test_a_copy_that_is_dismissed_keeps_no_output_in_memory(tmp_path):
         kept = weakref.ref(source.sending.retained)
         slot.hosting.order(source.number, Dismiss(1))
         assert kept() is None
+
+
+def test_a_copy_that_is_dismissed_keeps_no_input_in_memory(slot):
+    """Copies that lag behind are dismissed, and much waits there."""
+    sink = slot.hosting._hosted[slot.the(Sink)]
+    slot.hosting.on_frame(Frame(FrameKind.DATA, 1, sink.inputs[0].id, 1, 0))
+    assert not sink.intake.empty
+    slot.hosting.order(sink.number, Dismiss(1))
+    assert sink.intake.empty
 
 
 def test_fewer_standby_slots_than_the_copies_need_are_refused():
