@@ -216,6 +216,26 @@ class CheckpointStored(Event, name="checkpoint"):
 
 
 @dataclass(frozen=True)
+class CheckpointRefused(Event, name="checkpoint-refused"):
+    """The store refused a checkpoint. The next one makes up for it, or this one is written again."""
+
+    partition: str
+    number: int
+    error: str
+
+
+@dataclass(frozen=True)
+class StoreSlow(Event, name="store-slow"):
+    """A slot has waited for the store for so long [s], or the driver has if `worker` is `driver`.
+
+    As long as the store does not answer, the slot stores no checkpoint, and what the driver orders does not begin.
+    """
+
+    worker: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Committed(Event, name="committed"):
     """All output up to a line of checkpoints is published: where that has the sources."""
 
@@ -343,6 +363,8 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     RoundStarted,
     RoundStored,
     CheckpointStored,
+    CheckpointRefused,
+    StoreSlow,
     Committed,
     Report,
     Costs,

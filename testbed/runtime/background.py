@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import selectors
 import socket
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -60,10 +61,17 @@ class Background:
     def __init__(self, results: Results, name: str) -> None:
         self._results = results
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._begun_s: float | None = None  # when the job that is under way was begun, by the monotonic clock
+
+    @property
+    def busy_s(self) -> float:
+        """How long the job that is under way has taken by now [s]; 0 if there is none."""
+        begun_s = self._begun_s
+        return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     def submit(self, job: Job, then: Then) -> None:
         """Do a job after those before it, and call `then` with what it returns in the slot's thread."""
-        self._pool.submit(job).add_done_callback(lambda done: self._results.put(done, then))
+        self._pool.submit(self._do, job).add_done_callback(lambda done: self._results.put(done, then))
 
     def close(self) -> None:
         """Do nothing more than what is under way."""
@@ -75,3 +83,10 @@ class Background:
         waiting = Thread(target=self._pool.shutdown, name="finish", daemon=True)
         waiting.start()
         waiting.join(limit_s)
+
+    def _do(self, job: Job) -> Any:
+        self._begun_s = time.monotonic()
+        try:
+            return job()
+        finally:
+            self._begun_s = None

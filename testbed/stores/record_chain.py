@@ -79,7 +79,7 @@ class RecordChain:
         self.add(self._content)
 
     def _newest(self) -> int:
-        found = map(NAME.fullmatch, self._store.keys())
+        found = map(NAME.fullmatch, self._store.keys(FOLDER))
         return max((int(each[1]) for each in found if each), default=0)
 
     def _last(self) -> bytes | None:

@@ -205,7 +205,6 @@ class DirectoryStore(ObjectStore):
         partial = path.with_name(f".{os.getpid()}.{uuid4().hex}.{path.name}")
         try:
             make_folder(path.parent)
-            partial.unlink(missing_ok=True)
             with partial.open("xb", buffering=0) as file:  # a link that somebody left there would lead elsewhere
                 for some in _gathered(pieces):
                     _write_all(file.fileno(), some)

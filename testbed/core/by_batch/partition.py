@@ -43,6 +43,7 @@ from testbed.core.protocol import Protocol
 from testbed.operators import Delivery, Sink
 
 MOST_AHEAD = 3  # checkpoints by which a source's copy may be ahead of the stable line: nothing else limits it
+NO_LIFE = -1  # an epoch that no frame has
 
 
 class BatchedPartition(Partition):
@@ -112,6 +113,12 @@ class BatchedPartition(Partition):
     def repeats(self) -> bool:
         lags = self.batch < self._reached or self._publications.is_ahead_of(self.batch)
         return super().repeats or lags or self.tentative
+
+    def leave(self) -> None:
+        super().leave()
+        intake, sending, self.withheld = self.intake, self.sending, WithheldOutput()
+        intake.restore_at(NO_LIFE, intake.received, intake.finished)  # what still comes for this life is stale
+        sending.restore_at(self.epoch, sending.sent, sending.retained.number, sending.muted)  # it retains nothing
 
     def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
         super().restore(message, objects, rebuilt)

@@ -165,6 +165,11 @@ class Retained(SpilledOutput):
         if self._places.pop(reader, None) is not None:
             self._let_go()
 
+    def forget_readers(self) -> None:
+        """Nobody reads on. Readers know this: if it knew them, too, all would stay until a search for garbage."""
+        self._read.clear()
+        self._places.clear()
+
     def _close(self, reader: Hashable) -> None:
         """Somebody has done with a segment."""
         segment = self._read.pop(reader, None)

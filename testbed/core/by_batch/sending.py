@@ -49,6 +49,7 @@ class BatchSending(Sending):
         super().restore(epoch, sent, ())
         self.muted = muted
         self.copies.clear()
+        self.retained.forget_readers()
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.spilled = self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False

@@ -132,7 +132,8 @@ class Partition(HasStoredOutput):
     # What happens to a partition.
 
     def leave(self) -> None:
-        """Stop here and let the operator's state go: a recovery begins, and there is not room for it twice."""
+        """Stop here. Let the operator's state go, and by batches all frames that are kept: a recovery begins, and there
+        is no room for both twice, or the partition is of no more use."""
         self.running = False
         self.sending.stop()
         self.processing.leave()

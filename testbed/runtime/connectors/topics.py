@@ -71,6 +71,9 @@ class KafkaResults(Outlet):
 
     There is one exception. If the call itself does not return (`answer_of`), its thread keeps the producer until it
     does. The outlet opens another one, and the first can still fence it, or the successor of the outlet.
+
+    A plain sink writes without transactions. What the broker has not taken after `PATIENCE_S` has failed. An outlet
+    that is abandoned waits no longer: the sinks of a slot wait in one thread, and so would its successor.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
@@ -78,7 +81,6 @@ class KafkaResults(Outlet):
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
         self._opening: Producer | None = None  # which the broker has yet to answer
-        self._refused: KafkaError | None = None
         # Makes an error each time: one that is kept would keep the frames that it has passed, with their producers.
         self._ended: Callable[[], AftershockError] | None = None
         self._out = 0
@@ -139,18 +141,19 @@ class KafkaResults(Outlet):
                 **reach(self._job.output.broker),
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
+                "message.timeout.ms": round(PATIENCE_S * 1000),
             }
             self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
         try:
-            self._send(self._producer, batches)
+            self._send(self._producer, batches, PATIENCE_S)
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
-        self._producer.flush()
-        if self._refused is not None:
-            raise self._failure(self._refused)
+        while self._producer.flush(POLL_S):
+            self._stop_if_ended()
+        self._stop_if_ended()
 
     def _on_refused(self, error: KafkaError, _message: Message) -> None:
-        self._refused = error
+        self._ended = self._ended or partial(self._failure, error)
 
     def _failure(self, cause: KafkaError) -> EnvironmentFailure:
         return EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker")
@@ -193,7 +196,7 @@ class KafkaResults(Outlet):
             self._stop_if_ended()
             before, left = left, producer.flush(ANSWER_S)
 
-    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch], limit_s: float = math.inf) -> None:
+    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch], limit_s: float) -> None:
         for some in together(batches):
             found = as_messages(self._job.workload, some, self._job.parallelism, self._job.output.batch_records)
             for key, value in found:

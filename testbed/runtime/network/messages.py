@@ -11,6 +11,7 @@ from testbed.runtime.network.wire import Address
 from testbed.runtime.stillness import Counts
 
 SLOT = Greeting(b"AS-SLOT\n")  # begins every connection to the coordinator's server
+LONGEST_ERROR = 1000
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,15 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """The store refused a checkpoint, for this reason."""
+
+    partition: int
+    number: int
+    error: str
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A restored partition has its state again: how long reading and rebuilding it took [s], the size of what was read,
     and how long ago that was [s]."""
@@ -150,6 +160,7 @@ class SlotStatus:
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
+    refused    the checkpoints that the store refused since the last status
     progress   by partition how far it has come (`partition_status.progress`)
     loaded     the restored partitions that got their state since the last status
     reached    the restored partitions that came as far as they ever were since the last status
@@ -159,6 +170,7 @@ class SlotStatus:
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
     idle_s     time in which it had nothing to do
+    store_s    how long the store has been at what the slot has asked it for; 0 if that is nothing
     checkpoint_s  time of its own thread in taking checkpoints, and CPU time of the one that writes them
     """
 
@@ -181,6 +193,8 @@ class SlotStatus:
     reached: tuple[Reached, ...] = ()
     logs: dict[int, dict[str, float]] = field(default_factory=dict)
     costs: dict[int, Cost] = field(default_factory=dict)
+    refused: tuple[Refused, ...] = ()
+    store_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +202,11 @@ class SlotError:
     """Why a slot ends. It may be sent without a hello."""
 
     error: str
+
+
+def printable(text: str) -> str:
+    """A text that can be written anywhere, and is not too long. That of an error may quote a path that is no text."""
+    return text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR]
 
 
 SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | SlotError

@@ -6,7 +6,6 @@ import selectors
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from experiments.errors import BadInput
 from journal.events.testbed import FellBack, PlanChanged
@@ -19,16 +18,6 @@ from testbed.recovery.adaptation import Adaptation, NewPlan
 from testbed.runtime.background import Background, Results, Then
 from testbed.runtime.job import Job
 from testbed.runtime.network.messages import SlotStatus
-
-
-class Planning(Protocol):
-    """Does elsewhere what would hold up the coordinator."""
-
-    def submit(self, job: Callable[[], object], then: Then) -> None:
-        """Call `then` with what the job returns, in the coordinator's thread."""
-
-    def close(self) -> None:
-        """Nothing more is to be done."""
 
 
 class PlanningThread:
@@ -70,7 +59,7 @@ class FollowingLoad:
         coordinator: Coordinator,
         adaptation: Adaptation,
         every_s: float,
-        planning: Planning,
+        planning: PlanningThread,
         journal: Journal,
     ) -> None:
         self._names = [each.name for each in layout.partitions]

@@ -8,6 +8,7 @@ from typing import Any
 
 from journal.events.testbed import (
     TESTBED,
+    CheckpointRefused,
     CheckpointStored,
     PartitionLoaded,
     PartitionReached,
@@ -48,6 +49,8 @@ class Milestones:
         now_ns = time.time_ns()
         for kept in status.kept:
             self._journal.record(CheckpointStored(**self._told(kept), taken_ns=_ago(now_ns, kept)))
+        for refused in status.refused:
+            self._journal.record(CheckpointRefused(self._names[refused.partition], refused.number, refused.error))
         for loaded in status.loaded:
             self._journal.record(PartitionLoaded(**self._told(loaded), at_ns=_ago(now_ns, loaded)))
         for reached in status.reached:

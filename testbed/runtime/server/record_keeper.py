@@ -38,12 +38,17 @@ class RecordKeeper:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._writing: Future[None] | None = None
         self._ahead: WriteAhead | None = None
-        self._not_before_s, self._refused_since_s = 0.0, 0.0
+        self._begun_s = self._not_before_s = self._refused_since_s = 0.0
 
     @property
     def ends(self) -> Ends:
         """Where the sources end, as a second driver would find it."""
         return {} if self._ahead is None else self._ahead.ends
+
+    @property
+    def waited_s(self) -> float:
+        """How long the store has been at the record that is being written [s]; 0 if none is."""
+        return 0.0 if self._writing is None else time.monotonic() - self._begun_s
 
     def keep(
         self,
@@ -67,6 +72,7 @@ class RecordKeeper:
         if self._writing is None and time.monotonic() >= self._not_before_s:
             record = self._ahead.next_record()
             if record is not None:
+                self._begun_s = time.monotonic()
                 self._writing = self._thread.submit(lambda: self._chain.add(record.encode()))
         return self._ahead.take_effects()
 

@@ -51,6 +51,7 @@ from testbed.runtime.server.missing_input import MissingInput
 from testbed.runtime.server.record_keeper import RecordKeeper
 from testbed.runtime.server.run_events import RunEvents
 from testbed.runtime.server.source_ends import SourceEnds
+from testbed.runtime.server.store_watch import StoreWatch
 from testbed.runtime.server.validation import MessageValidation
 from testbed.runtime.server.waiting_queries import WaitingQueries
 from testbed.runtime.stillness import Stillness
@@ -94,6 +95,8 @@ class Server:
                                  ever were if they recover on their own; of slots together the bytes sent, CPU time,
                                  idle time, and time for checkpoints
     costs                        once a second: what partitions and their copies have taken, by the worker they are at
+    checkpoint-refused           one that the store refused, and why
+    store-slow                   a slot, or the driver, that has waited long for the store
     undeleted                    the error of a store that refused to delete, or list, objects that are not needed
     draining                     it was asked to end, so the sources do
     finished                     the output is complete: where that has the sources
@@ -125,6 +128,7 @@ class Server:
         if found is not None and strategy.partial:
             self._milestones.take_over()
         self._cost_reports = CostReports(self._layout, self._guests, journal)
+        self._store_watch = StoreWatch(self._guests, self._records, journal)
         costs = {} if found is None else found.costs
         self._costs = FollowingCosts(self._layout, self._coordinator, strategy, self._guests, costs)
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
@@ -281,6 +285,7 @@ class Server:
             self._coordinator.on_trim_due()
         if now_s >= self._next_progress_s:
             self._next_progress_s = now_s + PROGRESS_S
+            self._store_watch.look()
             self._tell_progress()
 
     def _finished(self) -> bool:

@@ -52,15 +52,18 @@ class MessageValidation:
         if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
+        refused = (each.partition for each in status.refused)
         sources = status.positions, status.copied
         of_partitions = status.tallies, status.finished, status.progress, status.logs, status.costs
-        for partitions in (*of_partitions, *sources, told):
+        for partitions in (*of_partitions, *sources, told, refused):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
                 _refuse(f"the progress of {self._names[number]} on channels of others")
         if not 0 <= status.cpu_s <= MOST_CPU_S:
             _refuse(f"the CPU time {status.cpu_s:g} s")
+        if status.store_s < 0:
+            _refuse(f"a wait of {status.store_s:g} s for the store")
         for number, tally in status.tallies.items():
             if tally.keys() != TALLIED or min(tally.values()) < 0:
                 _refuse(f"this tally of {self._names[number]}")

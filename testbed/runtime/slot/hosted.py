@@ -49,10 +49,6 @@ class Timed(Partition):
         return 0
 
 
-class TimedPartition(Timed):
-    """A partition that processes messages as they come."""
-
-
 class TimedBatchedPartition(Timed, BatchedPartition):
     """A partition that works batch by batch."""
 
@@ -132,7 +128,7 @@ class Hosted:
         elif job.protocol_class.by_batch:
             partition = TimedBatchedPartition(*common, job.batching)
         else:
-            partition = TimedPartition(*common)
+            partition = Timed(*common)
         partition.on_checkpoint = self._add_checkpoint
         self._partitions[number] = partition
         return partition

@@ -149,9 +149,10 @@ class Hosting:
         """The coordinator asks for a count; from now on every status answers it."""
         self._reporting.asked = number
 
-    def status(self, idle_s: float = 0.0) -> SlotStatus:
-        """What there is to tell now; what was stored is told once. `idle_s`: how long the slot had nothing to do."""
-        return self._reporting.status(idle_s)
+    def status(self, idle_s: float = 0.0, store_s: float = 0.0) -> SlotStatus:
+        """What there is to tell now; what was stored is told once. `idle_s`: how long the slot had nothing to do;
+        `store_s`: how long the store has been at what it was asked for."""
+        return self._reporting.status(idle_s, store_s)
 
     def close(self) -> None:
         """Forget all partitions; their input and output end."""

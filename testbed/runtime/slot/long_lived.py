@@ -10,8 +10,8 @@ SETTLE_S = 0.1  # the longer, the more new objects there are to search: 100,000 
 class LongLived:
     """What has lived for a while will live on, and is not searched any more until the session ends.
 
-    A partition that ends lets go of its state, which is then freed without a search. What else it leaves in cycles, as
-    whatever ends after it has settled, is freed at the end of the session.
+    A partition that ends lets go of its state and of all frames that it keeps, which are then freed without a search.
+    What else it leaves in cycles, as whatever ends after it has settled, is freed at the end of the session.
     """
 
     def __init__(self) -> None:

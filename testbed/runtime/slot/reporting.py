@@ -59,7 +59,7 @@ class Reporting:
         """The session is over."""
         self._coming_back = set()
 
-    def status(self, idle_s: float) -> SlotStatus:
+    def status(self, idle_s: float, store_s: float) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
         restored = [each for each in self._hosted if each.epoch >= 0]
         here = [each for each in restored if not is_muted(each)]
@@ -77,9 +77,11 @@ class Reporting:
             },
             finished=tuple(each.number for each in here if self._is_finished(each)),
             kept=self._storing.take_kept(),
+            refused=self._storing.take_refused(),
             sent_bytes=self._exchange.sent_bytes,
             cpu_s=time.process_time(),
             idle_s=idle_s,
+            store_s=store_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
             ended=complete and all(each.source_input.ended for each in here if isinstance(each.layout.element, Source)),
             caught_up=complete and not any(each.repeats for each in here),

@@ -31,6 +31,7 @@ from testbed.runtime.network.messages import (
     Stop,
     decode,
     encode,
+    printable,
 )
 from testbed.runtime.network.secret import RunSecret
 from testbed.runtime.network.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
@@ -39,7 +40,6 @@ from testbed.runtime.slot.hosting import Hosting
 
 STATUS_S = 0.25
 TURN_S = 0.005
-LONGEST_ERROR = 1000
 CONNECT_S, RETRY_S, PATIENCE_S = 5.0, 0.2, 30.0
 LAST_WRITE_S = 8.0  # the driver waits for 10 s for its slots, and then deletes what they have stored
 
@@ -110,7 +110,7 @@ class Slot:
         now_s = time.monotonic()
         if now_s >= self._next_status_s:
             self._next_status_s = now_s + STATUS_S
-            self._say(self._hosting.status(self._idle_s))
+            self._say(self._hosting.status(self._idle_s, self._threads[0].busy_s))
         self._hosting.on_clock(now_s)
         self._mesh.on_clock(now_s)
         try:
@@ -160,8 +160,10 @@ class Slot:
         if error is not None and self._session is SessionState.ON:
             self._say(_failure(error))
             self._link.flush()
+            self._link.close()  # the coordinator waits for this end, and threads may keep the process alive
 
     def _close(self) -> None:
+        self._hosting.close()  # after a failure, too: a sink that waits for its broker would fence its successor
         for thread in self._threads:
             thread.close()
         self._mesh.close()
@@ -176,9 +178,7 @@ def tell_failure(coordinator: Address, token: bytes, error: Exception) -> None:
 
 
 def _failure(error: BaseException) -> SlotError:
-    """The error as text that can be written anywhere: it may quote a path that is none."""
-    text = f"{type(error).__name__}: {error}"
-    return SlotError(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
+    return SlotError(printable(f"{type(error).__name__}: {error}"))
 
 
 def own_address(coordinator: Address) -> str:

@@ -14,21 +14,24 @@ from testbed.stores.store import ObjectStore, UnreadableObject
 
 
 class Spilling:
-    """When a life of a partition is over, it writes nothing more: this would only be deleted after the next life."""
+    """When a life of a partition is over, it writes and reads nothing more: what it wrote would only be deleted after
+    the next life, and a store that refuses to read ends no slot that needs nothing of it."""
 
     def __init__(self, store: ObjectStore, background: Background, storing: Storing, at: At) -> None:
         self._store, self._background, self._storing, self._at = store, background, storing, at
 
     def do(self, number: int, effect: Spill | Fetch | Discard) -> None:
         """Do what a partition asks, after what was asked before."""
+        life = self._storing.life(number)
         match effect:
             case Spill(key):
-                life = self._storing.life(number)
                 self._background.submit(
                     partial(self._write, number, life, effect), partial(self._on_written, number, key)
                 )
             case Fetch(key):
-                self._background.submit(partial(self._read, key), partial(self._on_read, number, key))
+                self._background.submit(
+                    partial(self._read, number, life, key), partial(self._on_read, number, life, key)
+                )
             case Discard(keys):
                 self._background.submit(partial(let_go, self._store, keys), lambda _: None)
 
@@ -54,13 +57,17 @@ class Spilling:
         answer = Partition.on_spilled if refusal is None else Partition.on_spill_refused
         self._at(number, answer, key)
 
-    def _read(self, key: str) -> bytes | AftershockError:
+    def _read(self, number: int, life: object, key: str) -> bytes | AftershockError:
+        if self._storing.life(number) is not life:
+            return UnreadableObject(key, "nobody needs it any more")
         try:
             return self._store.get(key)
         except AftershockError as error:
             return error
 
-    def _on_read(self, number: int, key: str, found: bytes | AftershockError) -> None:
+    def _on_read(self, number: int, life: object, key: str, found: bytes | AftershockError) -> None:
+        if self._storing.life(number) is not life:
+            return
         if isinstance(found, UnreadableObject):
             self._at(number, Partition.on_unreadable, key)
         elif isinstance(found, AftershockError):

@@ -13,7 +13,7 @@ from testbed.core.effects import Store
 from testbed.core.partition.partition import Partition
 from testbed.core.seal import Piece
 from testbed.runtime.background import Background
-from testbed.runtime.network.messages import Kept
+from testbed.runtime.network.messages import Kept, Refused, printable
 from testbed.runtime.slot.hosted import At
 from testbed.stores.store import ObjectStore
 
@@ -54,6 +54,7 @@ class Storing:
         self._store, self._background, self._at, self._by_batch = store, background, at, by_batch
         self._unstored: dict[int, Unstored] = {}
         self._kept: list[tuple[Kept, float]] = []  # and when it was taken [s, monotonic]
+        self._refused: list[Refused] = []
         self.lags, self.written_s = False, 0.0
         self.written_of: dict[int, float] = {}
 
@@ -107,6 +108,11 @@ class Storing:
         kept, self._kept, now_s = self._kept, [], time.monotonic()
         return tuple(replace(each, age_s=now_s - taken_s) for each, taken_s in kept)
 
+    def take_refused(self) -> tuple[Refused, ...]:
+        """The checkpoints that the store refused since the last call."""
+        refused, self._refused = tuple(self._refused), []
+        return refused
+
     def _write(self, number: int, unstored: Unstored, effect: Store) -> int | EnvironmentFailure:
         """The bytes written, or why the store refused.
 
@@ -140,6 +146,7 @@ class Storing:
             now_s = time.monotonic()
             if now_s - unstored.refused_s.setdefault(of.number, now_s) >= PATIENCE_S:
                 raise written
+            self._refused.append(Refused(number, of.number, printable(str(written))))
             self._at(number, Partition.on_store_failed, of.epoch, of.number)
             return
         self._kept.append((Kept(number, of.number, time.monotonic() - begun_s, written, of.forced), begun_s))

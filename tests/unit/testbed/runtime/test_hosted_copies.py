@@ -1,6 +1,7 @@
 """Copies of partitions in a slot: what they open, what is told of them, how they leave; and jobs that want them."""
 
 import time
+import weakref
 from contextlib import closing
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.control import Dismiss, Promote
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.connectors.sinks import Nowhere
@@ -88,6 +90,25 @@ def test_a_copy_that_is_dismissed_leaves_nothing_in_the_store(tmp_path):
         slot.hosting.order(number, Dismiss(1))
         slot.storing._pool.submit(lambda: None).result(60)
         assert spilled() == []
+
+
+def test_a_copy_that_is_dismissed_keeps_no_output_in_memory(tmp_path):
+    """Its parts know it, so the rest of it stays until a search for garbage. A slot makes none of what has settled."""
+    with closing(CopyingSlot(tmp_path, recovery="passive")) as slot:
+        source = slot.hosting._hosted[slot.the(Source)]
+        slot.until(lambda: source.sending.retained.frames)
+        kept = weakref.ref(source.sending.retained)
+        slot.hosting.order(source.number, Dismiss(1))
+        assert kept() is None
+
+
+def test_a_copy_that_is_dismissed_keeps_no_input_in_memory(slot):
+    """Copies that lag behind are dismissed, and much waits there."""
+    sink = slot.hosting._hosted[slot.the(Sink)]
+    slot.hosting.on_frame(Frame(FrameKind.DATA, 1, sink.inputs[0].id, 1, 0))
+    assert not sink.intake.empty
+    slot.hosting.order(sink.number, Dismiss(1))
+    assert sink.intake.empty
 
 
 def test_fewer_standby_slots_than_the_copies_need_are_refused():

@@ -37,6 +37,7 @@ from testbed.runtime.network.messages import (
     Kept,
     Loaded,
     Reached,
+    Refused,
     SlotError,
     SlotStatus,
     Stop,
@@ -122,6 +123,8 @@ JOINED = {
     "a state that was loaded for a partition that is none": told(SlotStatus(1, loaded=(Loaded(99, 1, 0.1, 1, 0.1),))),
     "the arrival of a partition that is none": told(SlotStatus(1, reached=(Reached(99, 1, 1, 1, 0.1),))),
     "an arrival years ago": told(SlotStatus(1, reached=(Reached(0, 1, 1, 1, 1e9),))),
+    "a refusal of a partition that is none": told(SlotStatus(1, refused=(Refused(99, 1, "no room"),))),
+    "a wait for the store below 0": told(SlotStatus(1, store_s=-1.0)),
     "progress on a channel that is none": told(SlotStatus(1, progress={0: {99: 1}})),
     "no number for CPU time": plain("SlotStatus", **STATUS | {"cpu_s": float("nan")}),
     "an empty report": block(0, b"{}"),
@@ -229,6 +232,8 @@ FULL = SlotStatus(
     reached=(Reached(0, 1, 5, 100, 0.1),),
     logs={0: LOG},
     costs={0: COST},
+    refused=(Refused(0, 1, "no room"),),
+    store_s=0.1,
 )
 
 

@@ -272,6 +272,19 @@ def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone
     alone.until(lambda: partition.tally.records_in > before)
 
 
+def test_what_was_kept_for_others_is_gone_when_a_recovery_begins_though_somebody_was_reading_it(tmp_path):
+    job = replace(JOB, protocol="batch-aligned", recovery="passive", slots=1, store=str(tmp_path / "store"))
+    with closing(LoneSlot(replace(job, output=replace(job.output, folder=str(tmp_path / "output"))))) as slot:
+        slot.restore(1)
+        slot.go(1)
+        source = slot.hosting._hosted[slot.layout.partitions[0].number]
+        slot.until(lambda: source.sending.retained.frames)
+        slot.hosting.order(source.number, Rejoin(2, 0, tuple(each.id for each in source.outputs), ()))
+        kept = weakref.ref(source.sending.retained)
+        slot.begin(3)
+        assert kept() is None
+
+
 def test_a_session_that_is_over_leaves_nothing_behind(tmp_path):
     with closing(BusySlot(tmp_path)) as slot:
         slot.run_from_start(1)

@@ -1,4 +1,4 @@
-"""Sinks with exactly-once delivery on their way out: what gathers behind a publication goes together, each once."""
+"""Sinks on their way out: what gathers behind a publication goes together, each once, and for what plain ones wait."""
 
 import weakref
 from dataclasses import replace
@@ -6,7 +6,9 @@ from itertools import chain
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError
 
+from experiments.errors import EnvironmentFailure
 from infra.broker import Broker
 from testbed.operators import Delivery
 from testbed.runtime.connectors import topics
@@ -260,7 +262,7 @@ class Transactions:
         self.committed, self._open, self.number = [], [], 0
         self._on_flush = on_flush
 
-    def flush(self, limit_s):
+    def flush(self, limit_s=None):
         return self._on_flush()
 
     def begin_transaction(self):
@@ -338,10 +340,42 @@ def test_an_outlet_that_is_abandoned_amid_a_transaction_commits_nothing():
     assert producer.committed == []
 
 
+def test_a_plain_sink_that_is_abandoned_waits_for_its_broker_no_longer():
+    """The sinks of a slot share the thread that waits."""
+    lacking = [2, 1]
+    sink = sink_with(Transactions(lambda: sink.abandon() or lacking.pop(0)))
+    with pytest.raises(Superseded):
+        sink.write([bid(3)])
+    assert lacking == [1]
+
+
+def test_a_plain_sink_says_what_the_broker_did_not_take():
+    sink = sink_with(Transactions(lambda: sink._on_refused(KafkaError(KafkaError._MSG_TIMED_OUT), None) or 0))
+    with pytest.raises(EnvironmentFailure, match="the topic output: .*timed out"):
+        sink.write([bid(3)])
+
+
+def test_a_plain_sink_does_not_wait_for_room_where_the_broker_takes_nothing(monkeypatch):
+    monkeypatch.setattr(topics, "PATIENCE_S", 0.05)
+    with pytest.raises(EnvironmentFailure, match=r"no message was taken for 0\.05 s"):
+        sink_with(Full()).write([bid(3)])
+
+
+def plain_sink():
+    job = replace(JOB, output=OutputSpec(OutputKind.KAFKA, Delivery.PLAIN, broker=Broker("127.0.0.1:1")))
+    return KafkaResults(job, job.layout().partitions[-1])
+
+
+def test_what_a_plain_sink_writes_waits_for_the_broker_as_long_as_a_publication(monkeypatch):
+    given = {}
+    monkeypatch.setattr(topics, "Producer", lambda settings: given.update(settings) or Transactions())
+    plain_sink().write([])
+    assert given["message.timeout.ms"] == topics.PATIENCE_S * 1000
+
+
 def test_an_outlet_that_is_closed_lets_its_producer_go():
     """The producer calls the outlet back, so each would keep the other, with threads and a connection."""
-    job = replace(JOB, output=OutputSpec(OutputKind.KAFKA, Delivery.PLAIN, broker=Broker("127.0.0.1:1")))
-    sink = KafkaResults(job, job.layout().partitions[-1])
+    sink = plain_sink()
     sink.write([])
     sink.close()
     gone = weakref.ref(sink)

@@ -159,3 +159,22 @@ def test_a_thread_that_finishes_ends_what_is_under_way_and_begins_nothing_more()
     background.finish(60)
     assert done == ["under way"]
     results.close()
+
+
+def test_a_thread_tells_how_long_it_has_been_at_its_job():
+    results, begun, may = Results(selectors.DefaultSelector()), threading.Event(), threading.Event()
+    background = Background(results, "test")
+    assert background.busy_s == 0.0
+    background.submit(lambda: (begun.set(), may.wait(60)), lambda _: None)
+    assert begun.wait(60)
+    time.sleep(0.05)
+    assert 0.05 <= background.busy_s < 60.0
+    may.set()
+    background.finish(60)
+    assert background.busy_s == 0.0
+    results.close()
+
+
+def test_the_text_of_an_error_can_be_written_anywhere_and_is_not_long():
+    assert messages.printable("no room in \udcff") == "no room in \\udcff"
+    assert len(messages.printable("x" * 2000)) == messages.LONGEST_ERROR

@@ -2,12 +2,13 @@
 
 import secrets
 import socket
+import threading
 from dataclasses import replace
 
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from journal.events.testbed import TESTBED, Finished, Recovering, WorkerJoined
+from journal.events.testbed import TESTBED, Finished, Recovering, StoreSlow, WorkerJoined
 from journal.reader import events
 from journal.writer import Journal
 from testbed.core.seal import KEY_BYTES
@@ -15,7 +16,7 @@ from testbed.runtime.network import messages
 from testbed.runtime.network.messages import SLOT, Hello, SlotStatus
 from testbed.runtime.network.secret import TOKEN_BYTES, RunSecret
 from testbed.runtime.network.wire import NO_PARTITION, block
-from testbed.runtime.server import record_keeper
+from testbed.runtime.server import record_keeper, store_watch
 from testbed.runtime.server.server import Server
 from testbed.stores.record_chain import TakenOver
 from tests.unit.testbed.runtime.serving import serve_until
@@ -43,11 +44,17 @@ def told(folder, kind):
     return [event for event in events(folder / "journal.jsonl", TESTBED) if isinstance(event, kind)]
 
 
+def come_to(server):
+    """A slot comes."""
+    slot = socket.create_connection(server.address)
+    slot.sendall(SLOT.of(SECRET.token) + block(NO_PARTITION, messages.encode(Hello((HERE, 1), 0, 0))))
+    return slot
+
+
 def join(server, folder):
     """A slot comes, and everybody is told to go back."""
     before = len(told(folder, Recovering))
-    slot = socket.create_connection(server.address)
-    slot.sendall(SLOT.of(SECRET.token) + block(NO_PARTITION, messages.encode(Hello((HERE, 1), 0, 0))))
+    slot = come_to(server)
     serve_until(server, lambda: len(told(folder, Recovering)) > before)
     return slot
 
@@ -164,6 +171,24 @@ def test_a_store_that_refuses_records_for_long_ends_the_run(started, tmp_path, m
     monkeypatch.setattr(server._records._chain, "add", refuse)
     with pytest.raises(EnvironmentFailure, match="no room"):
         join(server, tmp_path)
+
+
+def test_a_store_that_hangs_amid_a_record_is_told_of(started, tmp_path, monkeypatch):
+    """It refuses nothing, and without the record nothing begins."""
+    monkeypatch.setattr(store_watch, "SLOW_S", 0.05)
+    server, may = started(), threading.Event()
+
+    def hang(content, real=server._records._chain.add):
+        may.wait(60)
+        real(content)
+
+    monkeypatch.setattr(server._records._chain, "add", hang)
+    with come_to(server):
+        serve_until(server, lambda: told(tmp_path, StoreSlow))
+        assert told(tmp_path, Recovering) == []
+        may.set()
+        serve_until(server, lambda: told(tmp_path, Recovering))
+    assert {each.worker for each in told(tmp_path, StoreSlow)} == {store_watch.DRIVER}
 
 
 def test_the_key_is_read_from_its_file(tmp_path):

@@ -25,6 +25,7 @@ from testbed.runtime.network.messages import (
     Kept,
     Loaded,
     Reached,
+    Refused,
     SlotError,
     SlotStatus,
     Stop,
@@ -298,6 +299,13 @@ def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, thr
     moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
     assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
     assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)
+
+
+def test_a_checkpoint_that_the_store_refuses_is_journalled_with_the_reason(server, three, tmp_path):
+    say(three[0], SlotStatus(1, refused=(Refused(0, 4, "no room"),)))
+    serve_until(server, lambda: events_in(tmp_path, "checkpoint-refused"))
+    (told,) = events_in(tmp_path, "checkpoint-refused")
+    assert (told["partition"], told["number"], told["error"]) == (JOB.layout().partitions[0].name, 4, "no room")
 
 
 def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):

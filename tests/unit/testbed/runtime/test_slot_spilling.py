@@ -85,6 +85,25 @@ def test_a_store_that_cannot_be_asked_ends_the_slot(monkeypatch):
         slot.work()
 
 
+@pytest.mark.parametrize("ends_while", ["it-waits", "it-is-read"])
+def test_a_store_that_cannot_be_asked_ends_no_slot_whose_partition_needs_nothing_more(monkeypatch, ends_while):
+    """Its session is over, say, and the slot has come again."""
+    slot, reads = Slot(), []
+
+    def read(key):
+        reads.append(key)
+        slot.lives[3] = object()
+        refused()
+
+    monkeypatch.setattr(slot.store, "_read", read)
+    slot.do(Fetch(KEY))
+    if ends_while == "it-waits":
+        slot.lives[3] = object()
+    slot.work()
+    assert reads == ([] if ends_while == "it-waits" else [KEY])
+    assert slot.heard == []
+
+
 def test_what_is_written_when_its_life_is_over_is_deleted():
     slot = Slot()
 

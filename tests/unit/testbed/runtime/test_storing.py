@@ -7,6 +7,7 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.effects import Store
+from testbed.runtime.network.messages import Refused
 from testbed.runtime.slot import storing
 from testbed.stores.store import MemoryStore
 from tests.unit.testbed.runtime.backgrounds import AtOnce, Later
@@ -107,6 +108,15 @@ def test_a_store_that_refuses_a_checkpoint_for_long_ends_the_slot_with_the_reaso
     assert heard == [2, 2, 3], "each may be refused for as long"
     with pytest.raises(EnvironmentFailure, match="the disk is full"):
         slot.store(0, Store(Checkpoint(0, 2, 1, {}, {}), CONTENT))
+
+
+@pytest.mark.parametrize("by_batch", [False, True])
+def test_a_checkpoint_that_the_store_refuses_is_told_once_with_the_reason(refusing, by_batch):
+    slot = storing.Storing(refusing, AtOnce(), lambda *_: None, by_batch=by_batch)
+    slot.restart(3)
+    slot.store(3, Store(Checkpoint(3, 2, 1, {}, {}), CONTENT))
+    assert slot.take_refused() == (Refused(3, 2, str(REFUSAL)),)
+    assert slot.take_refused() == ()
 
 
 def test_by_batches_sources_go_on_for_as_long_with_a_retry_as_with_a_first_attempt(now, refusing):

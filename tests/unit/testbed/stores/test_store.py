@@ -5,6 +5,7 @@ import os
 import socket
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import boto3
@@ -160,13 +161,15 @@ def test_what_is_no_file_is_no_object(tmp_path, plant):
         DirectoryStore(tmp_path).get("a/b")
 
 
-def test_an_object_is_not_written_to_where_a_link_leads(tmp_path):
+def test_an_object_is_not_written_to_where_a_link_leads(tmp_path, monkeypatch):
+    monkeypatch.setattr("testbed.stores.store.uuid4", lambda: SimpleNamespace(hex="guessed"))
     store, elsewhere = DirectoryStore(tmp_path / "store"), tmp_path / "elsewhere"
     elsewhere.write_bytes(b"as it was")
     (tmp_path / "store" / "a").mkdir(parents=True)
-    (tmp_path / "store" / "a" / f".{os.getpid()}.b").symlink_to(elsewhere)
-    store.put("a/b", [b"content"])
-    assert (store.get("a/b"), elsewhere.read_bytes()) == (b"content", b"as it was")
+    (tmp_path / "store" / "a" / f".{os.getpid()}.guessed.b").symlink_to(elsewhere)
+    with pytest.raises(EnvironmentFailure):
+        store.put("a/b", [b"content"])
+    assert elsewhere.read_bytes() == b"as it was"
 
 
 def test_an_object_that_cannot_be_opened_for_want_of_descriptors_is_not_taken_for_lost(tmp_path):
