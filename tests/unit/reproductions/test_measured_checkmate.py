@@ -214,11 +214,16 @@ def test_how_searches_differ_widens_the_bracket(rates, verdict):
 
 def coordinated_beside(uncoordinated: float, rates: list[float]) -> dict[str, str | None]:
     """What searches of COOR that found these rates come to, beside those of UNC; brackets are 5 % wide."""
+    return judged_searches([(rate, uncoordinated) for rate in rates])
+
+
+def judged_searches(pairs: list[tuple[float, float]]) -> dict[str, str | None]:
+    """What pairs of searches come to that found these rates with COOR and with UNC; brackets are 5 % wide."""
     about = {"query": "q1", "workers": 1, "run_id": "it", "simulated": False}
     rows = [
         about | {"protocol": name, "replicate": i, "sustainable_rate": held, "unsustainable_rate": 1.05 * held}
-        for i, rate in enumerate(rates)
-        for name, held in (("COOR", rate), ("UNC", uncoordinated))
+        for i, pair in enumerate(pairs)
+        for name, held in zip(("COOR", "UNC"), pair, strict=True)
     ]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-07"].checks}["q1.coor_not_below_unc"]
     return judge(asked, Computed("it", pd.DataFrame(rows)))
@@ -235,6 +240,15 @@ def test_rates_that_are_nearer_than_their_brackets_are_decided_by_no_number_of_s
 def test_searches_that_differ_by_more_than_their_brackets_say_how_many_would_tell():
     row = coordinated_beside(9000.0, [9900.0, 9900.0, 11_000.0, 8900.0])
     assert (row["verdict"], "pairs of runs instead of 4 would tell" in row["detail"]) == ("unknown", True)
+
+
+def test_fast_searches_count_no_more_than_slow_ones():
+    """The ratio of the mean rates is 1.057, which is more than a bracket of 5 %; the mean ratio of the pairs is 1.044."""
+    fast, slow = (1.08 * 9000.0, 9000.0), (1.01 * 4500.0, 4500.0)
+    row = judged_searches([fast, slow] * 10)
+    assert row["verdict"] == "unknown"
+    assert "COOR / UNC on 1 1.04 (0.99 to 1.10)" in row["detail"]
+    assert "no number of searches of this precision would decide" in row["detail"]
 
 
 @pytest.mark.extended
