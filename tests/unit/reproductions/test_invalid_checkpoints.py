@@ -45,7 +45,8 @@ def test_that_some_are_invalid_is_shown_by_one_and_refuted_by_many_runs_only(inv
 
 
 def test_what_is_undecided_says_how_many_runs_it_takes():
-    few, some = (judged_counts("table-3", f"q3.{name}", [(0, 108)])["detail"] for name in ("few_invalid", "some_invalid"))
+    names = ("few_invalid", "some_invalid")
+    few, some = (judged_counts("table-3", f"q3.{name}", [(0, 108)])["detail"] for name in names)
     assert "UNC on 2 workers: 0 of 108 invalid in 1 run, CIC" in few
     assert few.endswith("where no run has any, it takes 72 runs")
     assert some.endswith("chance could leave none in fewer than 149 runs")
