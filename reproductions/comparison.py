@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.wording import counted
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
 from reproductions.runs_needed import half_of_mean
@@ -30,7 +31,7 @@ def summarize(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
     Each row has the `bound` that no value of its problem can exceed; `least_room` is the least by which one of them
     stays below it, so that a single value above shows however many there are. Where there is a column `proved` it
     becomes the share of the values that are proved to be optimal. `optimal_share` is the share of the values that meet
-    a bound above 0, of the problems that have one.
+    a bound above 0, of the `reachable` problems that have one.
     """
     found = pd.DataFrame(rows)
     found["room"] = found["bound"] - found["value"]
@@ -40,6 +41,7 @@ def summarize(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
     table["standard_error"] = table["std"] / np.sqrt(table["problems"])
     table["least_room"] = groups["room"].min().to_numpy()
     table["optimal_share"] = groups["optimal"].mean().to_numpy()
+    table["reachable"] = groups["optimal"].count().to_numpy()
     if "proved" in found:
         table["proved_share"] = groups["proved"].mean().to_numpy(dtype=float, na_value=np.nan)
     return table
@@ -112,18 +114,22 @@ def mean_above(
 
 
 def often_optimal(name: str, algorithm: str, least: float, expected: str, plant: Plant) -> ReproductionCheck:
-    """An algorithm meets the optimum on at least this share of all problems: an error in all of its plans ends that."""
+    """An algorithm meets the optimum on at least this share of all problems: an error in all of its plans ends that.
+
+    Problems of which nothing can be reached do not count, so a point weighs as much as it has others.
+    """
 
     def shares(table: pd.DataFrame) -> pd.DataFrame:
         rows = scarce(table)
-        found = rows[rows["algorithm"] == algorithm]["optimal_share"].dropna()
-        return pd.DataFrame({"optimal_share": [found.mean()]}) if len(found) else pd.DataFrame()
+        found = rows[rows["algorithm"] == algorithm].dropna(subset="optimal_share")
+        problems, optimal = found["reachable"].sum(), (found["optimal_share"] * found["reachable"]).sum()
+        return pd.DataFrame([{"optimal_share": optimal / problems, "problems": problems}] if problems else [])
 
     return holds(
         name,
         shares,
         [between("optimal_share", least, None)],
-        lambda frame: f"on {frame['optimal_share'].iat[0]:.0%}",
+        lambda frame: f"on {frame['optimal_share'].iat[0]:.0%} of {counted(frame['problems'].iat[0], 'problem')}",
         expected,
         plant,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -10,16 +11,17 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from experiments.engines import ProtocolName
+from experiments.wording import counted
 from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_workers, facts
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT, SHUFFLED, killed, load_of, loaded
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
-from reproductions.plants import InRows, like_rows, put_in_rows
+from reproductions.plants import InRows, Plant, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
 from reproductions.runs_needed import CONFIDENCE, half_of_mean
-from results.checks.rules import NotEnough, between
+from results.checks.rules import NotEnough, Rule, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
 WELL_ABOVE = 2.0
@@ -27,6 +29,9 @@ WELL_ABOVE_TOLD = f"a round of COOR takes at least {WELL_ABOVE:g} times as long 
 MOST_INVALID = 0.05
 LEAST_PRINTED = 0.02  # the least of UNC and CIC where there is a shuffle
 CHANCE = 0.05  # how likely none may be by chance
+DOUBT = (1 - CONFIDENCE) / 2  # beyond each of the limits
+RUNS_FOR_FEW = math.ceil(math.log(DOUBT) / math.log(1 - MOST_INVALID))  # if none of them has an invalid checkpoint
+RUNS_FOR_SOME = math.ceil(math.log(CHANCE) / math.log(1 - LEAST_PRINTED))  # before none can be no chance any more
 PRINTED_COLUMNS = ("total_on_10", "invalid_percent_on_10", "total_on_50", "invalid_percent_on_50")  # workers
 PRINTED = {
     "q1": {UNC: (303, 0, 1437, 0), CIC: (285, 0, 1428, 0), COOR: (240, 0, 1200, 0)},
@@ -157,66 +162,80 @@ def _counted(table: pd.DataFrame, query: str, *protocols: str) -> pd.DataFrame:
     return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
 
 
-def few_invalid(name: str, counted: Callable[[pd.DataFrame], pd.DataFrame], expected: str) -> ReproductionCheck:
-    """At most `MOST_INVALID` of the checkpoints of a protocol are invalid, whatever chance has done to these.
+def few_invalid(name: str, rows_of: Callable[[pd.DataFrame], pd.DataFrame], expected: str) -> ReproductionCheck:
+    """At most `MOST_INVALID` of the checkpoints of a protocol are invalid on average, by the limits of `_over_runs`.
 
-    `counted` takes the rows from the table that have `checkpoints` and `invalid`. The replicates count together. The
-    limits of the share are those of Clopper and Pearson, at 95 %.
+    `rows_of` takes from the table a row for each run, with `checkpoints` and `invalid`. One run decides nothing.
     """
 
     def shares(table: pd.DataFrame) -> pd.DataFrame:
-        summed = _summed(counted(table))
-        invalid, valid = summed["invalid"], summed["checkpoints"] - summed["invalid"]
-        low = np.nan_to_num(stats.beta.ppf((1 - CONFIDENCE) / 2, invalid, valid + 1))  # of none invalid it is nan
-        high = stats.beta.ppf((1 + CONFIDENCE) / 2, invalid + 1, valid)
-        few = high <= MOST_INVALID
-        if not few.all() and not (low > MOST_INVALID).any():
-            told = f"too few checkpoints to decide whether at most {MOST_INVALID:.0%} are invalid"
-            raise NotEnough(f"{told}: {_counts_told(summed[~few])}")
-        return summed.assign(low=low)
+        found = _over_runs(rows_of(table))
+        few = found["high"] <= MOST_INVALID
+        if not few.all() and not (found["low"] > MOST_INVALID).any():
+            told = f"it is undecided whether at most {MOST_INVALID:.0%} are invalid: {_counts_told(found[~few])}"
+            raise NotEnough(f"{told}; where no run has any, it takes {RUNS_FOR_FEW} runs")
+        return found
 
-    return holds(name, shares, [between("low", 0, MOST_INVALID)], _counts_told, expected, TENTH_INVALID)
+    return holds(name, shares, [between("low", None, MOST_INVALID)], _counts_told, expected, TENTH_INVALID)
+
+
+def _over_runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """By protocol and workers: `checkpoints` and `invalid` of all `runs`, and the limits of the mean share of a run.
+
+    Each run has one kill, which makes its checkpoints invalid together: kills are independent, checkpoints are not. The
+    limits, at 95 %, are Student's by how the shares of runs differ, or those of Clopper and Pearson for all checkpoints
+    together where these are further apart. One run does not tell how runs differ: its limits are 0 and 1.
+
+    If no run has an invalid checkpoint, nobody knows how many a run can have. So all of them may be, and the upper
+    limit is that of the share of runs that have any, which is about 3.7 / `runs` (a rule of three). A run without a
+    checkpoint does not count as a run.
+    """
+    shares = rows.assign(share=rows["invalid"] / rows["checkpoints"])
+    columns = {"checkpoints": ("checkpoints", "sum"), "invalid": ("invalid", "sum"), "runs": ("share", "count")}
+    columns |= {"mean": ("share", "mean"), "std": ("share", "std")}
+    found = shares.groupby(["protocol", "workers"], sort=False).agg(**columns).reset_index()
+    half, valid = half_of_mean(found["std"], found["runs"]), found["checkpoints"] - found["invalid"]
+    low = np.minimum(found["mean"] - half, stats.beta.ppf(DOUBT, found["invalid"], valid + 1))
+    high = np.maximum(found["mean"] + half, stats.beta.ppf(1 - DOUBT, found["invalid"] + 1, valid))
+    of_runs = 1 - DOUBT ** (1 / found["runs"])
+    return found.assign(low=low.fillna(0.0), high=high.fillna(1.0).mask(found["invalid"] == 0, of_runs))
 
 
 def _few_invalid(query: str) -> ReproductionCheck:
-    def counted(table: pd.DataFrame) -> pd.DataFrame:
-        return _counted(table, query, UNC, CIC)
-
-    return few_invalid(f"{query}.few_invalid", counted, "UNC, CIC: at most 5 % invalid")
-
-
-def _summed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The counts of all replicates together, by protocol and workers."""
-    return rows.groupby(["protocol", "workers"], sort=False)[["checkpoints", "invalid"]].sum().reset_index()
+    return few_invalid(f"{query}.few_invalid", lambda table: _counted(table, query, UNC, CIC), FEW_TOLD)
 
 
 def _some_invalid(query: str) -> ReproductionCheck:
-    """Where the paper has 2 to 4 % there are some; none of a few shows nothing."""
+    """Where the paper has 2 to 4 % there are some; a few runs without any show nothing: one kill in 50 may make all."""
 
     def counts(table: pd.DataFrame) -> pd.DataFrame:
-        summed = _summed(_counted(table, query, UNC, CIC))
-        by_chance = (1 - LEAST_PRINTED) ** summed["checkpoints"] > CHANCE
-        few = (summed["invalid"] == 0) & by_chance
-        if few.any() and not ((summed["invalid"] == 0) & ~by_chance).any():
-            even_if = f"even if {LEAST_PRINTED:.0%} of all were invalid, chance could leave none among so few"
-            raise NotEnough(f"too few checkpoints to decide: {_counts_told(summed[few])}; {even_if}")
-        return summed
+        found = _over_runs(_counted(table, query, UNC, CIC))
+        none, by_chance = found["invalid"] == 0, found["runs"] < RUNS_FOR_SOME
+        if (none & by_chance).any() and not (none & ~by_chance).any():
+            even_if = f"even if {LEAST_PRINTED:.0%} of all were invalid, chance could leave none"
+            told = f"too few runs to decide: {_counts_told(found[none])}"
+            raise NotEnough(f"{told}; {even_if} in fewer than {RUNS_FOR_SOME} runs")
+        return found
 
+    rules = [between("invalid", 1, None)]
+    return holds(f"{query}.some_invalid", counts, rules, _counts_told, SOME_TOLD, NONE_IN_MANY)
+
+
+def _simulated_check(query: str, name: str, rule: Rule, expected: str, plant: Plant) -> ReproductionCheck:
+    """The counts of one simulated failure for each number of workers, without limits."""
     return holds(
-        f"{query}.some_invalid",
-        counts,
-        [between("invalid", 1, None)],
-        _counts_told,
-        f"UNC and CIC: some invalid (printed: {LEAST_PRINTED:.0%} to 4 %)",
-        NONE_OF_MANY,
+        f"{query}.{name}", lambda table: _counted(table, query, UNC, CIC), [rule], _counts_told, expected, plant
     )
 
 
 def _counts_told(rows: pd.DataFrame) -> str:
-    told = rows[["protocol", "workers", "invalid", "checkpoints"]].itertuples(index=False)
-    return ", ".join(
-        f"{name} on {workers} workers: {invalid:.0f} of {count:.0f} invalid" for name, workers, invalid, count in told
-    )
+    """What there is of each protocol on each number of workers, and in how many runs if the rows have them together."""
+    told = []
+    for row in rows.to_dict("records"):
+        runs = f" in {counted(int(row['runs']), 'run')}" if "runs" in row else ""
+        counts = f"{row['invalid']:.0f} of {row['checkpoints']:.0f} invalid"
+        told.append(f"{row['protocol']} on {row['workers']} workers: {counts}{runs}")
+    return ", ".join(told)
 
 
 def _plot_counts(table: pd.DataFrame) -> Figure:
@@ -228,6 +247,8 @@ def _plot_counts(table: pd.DataFrame) -> Figure:
     return figure
 
 
+FEW_TOLD = "UNC, CIC: at most 5 % invalid"
+SOME_TOLD = f"UNC and CIC: some invalid (printed: {LEAST_PRINTED:.0%} to 4 %)"
 ONE_IN_A_HUNDRED = put_in_rows("invalid_share", 0.01, protocol=COOR)
 TENTH_INVALID = InRows(
     "of CIC 40 of 400 invalid",
@@ -236,11 +257,26 @@ TENTH_INVALID = InRows(
         checkpoints=table["checkpoints"].mask(table["protocol"] == CIC, 400),
     ),
 )
-NONE_OF_MANY = InRows("none of 400 invalid", lambda table: table.assign(invalid=0, checkpoints=400))
+NONE_IN_MANY = InRows(
+    f"none invalid in {RUNS_FOR_SOME} runs",
+    lambda table: pd.concat([table.assign(invalid=0, replicate=each) for each in range(RUNS_FOR_SOME)]),
+)
 COUNT_CHECKS = (
     *(_all_valid(query) for query in QUERIES),
     *(_few_invalid(query) for query in QUERIES),
     *(_some_invalid(query) for query in SHUFFLED),
+)
+SIMULATED_FEW = (
+    "few_invalid",
+    between("invalid_share", 0, MOST_INVALID),
+    FEW_TOLD,
+    put_in_rows("invalid_share", 0.1, protocol=CIC),
+)
+SIMULATED_SOME = ("some_invalid", between("invalid", 1, None), SOME_TOLD, put_in_rows("invalid", 0))
+SIMULATED_COUNT_CHECKS = (
+    *(_all_valid(query) for query in QUERIES),
+    *(_simulated_check(query, *SIMULATED_FEW) for query in QUERIES),
+    *(_simulated_check(query, *SIMULATED_SOME) for query in SHUFFLED),
 )
 
 
@@ -263,6 +299,6 @@ REPRODUCTIONS = (
         plot=_plot_counts,
         about=facts,
         checks=COUNT_CHECKS,
-        simulation=simulated(PROTOCOLS, simulated_counts, COUNT_CHECKS),
+        simulation=simulated(PROTOCOLS, simulated_counts, SIMULATED_COUNT_CHECKS),
     ),
 )

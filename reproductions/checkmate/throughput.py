@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -51,20 +52,25 @@ def _ratios(table: pd.DataFrame, query: str, over: str, under: str) -> list[Rati
 
 
 def _ratio(what: str, known: pd.DataFrame, over: str, under: str) -> Ratio:
-    """With one search each the limits are those of both brackets alone, which do not tell how searches differ.
+    """The geometric mean over pairs of searches, around which the limits lie that come from how pairs differ.
 
-    With more of them the limits are never narrower than the brackets: all searches may stop at the same steps.
+    With one search each the limits are those of both brackets alone, which do not tell how searches differ. With more
+    of them the limits are never narrower than the brackets: all searches may stop at the same steps.
     """
     searches = known.pivot(index="replicate", columns="protocol")
     held, too_high = searches["sustainable_rate"], searches["unsustainable_rate"]
-    ratio = held[over].mean() / held[under].mean()
-    low, high = held[over].mean() / too_high[under].mean(), too_high[over].mean() / held[under].mean()
+    ratio = _geometric_mean(held[over] / held[under])
+    low, high = _geometric_mean(held[over] / too_high[under]), _geometric_mean(too_high[over] / held[under])
     bracket = math.log(ratio / low if ratio >= AS_MUCH else high / ratio)
     if len(searches) == 1:
         return Ratio(f"{what} (one search each)", ratio, low, high, of_one_run=True, bracket=bracket)
     differing = mean_ratio(what, zip(held[over], held[under], strict=True))
     low, high = min(low, differing.low), max(high, differing.high)
     return Ratio(what, ratio, low, high, scatter=differing.scatter, bracket=bracket)
+
+
+def _geometric_mean(ratios: pd.Series) -> float:
+    return float(np.exp(np.log(ratios).mean()))
 
 
 def _not_below(query: str, over: str, under: str) -> ReproductionCheck:

@@ -56,6 +56,8 @@ def _rates_apart(table: pd.DataFrame) -> pd.DataFrame:
         raise NotEnough("no run has told the rates before the loss")
     if table["accuracy"].isna().any():
         raise NotEnough("not every run has been made")
+    if table.loc[table["accuracy"] > 0, "fidelity_in_run"].isna().any():
+        raise NotEnough("not every run with tentative output has told the rates before the loss")
     told = table[table["fidelity_in_run"].notna()]
     return pd.DataFrame({"apart": told["fidelity_in_run"].astype(float) - told["output_fidelity"]})
 

@@ -130,7 +130,7 @@ def on_cycle() -> Shape:
     """The cyclic query without a loss."""
     window = {"window_start_ns": 0, "window_end_ns": 1, "exact": 500, "emitted": 500}
     quality = {"quality": [window | {"lost": 0, "duplicated": 0, "wrong": 0}]}
-    return lambda experiment: quality | checkpointed(count=40)(experiment) | restarted(2.0)(experiment)
+    return lambda experiment: quality | checkpointed(invalid=2, count=40)(experiment) | restarted(2.0)(experiment)
 
 
 SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims

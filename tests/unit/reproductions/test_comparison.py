@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from reproductions.comparison import by_algorithm, never_above, plot_comparison, summarize
+from reproductions.comparison import by_algorithm, never_above, often_optimal, plot_comparison, summarize
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
@@ -54,6 +54,14 @@ def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict):
     found = judge(check, Computed("it", summarize(rows)))
     assert found["verdict"] == verdict
     assert "of 100 values" in found["observed"]
+
+
+def test_problems_of_which_nothing_can_be_reached_give_no_weight_to_those_beside_them():
+    rows = [row("s", 0.1, "A", 0.0, bound=0.0)] * 9 + [row("s", 0.1, "A", 1.0, bound=1.0)]
+    rows += [row("s", 0.5, "A", 0.9, bound=1.0)] * 10
+    check = often_optimal("it", "A", 0.5, "on half of all problems", InRows("nothing", lambda rows: rows))
+    found = judge(check, Computed("it", summarize(rows)))
+    assert (found["verdict"], found["observed"]) == ("fail", "on 9% of 11 problems")
 
 
 def test_bars_of_a_few_problems_are_as_wide_as_students_t_has_them():

@@ -304,6 +304,15 @@ def test_fidelity_tracks_within_its_bound_to_both_sides(found_in, off, sign):
     assert verdict == ("pass" if off < TRACKS else "fail")
 
 
+def test_every_run_with_tentative_output_must_have_told_its_rates(found_in):
+    where = {"planner": PlannedBy.COMPLETENESS.value, "copies": 9}
+    untold, silent = put_in_rows("fidelity_in_run", float("nan"), **where), put_in_rows("accuracy", 0.0, **where)
+    row = judged(found_in("ppa/fig-12"), untold.change)["rates.as_planned_by"]
+    assert (row["verdict"], "not every run with tentative output" in row["detail"]) == ("unknown", True)
+    without_output = judged(found_in("ppa/fig-12"), lambda rows: silent.change(untold.change(rows)))
+    assert without_output["rates.as_planned_by"]["verdict"] == "pass"
+
+
 def test_completeness_and_fidelity_of_q1_are_one_statement(found_in):
     """Of plans of whole trees without joins: so it is not asked a second time whether completeness tracks."""
     rows = found_in("ppa/fig-12").rows()
