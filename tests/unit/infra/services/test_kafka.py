@@ -82,7 +82,7 @@ def test_what_fails_at_a_broker_that_has_died_is_told_with_its_kind(monkeypatch:
     broker = Broker("127.0.0.1:9092")
     monkeypatch.setattr(kafka, "KafkaConsumer", died)
     monkeypatch.setattr(kafka, "KafkaAdminClient", died)
-    with pytest.raises(EnvironmentFailure, match=r"^the topic orders of .*:9092 cannot be read \(KafkaTimeoutError\); "):
+    with pytest.raises(EnvironmentFailure, match=r"^the topic orders of .*:9092 cannot be read \(KafkaTimeoutError\)"):
         records_of(broker, "orders", 9)
     with pytest.raises(EnvironmentFailure, match=r"^the topics a, b cannot be created on .* \(KafkaTimeoutError\); "):
         create_topics(broker, {"b": 1, "a": 1})
