@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Set
+from contextlib import closing
 from pathlib import Path
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import wait_for
@@ -27,21 +28,17 @@ def create(handle: Handle, topics: Mapping[str, int]) -> None:
     """
     path = Borrowing(handle).folder / TOPICS_FILE
     own = _noted(path)
-    _refuse_taken(handle, (topics.keys() - own) & _there(handle))
-    admin = _admin(handle)
-    try:
-        for name in sorted(topics.keys() - own):
-            try:
-                admin.create_topics([kafka.new_topic(name, topics[name])])
-            except TopicAlreadyExistsError:
-                _refuse_taken(handle, {name})
-            own.add(name)
-            credentials.write_private(path, json.dumps(sorted(own)))
-    except KafkaError as error:
-        cause = f"the topics of run {handle.run_id} cannot be created ({type(error).__name__})"
-        raise EnvironmentFailure(cause, "look at the broker, and at what the login may do there") from None
-    finally:
-        admin.close()
+    cause = f"the topics of run {handle.run_id} cannot be created"
+    with kafka.failing_as(cause, "look at the broker, and at what the login may do there"):
+        _refuse_taken(handle, (topics.keys() - own) & _there(handle))
+        with closing(_admin(handle)) as admin:
+            for name in sorted(topics.keys() - own):
+                try:
+                    admin.create_topics([kafka.new_topic(name, topics[name])])
+                except TopicAlreadyExistsError:
+                    _refuse_taken(handle, {name})
+                own.add(name)
+                credentials.write_private(path, json.dumps(sorted(own)))
     kafka.create_topics(handle.kafka, dict(topics))  # all are there: it waits until the broker shows them
 
 
@@ -61,8 +58,9 @@ def remove(handle: Handle) -> None:
     if not path.exists():
         return
     names = _noted(path)
-    admin = _admin(handle)
-    try:
+    listed = ", ".join(sorted(names))
+    cause = f"the topics of run {handle.run_id} cannot be removed"
+    with kafka.failing_as(cause, f"remove them by hand: {listed}"), closing(_admin(handle)) as admin:
         for name in sorted(names & set(admin.list_topics())):
             try:
                 admin.delete_topics([name])
@@ -70,30 +68,19 @@ def remove(handle: Handle) -> None:
                 continue
         wait_for(
             lambda: not names & set(admin.list_topics()),
-            f"topics of run {handle.run_id} stay on the broker at {handle.broker}: {', '.join(sorted(names))}",
+            f"topics of run {handle.run_id} stay on the broker at {handle.broker}: {listed}",
             "remove them by hand",
             interval_s=GONE_POLL_S,
             limit_s=GONE_LIMIT_S,
         )
-    except KafkaError as error:
-        cause = f"the topics of run {handle.run_id} cannot be removed ({type(error).__name__})"
-        raise EnvironmentFailure(cause, f"remove them by hand: {', '.join(sorted(names))}") from None
-    finally:
-        admin.close()
     path.unlink()
 
 
 def _there(handle: Handle) -> set[str]:
-    admin = _admin(handle)
-    try:
+    with closing(_admin(handle)) as admin:
         return set(admin.list_topics())
-    finally:
-        admin.close()
 
 
 def _admin(handle: Handle) -> KafkaAdminClient:
-    try:
+    with kafka.failing_as(f"the broker at {handle.broker} does not answer"):
         return KafkaAdminClient(**handle.kafka.for_kafka_python())
-    except KafkaError as error:
-        cause = f"the broker at {handle.broker} does not answer ({type(error).__name__})"
-        raise EnvironmentFailure(cause, "look at the broker") from None

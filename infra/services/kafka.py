@@ -9,8 +9,8 @@ import base64
 import itertools
 import secrets
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.errors import KafkaError as ClientError
 from kafka.errors import TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
@@ -125,14 +126,25 @@ def _is_refusal(error: KafkaError) -> bool:
     return error.code() == KafkaError._AUTHENTICATION and "Local: " not in error.str()
 
 
+@contextmanager
+def failing_as(cause: str, remedy: str = "look at the broker") -> Iterator[None]:
+    """Turn an error of a client of `kafka` into an `EnvironmentFailure` of that cause, with the kind of the error."""
+    try:
+        yield
+    except ClientError as error:
+        raise EnvironmentFailure(f"{cause} ({type(error).__name__})", remedy) from None
+
+
 def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
     """Key and value of the records that a topic holds now, the first `most` in the order of their timestamps.
 
     A missing topic has no records, and those of a transaction that was aborted are none. Nothing is committed, so other
-    readers of the topic are not affected. Raises `EnvironmentFailure` if the broker sends nothing for half a minute.
+    readers of the topic are not affected. Raises `EnvironmentFailure` if the broker fails, or sends nothing for half a
+    minute.
     """
-    consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False, isolation_level="read_committed")
-    try:
+    settings: dict[str, Any] = {"enable_auto_commit": False, "isolation_level": "read_committed"}
+    cause = f"the topic {topic} of the broker at {broker.address} cannot be read"
+    with failing_as(cause), closing(KafkaConsumer(**broker.for_kafka_python(), **settings)) as consumer:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         if not places:
             return []
@@ -158,8 +170,6 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
             if deadline.passed and unread:
                 cause = f"the broker at {broker.address} sent nothing of the topic {topic} for {SILENCE_LIMIT_S:g} s"
                 raise EnvironmentFailure(cause, "look at the broker, and for a transaction that has not ended")
-    finally:
-        consumer.close()
     found.sort(key=lambda record: record.timestamp)
     return [(record.key, record.value or b"") for record in found[:most]]
 
@@ -172,10 +182,11 @@ def new_topic(name: str, partitions: int) -> NewTopic:
 def create_topics(broker: Broker, topics: dict[str, int]) -> None:
     """Create topics with their partition counts; those that exist are left as they are.
 
-    Returns when the broker shows all of them with their partitions, which is a moment after it has created them.
+    Returns when the broker shows all of them with their partitions, which is a moment after it has created them. Raises
+    `EnvironmentFailure` if the broker fails or refuses.
     """
-    admin = KafkaAdminClient(**broker.for_kafka_python())
-    try:
+    cause = f"the topics {', '.join(sorted(topics))} cannot be created on the broker at {broker.address}"
+    with failing_as(cause), closing(KafkaAdminClient(**broker.for_kafka_python())) as admin:
         for name, partitions in topics.items():
             with suppress(TopicAlreadyExistsError):
                 admin.create_topics([new_topic(name, partitions)])
@@ -186,5 +197,3 @@ def create_topics(broker: Broker, topics: dict[str, int]) -> None:
             interval_s=SHOWN_POLL_S,
             limit_s=SHOWN_LIMIT_S,
         )
-    finally:
-        admin.close()

@@ -37,6 +37,8 @@ class FakeBroker:
         return self
 
     def list_topics(self) -> list[str]:
+        if self.refuses:
+            raise self.refuses
         return sorted(self.there)
 
     def create_topics(self, wanted: list[Any]) -> None:
@@ -47,8 +49,6 @@ class FakeBroker:
             self.there.add(topic.name)
 
     def delete_topics(self, names: list[str]) -> None:
-        if self.refuses:
-            raise self.refuses
         if not self.there.issuperset(names):
             raise UnknownTopicOrPartitionError
         self.there -= set(names) - self.stuck
@@ -132,6 +132,8 @@ def test_a_broker_that_refuses_is_told(broker: FakeBroker, handle: Handle) -> No
         EnvironmentFailure, match=r"cannot be removed \(TopicAuthorizationFailedError\); remove them by"
     ):
         topics.remove(handle)
+    with pytest.raises(EnvironmentFailure, match=r"cannot be created \(TopicAuthorizationFailedError\); look at"):
+        topics.create(handle, {"other": 1})
 
 
 def test_a_broker_that_does_not_answer_is_told(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:

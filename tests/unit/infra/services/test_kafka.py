@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka.errors import KafkaTimeoutError
 
 from experiments.errors import EnvironmentFailure
 from infra.broker import Broker, client_properties
-from infra.services.kafka import cluster_id, is_ready, properties
+from infra.services import kafka
+from infra.services.kafka import cluster_id, create_topics, is_ready, properties, records_of
 from tests.unit.infra.services.refusing_broker import refusing_broker
 from tests.unit.loopback import own_address
 from tests.unit.marked_processes import wait_for
@@ -71,6 +73,19 @@ def test_a_broker_that_dies_amid_a_login_has_refused_nothing(tmp_path: Path):
     login.write_text(client_properties("hunter2"))
     with refusing_broker(own_address(20), None) as address:
         assert not is_ready(Broker(address, str(login)).for_librdkafka(), limit_s=2.5)
+
+
+def test_what_fails_at_a_broker_that_has_died_is_told_with_its_kind(monkeypatch: pytest.MonkeyPatch):
+    def died(**_: object) -> None:
+        raise KafkaTimeoutError
+
+    broker = Broker("127.0.0.1:9092")
+    monkeypatch.setattr(kafka, "KafkaConsumer", died)
+    monkeypatch.setattr(kafka, "KafkaAdminClient", died)
+    with pytest.raises(EnvironmentFailure, match=r"^the topic orders of .*:9092 cannot be read \(KafkaTimeoutError\)"):
+        records_of(broker, "orders", 9)
+    with pytest.raises(EnvironmentFailure, match=r"^the topics a, b cannot be created on .* \(KafkaTimeoutError\); "):
+        create_topics(broker, {"b": 1, "a": 1})
 
 
 def _held() -> tuple[set[threading.Thread], set[str], set[str]]:
