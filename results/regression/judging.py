@@ -187,7 +187,7 @@ def _widths(pairs: Sequence[Pair], found: Sequence[Chances], levels: Sequence[fl
 
 
 def _of_counts(pair: Pair) -> Chances:
-    """The exact rule of counts: what never happened must not happen; else what matters is how many runs are beyond all.
+    """The exact rule of counts: what never happened must not happen, unless by chance; else how many are beyond all.
 
     Where nothing has changed, every order of the runs of a stratum is as likely as any other: that the k largest of
     them are candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum,
@@ -199,7 +199,7 @@ def _of_counts(pair: Pair) -> Chances:
     few, of them the counts are not the same.
     """
     change = max(float(candidates.max() - baseline.max()) for candidates, baseline in pair.comparable)
-    if not pair.baseline.any() and pair.candidates.any():
+    if not pair.baseline.any() and pair.candidates.any() and not pair.metric.by_chance:
         return Chances(change, 0.0, 1.0)
     if all(candidates.max() < baseline.min() for candidates, baseline in pair.comparable):
         return Chances(change, min(1.0, BELOW * _as_many_beyond(pair, len(pair.candidates))), 1.0)

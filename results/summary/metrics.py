@@ -6,7 +6,7 @@ A metric is one number for a run. What a run did not measure has no entry, which
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -37,7 +37,7 @@ class Scale(StrEnum):
 
     RATIO = "ratio"  # of their medians
     DIFFERENCE = "difference"  # of their medians, where the usual value is near zero
-    COUNT = "count"  # what should not happen: zero stays zero
+    COUNT = "count"  # what should not happen: zero stays zero, unless it happens by chance
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Metric:
 
     `minimum_effect` is the smallest change of a median that counts: as a ratio (.05 is 5 % up or down), or in the
     metric's own unit on the scale `difference`; counts have none. Values below `resolution` count as equal to it, so
-    that a ratio always has a meaning.
+    that a ratio always has a meaning. A count is above zero `by_chance` where that needs no mistake.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Metric:
     minimum_effect: float | None = 0.05
     scale: Scale = Scale.RATIO
     resolution: float = 0.0
+    by_chance: bool = False
 
     @property
     def label(self) -> str:
@@ -157,8 +158,9 @@ def _recovery(name: str, meaning: str, measure: Callable[[Run], float | None] | 
     return Metric(name, "s", Better.LOWER, note, measure or _phase(name), minimum_effect=0.1, resolution=0.01)
 
 
-def _count(name: str, meaning: str) -> Metric:
-    return Metric(name, "results", Better.LOWER, meaning, _results(name), minimum_effect=None, scale=Scale.COUNT)
+def _count(name: str, meaning: str, *, by_chance: bool = False) -> Metric:
+    count = Metric(name, "results", Better.LOWER, meaning, _results(name), minimum_effect=None, scale=Scale.COUNT)
+    return replace(count, by_chance=by_chance)
 
 
 METRICS: dict[str, Metric] = {
@@ -212,7 +214,7 @@ METRICS: dict[str, Metric] = {
         ),
         _count("lost", "results of the oracle that the query did not emit"),
         _count("wrong", "results that differ from the oracle's"),
-        _count("duplicated", "copies of results beyond the first"),
+        _count("duplicated", "copies of results beyond the first", by_chance=True),  # a kill amid a write makes some
         Metric(
             "tentative_accuracy",
             "",

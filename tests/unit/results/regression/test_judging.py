@@ -121,6 +121,19 @@ def test_counts_that_were_zero_stay_zero(candidates, baseline, verdict):
     assert judged(pair(candidates, baseline, "lost")) == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("candidates", "verdict"),
+    [
+        ([0, 4600, 0, 0, 0], Change.UNKNOWN),  # 1 of 5
+        ([0, 4600, 0, 9000, 0], Change.UNKNOWN),  # 1 of 30
+        ([100, 4600, 200, 9000, 0], Change.WORSE),  # 1 of 2,530
+        ([0, 0, 0, 0, 0], Change.SAME),
+    ],
+)
+def test_duplicates_that_chance_makes_are_worse_only_in_many_runs(candidates, verdict):
+    assert judged(pair(candidates, ZEROS, "duplicated")) == [verdict]
+
+
 def test_strata_take_the_difference_between_seeds_out():
     one, other = STEADY, STEADY * 3
     mixed = Pair(METRICS["checkpoint_s"], ((np.r_[one[:5], other[:5]] * 1.15, np.r_[one, other]),))
