@@ -37,7 +37,7 @@ def plot(series: Sequence[Series], alarms: Collection[tuple[str, int]]) -> Figur
             panel.axvline(night, color=FAULT, label="found worse")
         panel.set(title=own.experiment, ylabel="from the median")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.yaxis.set_major_formatter(PercentFormatter(1.0))
+        panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     figure.axes[-1].set_xlabel("night")
     legend_above(figure)
     return figure
