@@ -129,7 +129,7 @@ def often_optimal(name: str, algorithm: str, least: float, expected: str, plant:
         name,
         shares,
         [between("optimal_share", least, None)],
-        lambda frame: f"on {frame['optimal_share'].iat[0]:.0%} of {counted(frame['problems'].iat[0], 'problem')}",
+        lambda frame: f"on {frame['optimal_share'].iat[0]:.0%} of {counted(int(frame['problems'].iat[0]), 'problem')}",
         expected,
         plant,
     )
