@@ -351,7 +351,7 @@ def test_a_plain_sink_that_is_abandoned_waits_for_its_broker_no_longer():
 
 def test_a_plain_sink_says_what_the_broker_did_not_take():
     sink = sink_with(Transactions(lambda: sink._on_refused(KafkaError(KafkaError._MSG_TIMED_OUT), None) or 0))
-    with pytest.raises(EnvironmentFailure, match="the topic output: .*timed out"):
+    with pytest.raises(EnvironmentFailure, match=r"the topic output: .*timed out"):
         sink.write([bid(3)])
 
 
