@@ -5,10 +5,15 @@ Source: `incremental`, section 5, algorithm 3 and theorem 5.1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from models.recovery.deadline import GoOn, OutOfTime, deadline
+from models.recovery.final_steps import FinalSteps
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.neighbours import MARGIN
 from models.recovery.pair_bounds import Start, reach, unknown
@@ -37,37 +42,56 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     initialized again (line 17); the index n is used for a query as well; of equal plans the last one wins (line 25);
     and a query that costs nothing has no density.
     """
+    return best_density_within(problem, math.inf)[0]
+
+
+def best_density_within(problem: RecoveryProblem, time_limit_s: float) -> tuple[RecoveryPlan, bool]:
+    """`best_density`, or the best plan that it has when the time limit [s] is over; and whether it was done.
+
+    What was not done may cost the bound of theorem 5.1: at worst the plan is the extension of nothing. The clock is
+    looked at every few hundredths of a second; every second, if dozens of 1,000 queries share every partition.
+    """
     if not problem.queries:
-        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False), True
     require_at_most(problem, MOST_QUERIES)
+    go_on, done = deadline(time_limit_s), True
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
     if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < ceiling(of, problem.limit):
-        value, recovered = _over_pairs(of, empty, initial, value, recovered)
+        try:
+            for better in _over_pairs(of, empty, initial, value, go_on):
+                recovered = better
+        except OutOfTime:
+            done = False
     complete = ~np.r_[~recovered, False][of.needs].any(axis=1)
-    return problem.plan(problem.union(complete), optimal=False)
+    return problem.plan(problem.union(complete), optimal=False), done
 
 
-def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, recovered: Mask) -> tuple[float, Mask]:
-    """The best extension of the pairs of the initial set, where better than what is there, most promising first."""
+def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, go_on: GoOn) -> Iterator[Mask]:
+    """What ever better extensions of the pairs of the initial set recover, the most promising pairs first."""
     few = np.count_nonzero(initial) <= BATCH
-    found = unknown(of, empty) if few else reach(of, empty, initial)
+    found = unknown(of, empty) if few else reach(of, empty, initial, go_on)
     found.bound[~initial] = -np.inf
     least = _grain(of.priorities) * (1 - MARGIN)
     for number in reversed(range(len(found.starts))):
-        one, other = found.starts[number].distinct(
-            *np.nonzero((found.number == number) & (found.bound > value + least))
-        )
+        start = found.starts[number]
+        one, other = start.distinct(*np.nonzero((found.number == number) & (found.bound > value + least)))
+        if not one.size:
+            continue
+        final_steps = FinalSteps(start) if number else None  # the beginning leaves room for many queries
         order = np.argsort(-found.bound[one, other], kind="stable")
         bounds = found.bound[one[order], other[order]]
         for first in range(0, order.size, BATCH):
+            go_on()
             if bounds[first] <= value + least:
                 break
             batch = order[first : first + BATCH]
-            value, recovered = _better(found.starts[number], one[batch], other[batch], value, recovered, least)
-    return value, recovered
+            better = _better(start, final_steps, one[batch], other[batch], value, least, go_on)
+            if better is not None:
+                value, recovered = better
+                yield recovered
 
 
 def _initial(of: Blocks, empty: Candidates) -> Mask:
@@ -96,11 +120,17 @@ def _runs(of: Blocks) -> tuple[Indices, Indices]:
 
 
 def _better(
-    start: Start, one: Indices, other: Indices, value: float, recovered: Mask, least: float
-) -> tuple[float, Mask]:
+    start: Start, final_steps: FinalSteps | None, one: Indices, other: Indices, value: float, least: float, go_on: GoOn
+) -> tuple[float, Mask] | None:
     """The best extension of some pairs if it is worth more than `value`."""
-    reached, by = start.pairs(one, other).best(value, least)
-    return (reached, by) if reached > value else (value, recovered)
+    reached = final_steps.reached(one, other, value + least) if final_steps else None
+    if reached is not None:
+        if reached.max() <= value:
+            return None
+        best = reached >= reached.max() * (1 - MARGIN)
+        one, other = one[best], other[best]
+    found, recovered = start.pairs(one, other).best(value, least, go_on)
+    return (found, recovered) if found > value else None
 
 
 def _grain(priorities: Floats) -> float:
