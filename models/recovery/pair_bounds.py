@@ -290,8 +290,9 @@ def _some_fit(of: Blocks, moment: _Moment, room: Floats, go_on: GoOn) -> Mask:
     least = np.where(rows.density == CLOSED, np.inf, rows.cost).min(axis=1) - margin
     found = least[:, None] <= room
     found |= least <= room
-    if not np.all(found | (room < 0)):
-        most = np.broadcast_to(base.room, base.cost[0].shape)
+    undecided = room[~found]  # these leave too little for what either row lowers alone
+    if undecided.size and undecided.max() >= 0:
+        most = np.broadcast_to(undecided.max() + margin, base.cost[0].shape)
         for one, other, left in moment.shared.together(of.row_costs, base.cost[0], most):
             go_on()
             fits = left - margin <= room[one, other]
