@@ -39,8 +39,8 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     leave; d = 1, for which 1/2 < 1 - 1/e spoils its last step, is the knapsack, where pairs guarantee 2/3.
 
     These points of the printed algorithm are not taken over: pair after pair extends the same CP_n, which is not
-    initialized again (line 17); the index n is used for a query as well; of equal plans the last one wins (line 25);
-    and a query that costs nothing has no density.
+    initialized again (line 17); the index n is used for a query as well; of equally dense queries the last one goes
+    first (line 25); and a query that costs nothing has no density.
     """
     return best_density_within(problem, math.inf)[0]
 
