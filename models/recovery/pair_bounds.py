@@ -35,10 +35,15 @@ COSTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # quantiles: room for a 
 ROOMS = np.array([1.3, 2.0, 4.0, 12.0])  # more room, in the costs of a pair of the dearest queries
 LONGEST_CHAIN = 40
 MANY = 20_000  # pairs of which nothing is known: worth a closer look
+NO_ROOM = -1
 
 
 class Start(NamedTuple):
-    """What nothing has become at some moment, (1, ...), and the blocks that each query has, (queries, blocks)."""
+    """What nothing has become at some moment, (1, ...), and what queries have become by then.
+
+    recovered  (kinds of queries, blocks)
+    kinds      of the queries: `NO_ROOM` for those that have exceeded the room
+    """
 
     plan: Candidates
     recovered: Mask
@@ -202,15 +207,14 @@ def _between(course: _Course, wanted: dict[int, list[int]]) -> dict[int, list[fl
 
 def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: Mask, go_on: GoOn) -> _Moment:
     """The moment at which nothing has become `plan`, from what each query had recovered at the moment before it."""
-    _, firsts = np.unique(before.kinds, return_index=True)
+    known, firsts = np.unique(before.kinds, return_index=True)
+    firsts = firsts[known >= 0]
     rows, kinds = Start(plan, before.recovered, before.kinds).pairs(firsts, firsts), before.kinds
     while True:
         go_on()
-        kept, merged = distinct(rows.recovered)
-        if kept.size < rows.room.size:
-            rows, kinds = rows.at(kept), merged[kinds]
+        rows, kinds = _apart(rows, kinds)
         densest = rows.density.argmax(axis=1)
-        above = np.flatnonzero(rows.density[np.arange(kept.size), densest] > density)
+        above = np.flatnonzero(rows.density[np.arange(rows.room.size), densest] > density)
         if not above.size:
             core = rows.recovered.all(axis=0) & ~plan.recovered[0]
             plan.add(np.zeros(np.count_nonzero(core), dtype=int), np.flatnonzero(core))
@@ -219,6 +223,20 @@ def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: 
             both = joint | _of_kinds(_joint(of, plan, rows, density, shared, go_on), kinds)
             return _Moment(plan, density, rows, kinds, both, added, shared)
         rows.take(above, densest[above])
+
+
+def _apart(rows: Candidates, kinds: Indices) -> tuple[Candidates, Indices]:
+    """Of equal rows the first, without those that exceed the room, as they always will; and which row each query has.
+
+    One row is always left.
+    """
+    fits = np.flatnonzero(rows.room >= 0) if np.any(rows.room >= 0) else np.array([0])
+    kept, merged = distinct(rows.recovered[fits])
+    if kept.size == rows.room.size:
+        return rows, kinds
+    numbers = np.full(rows.room.size + 1, NO_ROOM)
+    numbers[fits] = merged
+    return rows.at(fits[kept]), numbers[kinds]
 
 
 def _bound(of: Blocks, moment: _Moment, go_on: GoOn) -> Floats:
@@ -238,7 +256,8 @@ def _bound(of: Blocks, moment: _Moment, go_on: GoOn) -> Floats:
     bound *= 1 + MARGIN
     bound[more, less] = bound[less, more] = -np.inf
     bound[too_small] = np.inf
-    bound = _of_kinds(bound, moment.kinds)
+    bound, no_room = _of_kinds(bound, moment.kinds), moment.kinds == NO_ROOM
+    bound[no_room] = bound[:, no_room] = np.inf
     bound[moment.joint] = np.inf
     return bound
 
