@@ -59,9 +59,12 @@ def best_density_within(problem: RecoveryProblem, time_limit_s: float) -> tuple[
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
-    if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < ceiling(of, problem.limit):
+    least = _grain(of.priorities) * (1 - MARGIN)
+    if initial.any() and (
+        worth_of_the_rest(of, problem.limit, recovered) > least or value + least < ceiling(of, problem.limit)
+    ):
         try:
-            for better in _over_pairs(of, empty, initial, value, go_on):
+            for better in _over_pairs(of, empty, initial, value, least, go_on):
                 recovered = better
         except OutOfTime:
             done = False
@@ -69,12 +72,13 @@ def best_density_within(problem: RecoveryProblem, time_limit_s: float) -> tuple[
     return problem.plan(problem.union(complete), optimal=False), done
 
 
-def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, go_on: GoOn) -> Iterator[Mask]:
+def _over_pairs(
+    of: Blocks, empty: Candidates, initial: Mask, value: float, least: float, go_on: GoOn
+) -> Iterator[Mask]:
     """What ever better extensions of the pairs of the initial set recover, the most promising pairs first."""
     few = np.count_nonzero(initial) <= BATCH
     found = unknown(of, empty) if few else reach(of, empty, initial, go_on)
     found.bound[~initial] = -np.inf
-    least = _grain(of.priorities) * (1 - MARGIN)
     for number in reversed(range(len(found.starts))):
         start = found.starts[number]
         one, other = start.distinct(*np.nonzero((found.number == number) & (found.bound > value + least)))
@@ -140,6 +144,14 @@ def _grain(priorities: Floats) -> float:
     if parts.max() > 1e6 or np.any(parts % 1):
         return 0.0
     return unit * float(np.gcd.reduce(parts.astype(int)))
+
+
+def worth_of_the_rest(of: Blocks, limit: float, recovered: Mask) -> float:
+    """What the room that a plan leaves is worth if a query may be recovered in part, which `ceiling` never is below."""
+    cost = (np.r_[~recovered, False][of.needs] * of.row_costs).sum(axis=1)
+    left = cost > 0  # and more than the room: what fits is recovered
+    room = limit - of.costs[:-1][recovered].sum()
+    return float((of.priorities[left] * (max(room, 0.0) / cost[left])).max(initial=0.0))
 
 
 def ceiling(of: Blocks, room: float) -> float:
