@@ -158,10 +158,10 @@ class Candidates:
         """One plan that recovers nothing but what costs nothing."""
         recovered = np.arange(of.count + 1)[None, :] == of.count
         free = of.needs[:, 0] == of.count
-        density = profit_density(of.priorities, of.row_weights.sum(axis=1), np.arange(free.size))
+        cost, density = of.left(recovered, np.zeros(free.size, dtype=np.intp), np.arange(free.size))
         density[free] = CLOSED
         value = np.array([of.priorities[free].sum()])
-        return cls(of, recovered, of.row_costs.sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
+        return cls(of, recovered, cost[None, :], density[None, :], np.array([limit]), value)
 
     def at(self, plans: Indices | Sequence[int]) -> Candidates:
         """Copies of some of the plans, in any order and number."""
