@@ -74,8 +74,7 @@ class _Extensions:
         """Count the queries that are recovered, and keep the others that fit; whether there are any."""
         done = self.cost == 0  # every block costs something
         self.value += np.bincount(self.plans[done], self.of.priorities[self.queries[done]], self.value.size)
-        fits = ~done & (self.cost <= self.room[self.plans])
-        self.plans, self.queries, self.density = self.plans[fits], self.queries[fits], self.density[fits]
+        self._keep(~done & (self.cost <= self.room[self.plans]))
         return self.plans.size > 0
 
     def take_the_densest(self, floor: float) -> None:
@@ -85,11 +84,17 @@ class _Extensions:
         densest = np.maximum.reduceat(self.density, begins)
         with np.errstate(over="ignore"):  # room for more than there is
             going = self.value[plans] + densest * self.room[plans] * (1 + MARGIN) > floor
-        kept = np.repeat(going, sizes)
-        chosen = kept & (self.density == np.repeat(densest, sizes))  # no two are equal
-        self._recover(self.plans[chosen], self.queries[chosen])
+        self._keep(np.repeat(going, sizes))
+        sizes = sizes[going]
+        taken = self.queries[self.density == np.repeat(densest[going], sizes)]  # no two are equal
+        self._recover(plans[going], taken)
+        lowered = np.flatnonzero(self.of.share_a_block[np.repeat(taken, sizes), self.queries])
+        left = self.of.left(self.recovered, self.plans[lowered], self.queries[lowered])
+        self.cost[lowered], self.density[lowered] = left
+
+    def _keep(self, kept: Mask) -> None:
         self.plans, self.queries = self.plans[kept], self.queries[kept]
-        self.cost, self.density = self.of.left(self.recovered, self.plans, self.queries)
+        self.cost, self.density = self.cost[kept], self.density[kept]
 
     def _recover(self, plans: Indices, queries: Indices) -> None:
         needed = self.of.needs[queries]
