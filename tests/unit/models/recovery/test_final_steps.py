@@ -36,11 +36,11 @@ def alone(start, one, other):
     return np.array([start.pairs(one[[i]], other[[i]]).best()[0] for i in range(one.size)])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_pairs_reach_what_their_extensions_are_worth(monkeypatch, seed):
     monkeypatch.setattr(final_steps, "CROWD", 1)
     pairs = 0
-    for start, one, other in late_starts(scarce(seed, 24)):
+    for start, one, other in late_starts(scarce(seed, 20)):
         expected, steps = alone(start, one, other), FinalSteps(start)
         assert steps.reached(one, other, -np.inf) == pytest.approx(expected, rel=1e-14)
         floor = np.median(expected)
@@ -48,7 +48,7 @@ def test_pairs_reach_what_their_extensions_are_worth(monkeypatch, seed):
         assert found[expected > floor] == pytest.approx(expected[expected > floor], rel=1e-14)
         assert np.all(found[expected <= floor] <= floor)
         pairs += one.size
-    assert pairs > 50
+    assert pairs > 40
 
 
 def test_many_queries_that_may_fit_are_left_to_the_extensions(monkeypatch):
