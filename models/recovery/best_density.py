@@ -13,10 +13,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from models.recovery.deadline import GoOn, OutOfTime, deadline
-from models.recovery.final_steps import FinalSteps
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.neighbours import MARGIN
-from models.recovery.pair_bounds import Start, reach, unknown
+from models.recovery.pair_bounds import reach, unknown
 from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem, require_at_most
 
 BATCH = 512  # plans extended at once
@@ -60,9 +59,7 @@ def best_density_within(problem: RecoveryProblem, time_limit_s: float) -> tuple[
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
     least = _grain(of.priorities) * (1 - MARGIN)
-    if initial.any() and (
-        worth_of_the_rest(of, problem.limit, recovered) > least or value + least < ceiling(of, problem.limit)
-    ):
+    if initial.any() and value + least < ceiling(of, problem.limit):
         try:
             for better in _over_pairs(of, empty, initial, value, least, go_on):
                 recovered = better
@@ -82,9 +79,6 @@ def _over_pairs(
     for number in reversed(range(len(found.starts))):
         start = found.starts[number]
         one, other = start.distinct(*np.nonzero((found.number == number) & (found.bound > value + least)))
-        if not one.size:
-            continue
-        final_steps = FinalSteps(start) if number else None  # the beginning leaves room for many queries
         order = np.argsort(-found.bound[one, other], kind="stable")
         bounds = found.bound[one[order], other[order]]
         for first in range(0, order.size, BATCH):
@@ -92,9 +86,9 @@ def _over_pairs(
             if bounds[first] <= value + least:
                 break
             batch = order[first : first + BATCH]
-            better = _better(start, final_steps, one[batch], other[batch], value, least, go_on)
-            if better is not None:
-                value, recovered = better
+            reached, recovered = start.pairs(one[batch], other[batch]).best(value, least, go_on)
+            if reached > value:
+                value = reached
                 yield recovered
 
 
@@ -123,20 +117,6 @@ def _runs(of: Blocks) -> tuple[Indices, Indices]:
     return run, np.arange(run.size) - np.flatnonzero(begins)[run]
 
 
-def _better(
-    start: Start, final_steps: FinalSteps | None, one: Indices, other: Indices, value: float, least: float, go_on: GoOn
-) -> tuple[float, Mask] | None:
-    """The best extension of some pairs if it is worth more than `value`."""
-    reached = final_steps.reached(one, other, value + least) if final_steps else None
-    if reached is not None:
-        if reached.max() <= value:
-            return None
-        best = reached >= reached.max() * (1 - MARGIN)
-        one, other = one[best], other[best]
-    found, recovered = start.pairs(one, other).best(value, least, go_on)
-    return (found, recovered) if found > value else None
-
-
 def _grain(priorities: Floats) -> float:
     """What all priorities are multiples of, and so the least by which two plans of different priority differ; or 0."""
     unit = 1.0 if np.all(priorities % 1 == 0) else priorities.max()
@@ -144,14 +124,6 @@ def _grain(priorities: Floats) -> float:
     if parts.max() > 1e6 or np.any(parts % 1):
         return 0.0
     return unit * float(np.gcd.reduce(parts.astype(int)))
-
-
-def worth_of_the_rest(of: Blocks, limit: float, recovered: Mask) -> float:
-    """What the room that a plan leaves is worth if a query may be recovered in part, which `ceiling` never is below."""
-    cost = (np.r_[~recovered, False][of.needs] * of.row_costs).sum(axis=1)
-    left = cost > 0  # and more than the room: what fits is recovered
-    room = limit - of.costs[:-1][recovered].sum()
-    return float((of.priorities[left] * (max(room, 0.0) / cost[left])).max(initial=0.0))
 
 
 def ceiling(of: Blocks, room: float) -> float:

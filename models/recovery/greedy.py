@@ -75,12 +75,6 @@ class Blocks:
         weights = np.einsum("ij,ij->i", left, self.row_weights.take(queries, axis=0))
         return cost, profit_density(self.priorities[queries], weights, queries)
 
-    @cached_property
-    def share_a_block(self) -> Mask:
-        """(queries, queries), true for two queries that need the same block."""
-        needs = self.incidence()
-        return (needs @ needs.T).toarray() > 0
-
     def incidence(self) -> sparse.csc_array:
         """(queries, blocks), 1 where a query needs a block."""
         return sparse.csc_array((np.ones(self.users.size), self.users, self.begins), (self.priorities.size, self.count))
