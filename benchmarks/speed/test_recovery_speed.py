@@ -19,6 +19,7 @@ from models.recovery.dynamic_programming import dynamic_programming
 from models.recovery.exact import exact
 from models.recovery.problem import recovery_problem
 from models.recovery.random_queries import QuerySpec, UniformSharing, random_queries
+from models.recovery.within_limits import plan_within
 from models.topology import parse_topology
 
 QUERIES = 1000
@@ -78,6 +79,13 @@ def test_planning_anew_at_an_arrival_for_nine_tenths_of_a_thousand_queries(bench
     assert len(arrived.queries) > 0.88 * QUERIES
     plan = benchmark.pedantic(planner, [arrived], rounds=3)
     assert plan.priority >= 0.97 * best_density(arrived).priority
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_best_density_stops_in_time_where_dozens_of_queries_share_every_partition(benchmark, share):
+    plan, _ = benchmark.pedantic(plan_within, [problem(QUERIES, share, most=60), "best-density", 1.0], rounds=1)
+    assert plan.priority > 0
+    assert benchmark.stats.stats.max < 5.0  # the coordinator gives up slots that it has not heard for so long
 
 
 TOPOLOGIES = {

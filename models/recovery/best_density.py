@@ -5,13 +5,17 @@ Source: `incremental`, section 5, algorithm 3 and theorem 5.1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from models.recovery.deadline import GoOn, OutOfTime, deadline
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.neighbours import MARGIN
-from models.recovery.pair_bounds import Start, reach, unknown
+from models.recovery.pair_bounds import reach, unknown
 from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem, require_at_most
 
 BATCH = 512  # plans extended at once
@@ -34,40 +38,58 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     leave; d = 1, for which 1/2 < 1 - 1/e spoils its last step, is the knapsack, where pairs guarantee 2/3.
 
     These points of the printed algorithm are not taken over: pair after pair extends the same CP_n, which is not
-    initialized again (line 17); the index n is used for a query as well; of equal plans the last one wins (line 25);
-    and a query that costs nothing has no density.
+    initialized again (line 17); the index n is used for a query as well; of equally dense queries the last one goes
+    first (line 25); and a query that costs nothing has no density.
+    """
+    return best_density_within(problem, math.inf)[0]
+
+
+def best_density_within(problem: RecoveryProblem, time_limit_s: float) -> tuple[RecoveryPlan, bool]:
+    """`best_density`, or the best plan that it has when the time limit [s] is over; and whether it was done.
+
+    What was not done may cost the bound of theorem 5.1: at worst the plan is the extension of nothing. The clock is
+    looked at every few hundredths of a second; every second, if dozens of 1,000 queries share every partition.
     """
     if not problem.queries:
-        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False), True
     require_at_most(problem, MOST_QUERIES)
+    go_on, done = deadline(time_limit_s), True
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
-    if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < ceiling(of, problem.limit):
-        value, recovered = _over_pairs(of, empty, initial, value, recovered)
-    complete = ~np.r_[~recovered, False][of.needs].any(axis=1)
-    return problem.plan(problem.union(complete), optimal=False)
-
-
-def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, recovered: Mask) -> tuple[float, Mask]:
-    """The best extension of the pairs of the initial set, where better than what is there, most promising first."""
-    few = np.count_nonzero(initial) <= BATCH
-    found = unknown(of, empty) if few else reach(of, empty, initial)
-    found.bound[~initial] = -np.inf
     least = _grain(of.priorities) * (1 - MARGIN)
+    if initial.any() and value + least < ceiling(of, problem.limit):
+        try:
+            for better in _over_pairs(of, empty, initial, value, least, go_on):
+                recovered = better
+        except OutOfTime:
+            done = False
+    complete = ~np.r_[~recovered, False][of.needs].any(axis=1)
+    return problem.plan(problem.union(complete), optimal=False), done
+
+
+def _over_pairs(
+    of: Blocks, empty: Candidates, initial: Mask, value: float, least: float, go_on: GoOn
+) -> Iterator[Mask]:
+    """What ever better extensions of the pairs of the initial set recover, the most promising pairs first."""
+    few = np.count_nonzero(initial) <= BATCH
+    found = unknown(of, empty) if few else reach(of, empty, initial, go_on)
+    found.bound[~initial] = -np.inf
     for number in reversed(range(len(found.starts))):
-        one, other = found.starts[number].distinct(
-            *np.nonzero((found.number == number) & (found.bound > value + least))
-        )
+        start = found.starts[number]
+        one, other = start.distinct(*np.nonzero((found.number == number) & (found.bound > value + least)))
         order = np.argsort(-found.bound[one, other], kind="stable")
         bounds = found.bound[one[order], other[order]]
         for first in range(0, order.size, BATCH):
+            go_on()
             if bounds[first] <= value + least:
                 break
             batch = order[first : first + BATCH]
-            value, recovered = _better(found.starts[number], one[batch], other[batch], value, recovered, least)
-    return value, recovered
+            reached, recovered = start.pairs(one[batch], other[batch]).best(value, least, go_on)
+            if reached > value:
+                value = reached
+                yield recovered
 
 
 def _initial(of: Blocks, empty: Candidates) -> Mask:
@@ -93,14 +115,6 @@ def _runs(of: Blocks) -> tuple[Indices, Indices]:
     begins = np.r_[True, np.any(rows[1:] != rows[:-1], axis=1)]
     run = np.cumsum(begins) - 1
     return run, np.arange(run.size) - np.flatnonzero(begins)[run]
-
-
-def _better(
-    start: Start, one: Indices, other: Indices, value: float, recovered: Mask, least: float
-) -> tuple[float, Mask]:
-    """The best extension of some pairs if it is worth more than `value`."""
-    reached, by = start.pairs(one, other).best(value, least)
-    return (reached, by) if reached > value else (value, recovered)
 
 
 def _grain(priorities: Floats) -> float:

@@ -24,10 +24,11 @@ WIDEST = 8  # single queries whose pairs are extended
 def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
     """The best extension of nothing, of single queries, and of the pairs that one of the best single queries is in.
 
-    A plan of BestDensity is found where one query of its pair is among the `WIDEST` whose own extensions are worth
-    most, so the priority is at most that of BestDensity. The bound of theorem 5.1, 1 - exp(-1/d) of the optimum, is
-    checked by linear relaxation; if a plan may miss it, BestDensity itself decides. With more queries than BestDensity
-    takes, the plan stands, although it may miss the bound. Raises `BadInput` for more than `MOST_QUERIES`.
+    A plan of BestDensity is found where one query of its pair is among the best ones: those whose own extensions are
+    worth most, at most `WIDEST`, and fewer where `MOST_STEPS` does not reach so far. So the priority is at most that of
+    BestDensity. The bound of theorem 5.1, 1 - exp(-1/d) of the optimum, is checked by linear relaxation; if a plan may
+    miss it, BestDensity itself decides. With more queries than BestDensity takes, the plan stands, although it may miss
+    the bound. Raises `BadInput` for more than `MOST_QUERIES`.
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from models.recovery.deadline import NO_LIMIT, GoOn
 from models.recovery.problem import Floats, Mask, RecoveryProblem
 
 Indices = npt.NDArray[np.intp]
@@ -67,6 +68,13 @@ class Blocks:
         """The shares c_k / f_k of what each query needs, as in `needs`."""
         return self.weights[self.needs]
 
+    def left(self, recovered: Mask, plans: Indices, queries: Indices) -> tuple[Floats, Floats]:
+        """C_m^i and PD_m^i of pairs of a plan and a query; the recovered blocks are those of all plans."""
+        left = missing(recovered, plans, self.needs.take(queries, axis=0)).astype(float)
+        cost = np.einsum("ij,ij->i", left, self.row_costs.take(queries, axis=0))
+        weights = np.einsum("ij,ij->i", left, self.row_weights.take(queries, axis=0))
+        return cost, profit_density(self.priorities[queries], weights, queries)
+
     def incidence(self) -> sparse.csc_array:
         """(queries, blocks), 1 where a query needs a block."""
         return sparse.csc_array((np.ones(self.users.size), self.users, self.begins), (self.priorities.size, self.count))
@@ -120,6 +128,11 @@ def places(mask: Mask) -> tuple[Indices, Indices]:
     return row, column
 
 
+def missing(recovered: Mask, plans: Indices, needed: Indices) -> Mask:
+    """(plans, needed): which of some blocks each of the plans does not recover."""
+    return ~recovered.ravel().take(plans[:, None] * recovered.shape[1] + needed)
+
+
 class Candidates:
     """Candidate plans, one a row, and what is left to do under each of them.
 
@@ -145,10 +158,10 @@ class Candidates:
         """One plan that recovers nothing but what costs nothing."""
         recovered = np.arange(of.count + 1)[None, :] == of.count
         free = of.needs[:, 0] == of.count
-        density = profit_density(of.priorities, of.row_weights.sum(axis=1), np.arange(free.size))
+        cost, density = of.left(recovered, np.zeros(free.size, dtype=np.intp), np.arange(free.size))
         density[free] = CLOSED
         value = np.array([of.priorities[free].sum()])
-        return cls(of, recovered, of.row_costs.sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
+        return cls(of, recovered, cost[None, :], density[None, :], np.array([limit]), value)
 
     def at(self, plans: Indices | Sequence[int]) -> Candidates:
         """Copies of some of the plans, in any order and number."""
@@ -158,7 +171,7 @@ class Candidates:
     def take(self, plans: Indices, queries: Indices) -> None:
         """Recover one query in each of the given plans, each of them given once."""
         needed = self.of.needs[queries]
-        which, place = places(self._missing(plans, needed))
+        which, place = places(missing(self.recovered, plans, needed))
         self.add(plans[which], needed[which, place])
 
     def add(self, plans: Indices, added: Indices) -> None:
@@ -167,11 +180,6 @@ class Candidates:
         self.room -= np.bincount(plans, self.of.costs[added], self.room.size)
         self._update(plans, added)
 
-    def _missing(self, plans: Indices, needed: Indices) -> Mask:
-        """(plans, needed): which of some blocks each of the plans does not recover."""
-        width = self.recovered.shape[1]
-        return ~self.recovered.ravel().take(plans[:, None] * width + needed)
-
     def _update(self, plans: Indices, added: Indices) -> None:
         """Compute the cost and the density again of every query that shares a block just added."""
         of, sizes = self.of, self.of.sizes[added]
@@ -179,10 +187,7 @@ class Candidates:
         place = np.arange(plans.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         queries = of.users[np.repeat(of.begins[added], sizes) + place]
         plans, queries = self._each_once(plans, queries)
-        left = self._missing(plans, of.needs.take(queries, axis=0)).astype(float)
-        weights = np.einsum("ij,ij->i", left, of.row_weights.take(queries, axis=0))
-        cost = np.einsum("ij,ij->i", left, of.row_costs.take(queries, axis=0))
-        density = profit_density(of.priorities[queries], weights, queries)
+        cost, density = of.left(self.recovered, plans, queries)
         closed = np.flatnonzero(cost == 0)  # every block costs something
         density[closed] = CLOSED
         here = plans * of.priorities.size + queries
@@ -220,11 +225,16 @@ class Candidates:
             self.take(chosen, densest[chosen])
         return going
 
-    def best(self, floor: float = -np.inf, least: float = 0.0) -> tuple[float, Mask]:
-        """Extend all plans until nothing fits; value and recovered blocks of the best one, the first if equal."""
+    def best(self, floor: float = -np.inf, least: float = 0.0, go_on: GoOn = NO_LIMIT) -> tuple[float, Mask]:
+        """Extend all plans until nothing fits; value and recovered blocks of the best one, the first if equal.
+
+        Plans that cannot get above `floor` by `least` are given up. `go_on` is called again and again; what it raises
+        stops this.
+        """
         steps = 0
         plans, value, recovered = self, -np.inf, self.recovered[0]
         while True:
+            go_on()
             going = plans.step(max(floor, value) + least)
             ended = ~going
             if ended.any():

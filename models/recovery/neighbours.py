@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices
+from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices, missing
 from models.recovery.problem import Floats, Mask
 
 MARGIN = 1e-7  # relative: bounds are above, and thresholds below, what rounding may hide
@@ -81,9 +81,9 @@ def patterns(of: Blocks, base: Candidates, rows: Candidates, added: sparse.csr_a
     still = rows.density[row, query] != CLOSED
     row, query = row[still], query[still]
     needed = of.needs[query]
-    held = rows.recovered[row[:, None], needed] & ~base.recovered[0][needed]
+    held = ~(missing(rows.recovered, row, needed) | base.recovered[0].take(needed))
     packed = np.packbits(held, axis=1)
-    order = np.lexsort((*packed.T, query))
+    order = np.lexsort((*packed.T, query.astype(np.min_scalar_type(of.priorities.size))))  # short numbers sort faster
     row, query, packed = row[order], query[order], packed[order]
     new = (query[1:] != query[:-1]) | np.any(packed[1:] != packed[:-1], axis=1)
     begins = np.flatnonzero(np.r_[True, new][: row.size])

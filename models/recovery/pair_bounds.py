@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from models.recovery.deadline import NO_LIMIT, GoOn
 from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices, distinct, places
 from models.recovery.neighbours import MARGIN, Patterns, patterns, ranges
 from models.recovery.problem import Floats, Mask
@@ -34,10 +35,15 @@ COSTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # quantiles: room for a 
 ROOMS = np.array([1.3, 2.0, 4.0, 12.0])  # more room, in the costs of a pair of the dearest queries
 LONGEST_CHAIN = 40
 MANY = 20_000  # pairs of which nothing is known: worth a closer look
+NO_ROOM = -1
 
 
 class Start(NamedTuple):
-    """What nothing has become at some moment, (1, ...), and the blocks that each query has, (queries, blocks)."""
+    """What nothing has become at some moment, (1, ...), and what queries have become by then.
+
+    recovered  (kinds of queries, blocks)
+    kinds      of the queries: `NO_ROOM` for those that have exceeded the room
+    """
 
     plan: Candidates
     recovered: Mask
@@ -118,25 +124,28 @@ def unknown(of: Blocks, empty: Candidates) -> PairBounds:
     return PairBounds(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
 
 
-def reach(of: Blocks, empty: Candidates, initial: Mask) -> PairBounds:
-    """What is within reach of every pair; a query paired with itself stands for the query alone."""
+def reach(of: Blocks, empty: Candidates, initial: Mask, go_on: GoOn = NO_LIMIT) -> PairBounds:
+    """What is within reach of every pair; a query paired with itself stands for the query alone.
+
+    `go_on` is called again and again; what it raises stops this.
+    """
     found = unknown(of, empty)
-    for moment in _moments(of, found.starts[0]):
-        _learn(of, moment, found, found.bound >= 0)
+    for moment in _moments(of, found.starts[0], go_on):
+        _learn(of, moment, found, found.bound >= 0, go_on)
     if np.count_nonzero(np.isposinf(found.bound[initial])) > MANY:
-        for moment in _moments_between(of, found.starts[0]):
-            _learn(of, moment, found, found.number == 0)
+        for moment in _moments_between(of, found.starts[0], go_on):
+            _learn(of, moment, found, found.number == 0, go_on)
     return found
 
 
-def _learn(of: Blocks, moment: _Moment, found: PairBounds, moved: Mask) -> None:
-    bound = _bound(of, moment)
+def _learn(of: Blocks, moment: _Moment, found: PairBounds, moved: Mask, go_on: GoOn) -> None:
+    bound = _bound(of, moment, go_on)
     np.copyto(found.number, len(found.starts), where=moved & (bound < np.inf))
     np.minimum(found.bound, bound, out=found.bound)
     found.starts.append(moment.start)
 
 
-def _moments(of: Blocks, beginning: Start) -> Iterator[_Moment]:
+def _moments(of: Blocks, beginning: Start, go_on: GoOn) -> Iterator[_Moment]:
     course = _course(beginning.plan)
     wanted = _wanted(course, beginning.plan.cost[0])
     links = {-1: (beginning, np.zeros((of.priorities.size,) * 2, dtype=bool))}
@@ -145,7 +154,7 @@ def _moments(of: Blocks, beginning: Start) -> Iterator[_Moment]:
         later = {-1}.union(*(chain for end, chain in wanted.items() if end >= moment))
         if moment in later:
             before = [-1, *course.chain(moment)][-2]
-            here = _moment(of, plan.at([0]), course.densities[moment], *links[before])
+            here = _moment(of, plan.at([0]), course.densities[moment], *links[before], go_on)
             if moment in wanted:
                 yield here
             links[moment] = (here.start, here.joint)
@@ -173,14 +182,14 @@ def _wanted(course: _Course, costs: Floats) -> dict[int, list[int]]:
     return {moment: chain for moment, chain in chains.items() if len(chain) <= LONGEST_CHAIN}
 
 
-def _moments_between(of: Blocks, beginning: Start) -> Iterator[_Moment]:
+def _moments_between(of: Blocks, beginning: Start, go_on: GoOn) -> Iterator[_Moment]:
     """Further moments for pairs that do not get to the next record of extending nothing."""
     course, plan = _course(beginning.plan), beginning.plan.at([0])
     between = _between(course, _wanted(course, beginning.plan.cost[0]))
     apart = np.zeros((of.priorities.size,) * 2, dtype=bool)
     for moment in range(max(between, default=-1) + 1):
         for density in between.get(moment, ()):
-            yield _moment(of, plan.at([0]), density, beginning, apart)
+            yield _moment(of, plan.at([0]), density, beginning, apart, go_on)
         plan.step()
 
 
@@ -196,39 +205,59 @@ def _between(course: _Course, wanted: dict[int, list[int]]) -> dict[int, list[fl
     return {record: sorted(densities, reverse=True) for record, densities in found.items()}
 
 
-def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: Mask) -> _Moment:
+def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: Mask, go_on: GoOn) -> _Moment:
     """The moment at which nothing has become `plan`, from what each query had recovered at the moment before it."""
-    _, firsts = np.unique(before.kinds, return_index=True)
+    known, firsts = np.unique(before.kinds, return_index=True)
+    firsts = firsts[known >= 0]
     rows, kinds = Start(plan, before.recovered, before.kinds).pairs(firsts, firsts), before.kinds
     while True:
-        kept, merged = distinct(rows.recovered)
-        if kept.size < rows.room.size:
-            rows, kinds = rows.at(kept), merged[kinds]
+        go_on()
+        rows, kinds = _apart(rows, kinds)
         densest = rows.density.argmax(axis=1)
-        above = np.flatnonzero(rows.density[np.arange(kept.size), densest] > density)
+        above = np.flatnonzero(rows.density[np.arange(rows.room.size), densest] > density)
         if not above.size:
             core = rows.recovered.all(axis=0) & ~plan.recovered[0]
             plan.add(np.zeros(np.count_nonzero(core), dtype=int), np.flatnonzero(core))
-            added = _marked(rows.recovered[:, :-1] & ~plan.recovered[:, :-1])
+            added = marked(rows.recovered[:, :-1] & ~plan.recovered[:, :-1])
             shared = patterns(of, plan, rows, added)
-            both = joint | _of_kinds(_joint(of, plan, rows, density, shared), kinds)
+            both = joint | _of_kinds(_joint(of, plan, rows, density, shared, go_on), kinds)
             return _Moment(plan, density, rows, kinds, both, added, shared)
         rows.take(above, densest[above])
 
 
-def _bound(of: Blocks, moment: _Moment) -> Floats:
+def _apart(rows: Candidates, kinds: Indices) -> tuple[Candidates, Indices]:
+    """Of equal rows the first, without those that exceed the room, as they always will; and which row each query has.
+
+    One row is always left.
+    """
+    fits = np.flatnonzero(rows.room >= 0) if np.any(rows.room >= 0) else np.array([0])
+    kept, merged = distinct(rows.recovered[fits])
+    if kept.size == rows.room.size:
+        return rows, kinds
+    numbers = np.full(rows.room.size + 1, NO_ROOM)
+    numbers[fits] = merged
+    return rows.at(fits[kept]), numbers[kinds]
+
+
+def _bound(of: Blocks, moment: _Moment, go_on: GoOn) -> Floats:
     """What every pair can reach, seen from one moment; inf for pairs that are not known to get there."""
     base, rows = moment.plan, moment.rows
-    added, done = moment.added, _marked((rows.density == CLOSED) & (base.density != CLOSED))
-    room = base.room - _union(base.room - rows.room, added, of.costs[:-1])
-    value = base.value + _union(rows.value - base.value, done, of.priorities)
-    bound = (value + moment.density * np.where(_some_fit(of, moment, room), room, 0.0)) * (1 + MARGIN)
+    added, done = moment.added, marked((rows.density == CLOSED) & (base.density != CLOSED))
+    room = _union(base.room - rows.room, added, of.costs[:-1])
+    np.subtract(base.room, room, out=room)  # in place here and below: fresh memory takes longer than the arithmetic
     more, less = _containing(added)
-    known = room[more, more] >= 0
+    known, too_small = room[more, more] >= 0, room < 0
     more, less = more[known], less[known]
+    room[~_some_fit(of, moment, room, go_on)] = 0.0
+    room *= moment.density
+    bound = _union(rows.value - base.value, done, of.priorities)
+    bound += base.value
+    bound += room
+    bound *= 1 + MARGIN
     bound[more, less] = bound[less, more] = -np.inf
-    bound[room < 0] = np.inf
-    bound = _of_kinds(bound, moment.kinds)
+    bound[too_small] = np.inf
+    bound, no_room = _of_kinds(bound, moment.kinds), moment.kinds == NO_ROOM
+    bound[no_room] = bound[:, no_room] = np.inf
     bound[moment.joint] = np.inf
     return bound
 
@@ -248,7 +277,7 @@ def _of_kinds(amounts: npt.NDArray[Known], kinds: Indices) -> npt.NDArray[Known]
     return amounts[kinds][:, kinds]
 
 
-def _marked(mask: Mask) -> sparse.csr_array:
+def marked(mask: Mask) -> sparse.csr_array:
     """1 where a mask, (rows, columns), is true."""
     row, column = places(mask)
     return sparse.csr_array((np.ones(row.size), column, np.searchsorted(row, np.arange(len(mask) + 1))), mask.shape)
@@ -263,25 +292,28 @@ def _union(amounts: Floats, members: sparse.csr_array, weights: Floats) -> Float
     return union.reshape(amounts.size, amounts.size)
 
 
-def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float, shared: Patterns) -> Mask:
+def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float, shared: Patterns, go_on: GoOn) -> Mask:
     """Pairs whose two closures together may raise a further query above the density."""
     weights = (~base.recovered[0][of.needs] * of.row_weights).sum(axis=1)
     most = of.priorities / density * (1 + MARGIN)
     found = np.zeros((rows.room.size,) * 2, dtype=bool)
     for one, other, _ in shared.together(of.row_weights, weights, most):
+        go_on()
         found[one, other] = found[other, one] = True
     return found
 
 
-def _some_fit(of: Blocks, moment: _Moment, room: Floats) -> Mask:
+def _some_fit(of: Blocks, moment: _Moment, room: Floats, go_on: GoOn) -> Mask:
     """Where any query that is left may fit into the room that the union of two rows leaves."""
-    base, rows = moment.plan, moment.rows
-    room = room + base.room * MARGIN
-    each = np.where(rows.density == CLOSED, np.inf, rows.cost).min(axis=1)
-    found = np.minimum(each[:, None], each) <= room
-    if not np.all(found | (room < 0)):
-        most = np.broadcast_to(base.room, base.cost[0].shape)
+    base, rows, margin = moment.plan, moment.rows, moment.plan.room * MARGIN
+    least = np.where(rows.density == CLOSED, np.inf, rows.cost).min(axis=1) - margin
+    found = least[:, None] <= room
+    found |= least <= room
+    undecided = room[~found]  # these leave too little for what either row lowers alone
+    if undecided.size and undecided.max() >= 0:
+        most = np.broadcast_to(undecided.max() + margin, base.cost[0].shape)
         for one, other, left in moment.shared.together(of.row_costs, base.cost[0], most):
-            fits = left <= room[one, other]
+            go_on()
+            fits = left - margin <= room[one, other]
             found[one[fits], other[fits]] = found[other[fits], one[fits]] = True
     return found

@@ -47,7 +47,7 @@ class UniformSharing:
 
 @dataclass(frozen=True)
 class ZipfSharing:
-    """Queries draw their partitions with weights rank^-skew, so that share frequencies follow Zipf: figure 16 (b)."""
+    """Queries draw partitions without replacement, with weights rank^-skew: roughly the Zipf law of figure 16 (b)."""
 
     skew: float
     partitions: int

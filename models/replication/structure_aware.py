@@ -14,7 +14,8 @@ Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwis
   be others too, and operators may have several outputs: then the initial plans need not meet in an MC-tree. Where they
   still have no output together once they have grown, the plan starts again from a smallest MC-tree (see
   `models.replication.smallest_tree`), and is empty only where none is found that fits;
-- line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for.
+- line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for;
+- line 20 leaves `usage` as it is, so that line 23 would end the loop after one expansion: an expansion is charged.
 
 The gain of a sub-topology is that of its output fidelity as a topology of its own, as in the paper.
 """

@@ -10,6 +10,7 @@ from scipy import sparse
 from models.recovery import neighbours
 from models.recovery.greedy import CLOSED, Candidates, blocks
 from models.recovery.neighbours import patterns
+from models.recovery.pair_bounds import reach
 from models.recovery.random_queries import QuerySpec, UniformSharing, random_queries
 
 
@@ -76,3 +77,16 @@ def test_what_is_kept_of_every_query_is_what_its_blocks_add_up_to(seed):
         assert costs.tolist() == [of.costs[missing].sum() for missing in lacking]
         assert [density == CLOSED for density in densities] == [not missing for missing in lacking]
         assert value == sum(p for p, missing in zip(of.priorities, lacking, strict=True) if not missing)
+
+
+@pytest.mark.parametrize("seed", [2, 11, 21, 22])
+def test_a_query_that_fits_only_beside_two_others_is_within_their_reach(seed):
+    rng = np.random.default_rng(seed)
+    full = random_queries(QuerySpec(UniformSharing(6), queries=12, most=6), rng)
+    problem = full.with_capacity(rng.uniform(0.2, 0.9) * full.capacity)
+    of = blocks(problem)
+    found = reach(of, Candidates.empty(of, problem.limit), np.ones((12, 12), dtype=bool))
+    one, other = np.nonzero((found.bound >= 0) & (found.bound < np.inf))
+    for i, j in zip(one, other, strict=True):
+        reached, _ = found.starts[found.number[i, j]].pairs(np.array([i]), np.array([j])).best()
+        assert reached <= found.bound[i, j]
