@@ -47,7 +47,7 @@ class QueryCentric(RecoveryStrategy):
         planner      one of `models.recovery.planners`
         priorities   of queries by name; of others, 1
         cores        what partitions may take of each worker, which is then what they cost; by default each costs 1
-        limit_s      planners `exact` and `best-density` stop to look for a better plan after so long, in each call of `plan`
+        limit_s      after so long, in each call of `plan`, `exact` and `best-density` stop to look for a better plan
 
         Raises `BadInput`.
         """
