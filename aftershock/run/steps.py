@@ -36,6 +36,7 @@ from infra.external import topics as borrowed_topics
 from infra.services import kafka
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
+from infra.services.spark import EVENT_LOG
 from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
@@ -174,7 +175,7 @@ def deploy(run_id: str) -> None:
         borrowed_topics.create(live.handle, dict.fromkeys(topics, partitions))
     else:
         kafka.create_topics(live.handle.kafka, dict.fromkeys(topics, partitions))
-    (live.run.raw / "spark-events").mkdir(exist_ok=True)
+    (live.run.raw / EVENT_LOG).mkdir(exist_ok=True)
     submit = live.engine.submission(live.handle, live.run)
     live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from time import monotonic
+
+from experiments.waiting import Deadline
 
 GoOn = Callable[[], None]
 
@@ -15,10 +16,10 @@ class OutOfTime(Exception):
 
 def deadline(limit_s: float) -> GoOn:
     """What raises `OutOfTime` once the limit [s], which begins now, is over; at once for a limit of 0 or less."""
-    ends_s = monotonic() + limit_s
+    end = Deadline(limit_s)
 
     def go_on() -> None:
-        if monotonic() >= ends_s:
+        if end.passed:
             raise OutOfTime
 
     return go_on

@@ -6,11 +6,11 @@ The testbed plans so, and the tables of results predict by it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 
 from experiments.errors import BadInput
+from experiments.waiting import Deadline
 from models.recovery.best_density import best_density_within
 from models.recovery.density_beam import density_beam
 from models.recovery.exact import exact
@@ -22,8 +22,8 @@ EXACT, BEST_DENSITY, FALLBACK = "exact", "best-density", "density-beam"
 
 def time_left(limit_s: float) -> Callable[[], float]:
     """What tells how much of a limit that begins now is left [s]; below 0 once it is over."""
-    deadline_s = monotonic() + limit_s
-    return lambda: deadline_s - monotonic()
+    end = Deadline(limit_s)
+    return lambda: end.left_s
 
 
 def plan_within(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple[RecoveryPlan, tuple[str, ...]]:

@@ -6,7 +6,7 @@ A metric is one number for a run. What a run did not measure has no entry, which
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -159,8 +159,7 @@ def _recovery(name: str, meaning: str, measure: Callable[[Run], float | None] | 
 
 
 def _count(name: str, meaning: str, *, by_chance: bool = False) -> Metric:
-    count = Metric(name, "results", Better.LOWER, meaning, _results(name), minimum_effect=None, scale=Scale.COUNT)
-    return replace(count, by_chance=by_chance)
+    return Metric(name, "results", Better.LOWER, meaning, _results(name), None, Scale.COUNT, by_chance=by_chance)
 
 
 METRICS: dict[str, Metric] = {

@@ -1,9 +1,12 @@
 """Planners that are stopped: what they have by then, and who helps them out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from models.recovery import deadline, neighbours
+from experiments import waiting
+from models.recovery import neighbours
 from models.recovery.best_density import best_density, best_density_within
 from models.recovery.deadline import OutOfTime
 from models.recovery.density_beam import density_beam
@@ -36,7 +39,7 @@ def test_the_later_best_density_is_stopped_the_better_is_its_plan(monkeypatch, s
     problem, expected = sixty(seed), best_density(sixty(seed))
     plans, done, looks = [], False, 0
     while not done:
-        monkeypatch.setattr(deadline, "monotonic", Looks())
+        monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=Looks()))
         plan, done = best_density_within(problem, looks)
         assert problem.cost(plan.partitions) <= problem.limit
         plans.append(plan)

@@ -3,10 +3,12 @@
 import math
 import re
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from experiments import waiting
 from experiments.errors import AftershockError, BadInput
 from models.recovery import within_limits
 from models.recovery.planners import PLANNERS
@@ -291,7 +293,7 @@ class Clock:
 
 def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(within_limits, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: clock.now_s))
     monkeypatch.setattr(within_limits, "exact", clock.exact)
     monkeypatch.setattr(packing.Packing, "place", lambda *_: False)
     strategy = QueryCentric(planner="exact", limit_s=0.25)

@@ -29,10 +29,11 @@ def slot_of(monkeypatch, folder):
         yield Slot(replace(JOB, store=str(folder)), coordinator.getsockname(), SECRET, 0, 0), coordinator
 
 
-def test_a_slot_ends_once_what_it_is_writing_is_written(monkeypatch, tmp_path):
-    """The driver deletes the run's objects then: one that appears later would stay for ever."""
+@contextmanager
+def writing_slot(monkeypatch, folder):
+    """The thread of a slot that runs, when its store may answer what it writes, and the coordinator's connection."""
     may = threading.Event()
-    with slot_of(monkeypatch, tmp_path) as (slot, coordinator):
+    with slot_of(monkeypatch, folder) as (slot, coordinator):
         store, _ = slot._threads
         store.submit(lambda: may.wait(60), lambda _: None)
         thread = threading.Thread(target=slot.run, daemon=True)
@@ -41,31 +42,29 @@ def test_a_slot_ends_once_what_it_is_writing_is_written(monkeypatch, tmp_path):
         with connection:
             connection.settimeout(60)
             assert connection.recv(len(SLOT.of(SECRET.token)), socket.MSG_WAITALL) == SLOT.of(SECRET.token)
-            connection.sendall(block(NO_PARTITION, messages.encode(Stop())))
-            thread.join(0.3)
-            assert thread.is_alive(), "it is still writing"
-            may.set()
-            thread.join(60)
-        assert not thread.is_alive()
+            yield thread, may, connection
+
+
+def test_a_slot_ends_once_what_it_is_writing_is_written(monkeypatch, tmp_path):
+    """The driver deletes the run's objects then: one that appears later would stay for ever."""
+    with writing_slot(monkeypatch, tmp_path) as (thread, may, connection):
+        connection.sendall(block(NO_PARTITION, messages.encode(Stop())))
+        thread.join(0.3)
+        assert thread.is_alive(), "it is still writing"
+        may.set()
+        thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_a_slot_tells_how_long_it_has_waited_for_its_store(monkeypatch, tmp_path):
-    may, waits_s, reader = threading.Event(), [], BlockReader()
-    with slot_of(monkeypatch, tmp_path) as (slot, coordinator):
-        store, _ = slot._threads
-        store.submit(lambda: may.wait(60), lambda _: None)
-        thread = threading.Thread(target=slot.run, daemon=True)
-        thread.start()
-        connection, _ = coordinator.accept()
-        with connection:
-            connection.settimeout(60)
-            connection.recv(len(SLOT.of(SECRET.token)), socket.MSG_WAITALL)
-            while len(waits_s) < 3:
-                said = [messages.decode(content) for _, content in reader.feed(connection.recv(1 << 16))]
-                waits_s += [each.store_s for each in said if isinstance(each, SlotStatus)]
-            may.set()
-            connection.sendall(block(NO_PARTITION, messages.encode(Stop())))
-            thread.join(60)
+    waits_s, reader = [], BlockReader()
+    with writing_slot(monkeypatch, tmp_path) as (thread, may, connection):
+        while len(waits_s) < 3:
+            said = [messages.decode(content) for _, content in reader.feed(connection.recv(1 << 16))]
+            waits_s += [each.store_s for each in said if isinstance(each, SlotStatus)]
+        may.set()
+        connection.sendall(block(NO_PARTITION, messages.encode(Stop())))
+        thread.join(60)
     assert waits_s[0] < waits_s[-1]
 
 
