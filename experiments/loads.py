@@ -14,6 +14,9 @@ FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
 PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
 MOST_BATCHED = 2048  # records; auctions are the longest, and 2048 of them fit into Kafka's largest message, 1 MB
 ONLY_IF_SET = {"batch_records"}  # all modes look at it; unset, the load is what it was before there was such a field
+# How long the calibration before a saturating load measures Structured Streaming on each topic.
+FULL_BATCHES = 2  # at least; a full batch takes one checkpoint interval
+GETTING_FASTER_S = 15.0  # a JVM gets faster with full batches for longer, but the default experiment shall have two
 
 
 class LoadMode(StrEnum):

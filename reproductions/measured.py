@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -24,8 +23,6 @@ from results.summary import index
 from results.summary.findings import table_or_empty
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
 from results.verdict import Verdict
-
-USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen
 
 
 class Cell(NamedTuple):
@@ -106,23 +103,6 @@ def repeated(experiments: Iterable[Experiment], size: int) -> list[Experiment]:
 def missing(experiments: Iterable[Experiment]) -> list[Experiment]:
     """Those that have no run that can be used."""
     return [cell.experiment for cell in cells(experiments) if cell.run is None]
-
-
-def expected_s(experiments: Iterable[Experiment]) -> float:
-    """About how long their runs take, one after the other: windows, and what usable runs took beside theirs [s]."""
-    seen = [
-        (row.ended_ns - row.started_ns) / 1e9 - row.facts["window_s"]
-        for row in _usable()
-        if row.ended_ns and row.facts.get("window_s") and row.facts.get("sustainable_rate") is None
-    ]
-    extra_s = median(seen) if seen else USUAL_EXTRA_S
-    return sum(each.window_s + _search_s(each) + extra_s for each in experiments)
-
-
-def _search_s(experiment: Experiment) -> float:
-    """The longest that a search for the sustainable rate watches its probes, if there is one [s]."""
-    searches = experiment.load.mode is LoadMode.SUSTAINABLE
-    return experiment.load.probes * experiment.probe_s if searches else 0.0
 
 
 def _usable() -> list[index.IndexRow]:

@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.measured import Cell, cells, expected_s
+from reproductions.measured import Cell, cells
 from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck, Size
 from results.checks.rules import NotEnough
+from results.runs.step_times import whole_s
 
 Row = dict[str, Any]
 REPLICATES = Size("runs of each cell", default=1, paper=1)
@@ -61,7 +62,7 @@ def measured(
 def _none_of(experiments: Sequence[Experiment]) -> str:
     """How many runs there are to do, and how long that takes as far as it is known before them."""
     none = f"none of its {len(experiments)} runs has been done on this machine with tables of this version"
-    return f"{none}; they take about {expected_s(experiments) / 60:.0f} min"
+    return f"{none}; they take about {whole_s(*experiments) / 60:.0f} min"
 
 
 def _of_measured(check: ReproductionCheck, needs: Callable[[int], Sequence[Experiment]]) -> ReproductionCheck:

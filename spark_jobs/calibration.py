@@ -1,8 +1,4 @@
-"""The file in which a query's driver leaves the figures of a calibration before a saturating load.
-
-The constants say how long Structured Streaming is measured on each topic. They are here since the estimate of a run's
-duration needs them where nothing may import PySpark.
-"""
+"""The file in which a query's driver leaves the figures of a calibration before a saturating load."""
 
 from __future__ import annotations
 
@@ -11,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.typed_json import TypedJson
-
-FULL_BATCHES = 2  # at least; a full batch takes one checkpoint interval
-GETTING_FASTER_S = 15.0  # a JVM gets faster with full batches for longer, but the default experiment shall have two
 
 
 @dataclass(frozen=True)

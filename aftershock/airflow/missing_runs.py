@@ -14,6 +14,7 @@ from reproductions.reproduce import folder_of, missing_runs
 from results.publication import examples_to_run
 from results.runs.machine import experiment_digest
 from results.runs.state import RunState
+from results.runs.step_times import whole_s
 
 
 def run_missing(id: str, size: int | None, out: Path | None) -> None:
@@ -29,7 +30,7 @@ def run_missing(id: str, size: int | None, out: Path | None) -> None:
     while lacking := [each for each in missing_runs(id, size) if _key(each) not in tried]:
         folder_of(id, out)
         if len(tried) + len(lacking) > known:
-            minutes = measured.expected_s(lacking) / 60
+            minutes = whole_s(*lacking) / 60
             _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
         known = len(tried) + len(lacking)
         experiment = lacking[0]
@@ -48,8 +49,8 @@ def run_examples() -> None:
     A run that fails, or that this machine cannot execute, is reported in one line. An interrupted call resumes where it
     stopped.
     """
-    lacking = sorted(map(spec.load, examples_to_run()), key=lambda each: measured.expected_s([each]))
-    minutes = measured.expected_s(lacking) / 60
+    lacking = sorted(map(spec.load, examples_to_run()), key=whole_s)
+    minutes = whole_s(*lacking) / 60
     _say(f"examples: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
     for number, experiment in enumerate(lacking, 1):
         _ran(f"run {number} of {len(lacking)}", "examples", experiment, (BadInput, EnvironmentFailure))

@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from aftershock.airflow import links, nightly, tasks, trigger_form, waiting_tasks
+from results.runs.step_times import whole_s
 from results.summary.judged_checks import JudgedCheck
 from results.verdict import Verdict
 
@@ -22,7 +23,6 @@ def missing(
 
     A run that was requested before and is still missing has failed. It is not retried.
     """
-    from reproductions.measured import expected_s
     from reproductions.reproduce import missing_runs
 
     with tasks.failures_on_one_line():
@@ -31,7 +31,7 @@ def missing(
     listed = ([cells] if isinstance(cells, dict) else cells or [] for cells in asked_before)
     known = [cell["conf"] for cells in listed for cell in cells if cell]
     asked = [each for each in experiments if nightly.cell(each)["conf"] not in known]
-    log.info("%d runs are missing, about %.0f min", len(asked), expected_s(asked) / 60)
+    log.info("%d runs are missing, about %.0f min", len(asked), whole_s(*asked) / 60)
     return list(map(nightly.cell, asked))
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.airflow.param_schemas import DRAFT, optional
-from aftershock.run.step_times import whole_s
 from experiments import spec
 from experiments.documents.gate import YAML, NotPlain, is_plain, read_text
 from experiments.documents.parsing import user_path
 from experiments.errors import BadInput
 from experiments.wording import on_one_line
 from results.runs.home import home
+from results.runs.step_times import whole_s
 
 EXAMPLE, FILE = "experiment", "experiment_file"  # the params
 DEFAULT = "wordcount"

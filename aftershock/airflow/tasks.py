@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, trigger_form, waiting_tasks
-from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import AftershockError
 from experiments.wording import on_one_line
 from results.damage import Damaged
+from results.runs import step_times
 from results.runs.state import RunState
 from results.summary.judged_checks import judged_checks
 from results.verdict import Verdict

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from aftershock.run import step_notes, step_times
+from aftershock.run import step_notes
 from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.step_notes import Awaited
 from experiments.errors import AftershockError
+from results.runs import step_times
 
 MUCH_LONGER = 1.5  # times the usual time of a step
 LAST = "teardown"

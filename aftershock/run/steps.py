@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, step_notes, step_times, sustainable
+from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.listed_domains import require_unchanged, with_listed_domains
@@ -29,6 +29,7 @@ from chaos.fault_plan import FaultPlan
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.loads import FULL_BATCHES
 from experiments.spec import LoadMode
 from infra.cluster import Driver
 from infra.drivers import driver_of
@@ -41,13 +42,13 @@ from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady
-from results.runs import store
+from results.runs import step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.runs.store import RunStatus
 from results.runs.versions import versions
 from results.tables.schema import SCHEMA_VERSION
-from spark_jobs.calibration import FULL_BATCHES, Calibration
+from spark_jobs.calibration import Calibration
 from workloads.inputs import streams
 from workloads.schedule import Schedule
 from workloads.sending.load_config import LOAD_FILE, LoadConfig

@@ -16,10 +16,11 @@ from typing import cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from experiments.loads import FULL_BATCHES, GETTING_FASTER_S
 from experiments.workloads.catalogue import GeneratedSpec
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
-from spark_jobs.calibration import FULL_BATCHES, GETTING_FASTER_S, Calibration
+from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch

@@ -9,10 +9,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 import aftershock.run
 from aftershock.airflow import orchestrate, tasks, trigger_form
-from aftershock.run import lease, step_times
+from aftershock.run import lease
 from experiments import spec
 from experiments.errors import EnvironmentFailure
-from results.runs import store
+from results.runs import step_times, store
 from results.summary.judged_checks import JudgedCheck
 
 

@@ -53,7 +53,6 @@ def test_a_published_run_of_no_example_counts_in_another_installation(publicatio
     (cell,) = measured.cells([FIRST])
     assert (cell.run.run_id, cell.run.is_published) == (run_id, True)
     assert measured.missing(killed(1)) == OTHERS
-    assert measured.expected_s([FIRST]) == FIRST.window_s + 100  # as long as that run took
     newest = put_run(FIRST, {}, START_NS + 1)
     assert measured.cells([FIRST])[0].run == ReadOnce.of(newest)
 
@@ -153,15 +152,6 @@ def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(exp
 
 def test_names_are_of_one_experiment_each():
     assert len({experiment.name for experiment in EVERYTHING}) == len(EVERYTHING)
-
-
-def test_how_long_runs_take_is_told_by_those_before():
-    usual_s = measured.expected_s([FIRST])
-    assert usual_s == FIRST.window_s + measured.USUAL_EXTRA_S
-    put_run(FIRST, {})  # took 100 s beside its window
-    search = searched(1)[0]
-    assert measured.expected_s([search]) == pytest.approx(search.window_s + 8 * 30 + 100)
-    assert measured.expected_s([FIRST, *OTHERS]) == pytest.approx(len(killed(1)) * (FIRST.window_s + 100))
 
 
 def test_skewed_runs_are_at_shares_of_what_was_sustained_and_wait_for_that_to_be_found():

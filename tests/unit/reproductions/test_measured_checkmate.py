@@ -19,10 +19,11 @@ from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.checkmate.simulated import CALIBRATION
 from reproductions.judging import judge
-from reproductions.measured import Cell, expected_s
+from reproductions.measured import Cell
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
 from reproductions.reproduction import Computed, ReproductionCheck, ReproductionKind
 from results.checks.rules import NotEnough
+from results.runs.step_times import whole_s
 from tests.unit.reproductions.checkmate_shapes import QUERIES, SHAPES, SIMULATED, Shape, sustaining
 from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
@@ -160,7 +161,7 @@ def test_without_runs_what_is_simulated_is_judged_nevertheless(id, tmp_path):
     found = reproduce(id, tmp_path)
     assert {row["verdict"] for row in of_runs(found)} == {"unknown"}
     (lack,) = {row["detail"] for row in of_runs(found)}
-    minutes = expected_s(missing_runs(id)) / 60
+    minutes = whole_s(*missing_runs(id)) / 60
     assert lack == (
         f"none of its {len(missing_runs(id))} runs has been done on this machine with tables of this version;"
         f" they take about {minutes:.0f} min"

@@ -7,10 +7,10 @@ import pytest
 from aftershock.airflow import missing_runs
 from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
-from reproductions.measured import expected_s
 from results import publication
 from results.checks.subjects.ledger import SATURATED
 from results.publication import examples_to_run, publish_results
+from results.runs.step_times import whole_s
 from tests.unit.reproductions.runs import put_run
 from tests.unit.results.synthetic import START_NS
 
@@ -47,7 +47,7 @@ def asked(monkeypatch):
 def test_the_shortest_goes_first_and_what_cannot_be_run_stops_no_other(asked, capsys):
     names, _ = asked
     missing_runs.run_examples()
-    assert names == sorted(KNOWN, key=lambda name: expected_s([spec.load(name)]))
+    assert names == sorted(KNOWN, key=lambda name: whole_s(spec.load(name)))
     told = capsys.readouterr().err
     assert told.startswith("examples: 4 runs are missing, about ")
     assert "no run of external: " in told

@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 
 from aftershock.airflow import field_help, starting_points, trigger_form
-from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import BadInput
+from results.runs import step_times
 
 RICH = {
     "name": "rich",

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import pytest
 
-from aftershock.run import step_notes, step_times
+from aftershock.run import step_notes
 from aftershock.run.step_progress import RunProgress, StepState, learn_from, run_progress
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import EnvironmentFailure
-from results.runs import store
+from results.runs import step_times, store
 from tests.e2e.example_run import LIVE
 
 S = 10**9
@@ -149,6 +149,17 @@ def test_runs_with_another_interval_are_estimated_by_what_waits_for_no_checkpoin
     assert step_times.usual_s(short)["provision"] == 44.0
     kinds = json.loads((store.home() / "step-times.json").read_text())
     assert len(kinds) == 1, "the file grows with every interval"
+
+
+def test_several_runs_take_as_long_as_all_their_steps(home):
+    """A run with few records is not estimated by one of another kind that had many."""
+    words, q12 = spec.load("wordcount"), spec.load("dataflow-q12")
+    before = step_times.whole_s(q12)
+    step_times.learn(words, {"collect": 0, "tabulate": 900 * S})
+    assert step_times.whole_s(words) > 900 + words.window_s
+    assert step_times.whole_s(q12) == before
+    assert step_times.whole_s(words, q12) == step_times.whole_s(words) + before
+    assert step_times.whole_s() == 0
 
 
 @pytest.mark.parametrize("damage", ["[1]", "{", '{"KIND": {"deploy": "x"}}'])

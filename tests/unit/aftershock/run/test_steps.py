@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock.run import batch_job, derive, live_run, step_notes, step_times, steps
+from aftershock.run import batch_job, derive, live_run, step_notes, steps
 from chaos.fault_plan import FaultPlan
 from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
@@ -25,7 +25,7 @@ from infra.services import startup
 from journal.events.common import EntriesLost, Failed
 from journal.events.injector import Disarmed
 from journal.writer import Journal
-from results.runs import store
+from results.runs import step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.example_events import batch_committed

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from experiments.engines import EngineName
 from experiments.errors import AftershockError
+from experiments.loads import FULL_BATCHES, GETTING_FASTER_S
 from experiments.locks import locked
 from experiments.spec import Experiment, LoadMode
 from results.runs.home import home
 from results.runs.json_files import read_json, write_json
-from spark_jobs.calibration import FULL_BATCHES, GETTING_FASTER_S
 
 # Every step of a run, and what it does.
 STEPS = {
@@ -49,9 +49,9 @@ def usual_s(experiment: Experiment) -> dict[str, float]:
     }
 
 
-def whole_s(experiment: Experiment) -> float:
-    """How long a run will probably take from its first step to its last [s]."""
-    return sum(usual_s(experiment).values())
+def whole_s(*experiments: Experiment) -> float:
+    """How long a run will probably take from its first step to its last; of several, one after the other [s]."""
+    return sum(sum(usual_s(each).values()) for each in experiments)
 
 
 def calibration_s(experiment: Experiment) -> float:
