@@ -182,23 +182,29 @@ def few_invalid(name: str, rows_of: Callable[[pd.DataFrame], pd.DataFrame], expe
 def _over_runs(rows: pd.DataFrame) -> pd.DataFrame:
     """By protocol and workers: `checkpoints` and `invalid` of all `runs`, and the limits of the mean share of a run.
 
-    Each run has one kill, which makes its checkpoints invalid together: kills are independent, checkpoints are not. The
-    limits, at 95 %, are Student's by how the shares of runs differ, or those of Clopper and Pearson for all checkpoints
-    together where these are further apart. One run does not tell how runs differ: its limits are 0 and 1.
+    Each run has one kill, which makes its checkpoints invalid together: kills are independent, checkpoints are not. So
+    the limits, each at 97.5 %, assume that runs are independent and alike. A run without a checkpoint does not count as
+    a run.
 
-    If no run has an invalid checkpoint, nobody knows how many a run can have. So all of them may be, and the upper
-    limit is that of the share of runs that have any, which is about 3.7 / `runs` (a rule of three). A run without a
-    checkpoint does not count as a run.
+    The upper limit assumes nothing of how many checkpoints a kill can make invalid: one that was not seen may make all
+    of them invalid. If a checkpoint is drawn from each of n runs, all of these are valid with the probability
+    `all_valid`, the product of the valid shares. Its mean is (1 - m)^n if m is the mean share of invalid ones. By
+    Markov's inequality it is above (1 - m)^n / .025 in at most 2.5 % of all cases. So m is at most
+    1 - (.025 `all_valid`)^(1 / n). A further invalid checkpoint never lowers this limit. Without any it is about
+    3.7 / n (a rule of three), and with a single run it is at least 97.5 %.
+
+    The lower limit is Student's, by how the shares of runs differ, or that of Clopper and Pearson for all checkpoints
+    together if this is lower. Of one run it is 0.
     """
-    shares = rows.assign(share=rows["invalid"] / rows["checkpoints"])
+    share = rows["invalid"] / rows["checkpoints"]
     columns = {"checkpoints": ("checkpoints", "sum"), "invalid": ("invalid", "sum"), "runs": ("share", "count")}
-    columns |= {"mean": ("share", "mean"), "std": ("share", "std")}
-    found = shares.groupby(["protocol", "workers"], sort=False).agg(**columns).reset_index()
-    half, valid = half_of_mean(found["std"], found["runs"]), found["checkpoints"] - found["invalid"]
-    low = np.minimum(found["mean"] - half, stats.beta.ppf(DOUBT, found["invalid"], valid + 1))
-    high = np.maximum(found["mean"] + half, stats.beta.ppf(1 - DOUBT, found["invalid"] + 1, valid))
-    of_runs = 1 - DOUBT ** (1 / found["runs"])
-    return found.assign(low=low.fillna(0.0), high=high.fillna(1.0).mask(found["invalid"] == 0, of_runs))
+    columns |= {"mean": ("share", "mean"), "std": ("share", "std"), "all_valid": ("valid", "prod")}
+    runs = rows.assign(share=share, valid=1 - share)
+    found = runs.groupby(["protocol", "workers"], sort=False).agg(**columns).reset_index()
+    of_runs = found["mean"] - half_of_mean(found["std"], found["runs"])
+    of_checkpoints = stats.beta.ppf(DOUBT, found["invalid"], found["checkpoints"] - found["invalid"] + 1)
+    low = np.minimum(of_runs, of_checkpoints).fillna(0.0)
+    return found.assign(low=low, high=1 - (DOUBT * found["all_valid"]) ** (1 / found["runs"]))
 
 
 def _few_invalid(query: str) -> ReproductionCheck:

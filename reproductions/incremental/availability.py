@@ -22,7 +22,6 @@ from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN, legend_above
 
 COLORS = {Waits.NOTHING: GREEN, Waits.ROOM: BLUE, Waits.ALL: ORANGE}
 SOONER = 0.9  # of the time that queries are away in the other run, on average: what is a tenth late is on time
-NEVER = 10.0  # times the latest return of both runs: so long is a query away that does not come back
 EARLY = 0.4  # of the time to the first query under blocking recovery
 CELL = ["topology", "replicate"]
 
@@ -57,16 +56,21 @@ def _availability(rows: pd.DataFrame) -> Availability:
 def _pairs(
     table: pd.DataFrame, better: Waits, worse: Waits, topologies: tuple[int, ...]
 ) -> Iterator[tuple[Row, Availability, Availability]]:
-    """By topology and replicate, the two runs; raises `NotEnough` if one lacks, or no query is back in either."""
+    """By topology and replicate, the two runs; raises `NotEnough` if one lacks, or a query is never back in the worse.
+
+    The run ended before that query was back, or nobody saw it: how late it is, is not known, and any other recovery
+    would be ahead of it.
+    """
     for key, rows in table[table["topology"].isin(topologies)].groupby(CELL):
         runs = [rows[rows["waits"] == waits.value] for waits in (better, worse)]
         for waits, run in zip((better, worse), runs, strict=True):
             if "query" not in run or run.empty or run["query"].isna().any():
                 raise NotEnough(f"no run of {waits.value} on topology {key[0]} #{key[1]} has measured its queries")
-        if all(run["normal_s"].isna().all() for run in runs):
-            either = f"{better.value} or {worse.value} on topology {key[0]} #{key[1]}"
-            raise NotEnough(f"no query was available again under {either}")
-        yield dict(zip(CELL, key, strict=True)), _availability(runs[0]), _availability(runs[1])
+        one, other = (_availability(run) for run in runs)
+        if gone := other.never_back:
+            where = f"{worse.value} on topology {key[0]} #{key[1]}"
+            raise NotEnough(f"not available again under {where}: {', '.join(gone)}")
+        yield dict(zip(CELL, key, strict=True)), one, other
 
 
 def _ahead(better: Waits, worse: Waits) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -82,16 +86,11 @@ def _ahead(better: Waits, worse: Waits) -> Callable[[pd.DataFrame], pd.DataFrame
 
 
 def _away(better: Availability, worse: Availability) -> float:
-    """How long queries are away on average in one run, over how long they are in the other.
+    """How long queries are away on average in one run, over how long they are in the other; inf if one never returns.
 
     A run that is nowhere behind another need not be ahead of it anywhere.
     """
-    until_s = [run.away_until_s() for run in (better, worse)]
-    latest_s = max(float(each[np.isfinite(each)].max(initial=0.0)) for each in until_s)
-    away_s = [
-        np.sum(np.minimum(each, NEVER * latest_s) - run.lost_s) / run.count
-        for run, each in zip((better, worse), until_s, strict=True)
-    ]
+    away_s = [np.sum(run.away_until_s() - run.lost_s) / run.count for run in (better, worse)]
     return float(away_s[0] / away_s[1])
 
 

@@ -43,15 +43,15 @@ def facts(cell: Cell) -> Row:
 
 def slides(cell: Cell) -> Iterator[Row]:
     """Each slide of each query that was due from the first loss on [s since then], with its relative latency, and
-    whether the query was lost. A lost query without any has one row without a moment, and is infinitely late."""
+    whether the query was lost. A query without any has one row without a moment, and is infinitely late."""
     lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
     if lost.empty or found.empty:
         return
     first_ns = lost["death_ns"].min()
     gone = {query.rpartition(".")[0] for query in lost["query"]}
     since = found[found["due_ns"] >= first_ns]
-    for query in sorted(gone.difference(since["query"])):
-        yield {"query": query, "lost": True, "due_s": None, "relative_latency": np.inf}
+    for query in sorted(gone.union(found["query"]).difference(since["query"])):
+        yield {"query": query, "lost": query in gone, "due_s": None, "relative_latency": np.inf}
     for row in since.itertuples():
         about = {"query": row.query, "lost": row.query in gone}
         yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "relative_latency": row.relative_latency}
@@ -72,12 +72,17 @@ def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
 
 
 def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
-    """By loss, the mean relative latency of lost queries under Incremental over that under Blocking."""
+    """By loss, the mean relative latency of lost queries under Incremental over that under Blocking.
+
+    Raises `NotEnough` if one has no results under Blocking: how late it is, is not known, and any mean would be below.
+    """
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
     found = means.unstack("waits")
+    if np.isinf(found[Waits.ALL.value]).any():
+        raise NotEnough(f"a lost query has no results under {Waits.ALL.value}")
     ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
     if ratio.isna().any():
-        raise NotEnough("a lost query has no results under either")
+        raise NotEnough("in one of two runs no query was lost")
     return pd.DataFrame({"ratio": ratio})
 
 
@@ -103,10 +108,13 @@ def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
 def _less_than_lost(table: pd.DataFrame) -> pd.DataFrame:
     """By run, mean relative latency of the queries that were not lost over that of the lost ones.
 
-    Raises `NotEnough` where neither were late: which of them is a little later then says nothing.
+    Raises `NotEnough` where neither were late: which of them is a little later then says nothing. So it does if a lost
+    query has no results: how late it is, is not known.
     """
     others, lost = (_of_runs(table, part).groupby(LOSS)["relative_latency"].mean() for part in (False, True))
     lost = lost[others.index]
+    if np.isinf(lost).any():
+        raise NotEnough("a lost query has no results")
     if ((lost < NORMAL) & (others < NORMAL)).any():
         raise NotEnough(
             f"the lost queries were not late: mean relative latency {lost.min():.2f}, others {others.min():.2f}"

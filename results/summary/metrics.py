@@ -89,23 +89,23 @@ def _fact(name: str) -> Callable[[Run], float | None]:
     return measure
 
 
-def _phase(name: str) -> Callable[[Run], float | None]:
-    """The median over a run's recoveries."""
-    return lambda run: _median(table_or_empty(run, "recoveries")[name])
+def _phase(name: str, end: str) -> Callable[[Run], float | None]:
+    """The median over a run's recoveries: one that was not seen to reach `end` took longer than all others.
+
+    Infinite if most did not reach it. Left out is a recovery that reached it, but whose phase has no begin: an outage
+    that nobody noticed.
+    """
+
+    def measure(run: Run) -> float | None:
+        recoveries = table_or_empty(run, "recoveries")
+        return _median(recoveries[name].mask(recoveries[end].isna(), np.inf))
+
+    return measure
 
 
 def _median(values: pd.Series) -> float | None:
     known = values.dropna()
     return float(known.median()) if len(known) else None
-
-
-def _catch_up_s(run: Run) -> float | None:
-    """The median over a run's recoveries: one in which lag was not seen to return took longer than all others.
-
-    None where most did not, or where no usual lag is known.
-    """
-    times = table_or_empty(run, "recoveries")["catch_up_s"]
-    return _median(times.fillna(np.inf)) if times.notna().any() else None
 
 
 def usual_checkpoints(run: Run) -> pd.DataFrame:
@@ -153,9 +153,9 @@ def _model_error(run: Run) -> float | None:
     return None if found.measured is None or found.predicted is None else abs(found.measured - found.predicted)
 
 
-def _recovery(name: str, meaning: str, measure: Callable[[Run], float | None] | None = None) -> Metric:
+def _recovery(name: str, end: str, meaning: str) -> Metric:
     note = f"median over the run's recoveries of the time from {meaning}"
-    return Metric(name, "s", Better.LOWER, note, measure or _phase(name), minimum_effect=0.1, resolution=0.01)
+    return Metric(name, "s", Better.LOWER, note, _phase(name, end), minimum_effect=0.1, resolution=0.01)
 
 
 def _count(name: str, meaning: str, *, by_chance: bool = False) -> Metric:
@@ -173,10 +173,10 @@ METRICS: dict[str, Metric] = {
             _fact("utilization"),
             resolution=0.001,
         ),
-        _recovery("detect_s", "death to notice"),
-        _recovery("restart_s", "notice to ready"),
-        _recovery("restore_s", "ready to the progress before the fault"),
-        _recovery("catch_up_s", "that progress to the usual lag, if most came back to it", _catch_up_s),
+        _recovery("detect_s", "death_ns", "death to notice"),  # a death that nobody noticed counts as not measured
+        _recovery("restart_s", "ready_ns", "notice to ready, if most came to it"),
+        _recovery("restore_s", "restored_ns", "ready to the progress before the fault, if most came to it"),
+        _recovery("catch_up_s", "normal_ns", "that progress to the usual lag, if most came back to it"),
         Metric(
             "service_rate",
             "records/s",

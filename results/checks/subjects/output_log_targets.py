@@ -22,7 +22,7 @@ from experiments.workloads.cec_prices import CecPricesSpec
 from results.checks.check import Check, Parting, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between
-from results.checks.subjects.output_logs import described
+from results.checks.subjects.output_logs import described, reported
 
 SPENT = 0.5  # of the time for saving windows
 CHANCE = 0.001  # how often the oldest window of a run that follows the model is outside its limits
@@ -138,10 +138,7 @@ def _settled(evidence: Evidence) -> tuple[pd.DataFrame, tuple[float, int, float]
     workload, partitions = evidence.experiment.workload, evidence.experiment.engine.partitions
     if not isinstance(workload, CecPricesSpec):
         raise NotEnough("the workload has no count windows")
-    rows = evidence.rows("output_logs", "no partition has reported its log").sort_values("at_ns")
-    last = rows.groupby("partition").last()
-    if len(last) != partitions:
-        raise NotEnough(f"{len(last)} of {partitions} partitions have reported their logs")
+    last = reported(evidence).sort_values("at_ns").groupby("partition").last()
     items, size, tail = workload.items / partitions, workload.window_records, CHANCE / 2 / partitions
     if items < FEWEST_OF_A_PARTITION:
         raise NotEnough(f"a partition has {items:,.0f} items; the model needs {FEWEST_OF_A_PARTITION}")

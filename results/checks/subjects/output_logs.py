@@ -24,6 +24,15 @@ def described(experiment: Experiment) -> bool:
     return keeps_output_log(experiment) and isinstance(workload, CecPricesSpec) and workload.items >= FEWEST_ITEMS
 
 
+def reported(evidence: Evidence) -> pd.DataFrame:
+    """The reports of output logs; raises `NotEnough` unless each partition with a log has reported it."""
+    rows = evidence.rows("output_logs", "no partition has reported its log")
+    found, partitions = rows["partition"].nunique(), evidence.experiment.engine.partitions
+    if found != partitions:
+        raise NotEnough(f"{found} of {partitions} partitions have reported their logs")
+    return rows
+
+
 def windows(evidence: Evidence) -> pd.DataFrame:
     """Return one row, the last report with all partitions: `at_ns`, `open_windows`, `predicted`, `off` and `allowed`,
     both relative to `predicted`, and `share`, the first of these by the second.
@@ -35,8 +44,7 @@ def windows(evidence: Evidence) -> pd.DataFrame:
     workload = evidence.experiment.workload
     if not isinstance(workload, CecPricesSpec):
         raise NotEnough("the workload has no count windows")
-    rows = evidence.rows("output_logs", "no partition has reported its log")
-    partitions = rows["partition"].nunique()
+    rows, partitions = reported(evidence), evidence.experiment.engine.partitions
     whole = rows.groupby("at_ns").filter(lambda of_one: len(of_one) == partitions)
     if whole.empty:
         raise NotEnough("no report covers all partitions")

@@ -17,10 +17,14 @@ from reproductions.reproduction import Computed
         ([(30, 54)], "unknown"),
         ([(0, 54)] * 71, "unknown"),
         ([(0, 54)] * 72, "pass"),
-        ([(1, 54), (0, 54), (1, 54)], "pass"),
+        ([(0, 54)] * 3, "unknown"),
+        ([(1, 54), (0, 54), (1, 54)], "unknown"),
         ([(1, 54), (1, 54)], "unknown"),
         ([(9, 54)] + [(0, 54)] * 9, "unknown"),
-        ([(1, 54)] * 9 + [(0, 54)], "pass"),
+        ([(9, 54)] + [(0, 54)] * 74, "unknown"),
+        ([(9, 54)] + [(0, 54)] * 75, "pass"),
+        ([(1, 54)] * 113, "unknown"),
+        ([(1, 54)] * 114, "pass"),
         ([(30, 54)] + [(0, 54)] * 3, "unknown"),
         ([(3, 54)] * 10, "unknown"),
         ([(6, 54)] * 10, "fail"),
@@ -31,8 +35,15 @@ from reproductions.reproduction import Computed
 )
 @pytest.mark.parametrize(("table", "name"), [("table-3", "q3.few_invalid"), ("table-4", "invalid.few")])
 def test_a_share_of_invalid_checkpoints_has_the_limits_of_its_runs(table, name, invalid, verdict):
-    """A kill makes its checkpoints invalid together, so nine of one kill say less than nine of nine kills."""
+    """A kill that was not seen may make all invalid: few runs leave that open, whether they have any or none."""
     assert judged_counts(table, name, invalid)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("runs", "passing"), [(3, 0), (75, 9)])
+def test_further_invalid_checkpoints_never_show_that_they_are_few(runs, passing):
+    counts = ([(1, 54)] * some + [(0, 54)] * (runs - some) for some in range(runs + 1))
+    found = [judged_counts("table-4", "invalid.few", each)["verdict"] for each in counts]
+    assert found == ["pass"] * passing + ["unknown"] * (runs + 1 - passing)
 
 
 @pytest.mark.parametrize(

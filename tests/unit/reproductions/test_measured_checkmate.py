@@ -33,6 +33,8 @@ LAB = (Path(__file__).parents[3] / "docs" / "lab" / "testbed-throughput.md").rea
 KINDS = ("simulated", "measured")
 SIZES = dict.fromkeys(("checkmate/fig-07", "checkmate/fig-08", "checkmate/table-3", "checkmate/table-4"), 2)
 SIZES |= {"checkmate/fig-12": 3}  # fewer runs decide nothing
+IN_MANY_RUNS = {*(f"{query}.few_invalid" for query in QUERIES), "invalid.few"}  # decided: these are open after two
+TIMES = 50  # as many runs: enough to know that a share of invalid checkpoints of the paper's shape is small
 OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
 MEASURED = [id for id, found in OF_CHECKMATE.items() if found.kind is ReproductionKind.MEASURED]
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
@@ -73,7 +75,8 @@ def found_in(tmp_path_factory):
 def test_the_papers_shape_passes(id, tmp_path):
     run_all(id, SHAPES[id])
     found = reproduce(id, tmp_path, SIZES.get(id))
-    assert [row for row in of_runs(found) if row["verdict"] != "pass"] == []
+    verdicts = {row["check"]: row["verdict"] for row in of_runs(found)}
+    assert verdicts == {name: "unknown" if name in IN_MANY_RUNS else "pass" for name in verdicts}
     table = pd.read_parquet(found.files["parquet"])
     measured = table[~table["simulated"]]
     assert measured["run_id"].notna().sum() >= len(measured) - 1  # table IV has a row of what is refused
@@ -86,6 +89,9 @@ def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionChe
     """In runs of the paper's shape, or in simulated rows of it."""
     simulated = check.name.startswith("simulated.")
     sound = Computed(id, SIMULATED[id]) if simulated else found_in(id, SHAPES[id])
+    if check.name in IN_MANY_RUNS:
+        again = [sound.rows().assign(replicate=number) for number in range(TIMES)]
+        sound = replace(sound, table=pd.concat(again, ignore_index=True))
     assert judge(check, sound)["verdict"] == "pass"
     assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pandas as pd
@@ -297,19 +298,32 @@ def test_a_run_of_which_nobody_knows_the_latencies_has_measured_nothing(known):
 @pytest.mark.parametrize(
     ("gone", "verdicts"),
     [
-        ({Waits.ROOM}, {"best_case": "pass", "incremental": "fail"}),
+        ({Waits.ROOM}, {"best_case": "unknown", "incremental": "fail"}),
         ({Waits.NOTHING, Waits.ROOM}, {"best_case": "unknown", "incremental": "fail"}),
-        ({Waits.ALL}, {"best_case": "pass", "incremental": "pass"}),
+        ({Waits.ALL}, {"best_case": "pass", "incremental": "unknown"}),
     ],
     ids=["incremental", "both", "blocking"],
 )
-def test_runs_in_which_no_query_came_back_are_behind_all_others(gone, verdicts):
+def test_a_run_in_which_no_query_came_back_is_behind_and_shows_of_no_other_that_it_is_ahead(gone, verdicts):
     for each in missing_runs("incremental/fig-12", 1):
         put_run(each, never_back(each) if waits_for(each) in gone else paper(each))
     found = Computed("incremental/fig-12", CATALOGUE["incremental/fig-12"].compute(1, lambda done, total: None))
     judged = {check.name: judge(check, found)["verdict"] for check in CATALOGUE["incremental/fig-12"].checks}
     assert judged["best_case.never_behind"] == verdicts["best_case"]
     assert judged["incremental.never_behind"] == judged["incremental.first_query"] == verdicts["incremental"]
+
+
+def test_a_query_that_never_comes_back_under_blocking_does_not_show_that_others_are_sooner(found_in):
+    sound = found_in("incremental/fig-12")
+    table = sound.rows()
+    gone = (table["waits"] == Waits.ALL.value) & (table["query"] == "q0.0")
+    spoilt = replace(sound, table=table.assign(normal_s=table["normal_s"].mask(gone)))
+    judged = {check.name: judge(check, spoilt) for check in CATALOGUE["incremental/fig-12"].checks}
+    assert judged["best_case.never_behind"]["verdict"] == "pass"
+    for name, topology in (("never_behind", 1), ("first_query", 2)):
+        row = judged[f"incremental.{name}"]
+        told = f"not available again under Blocking on topology {topology} #1: q0.0"
+        assert (row["verdict"], row["detail"]) == ("unknown", told)
 
 
 @pytest.mark.parametrize(("place", "lost"), [(Place.UPSTREAM, 15), (Place.DOWNSTREAM, 6)])
@@ -363,26 +377,42 @@ def test_a_query_without_results_in_the_end_is_not_back_to_normal(id: str, check
 
 
 def test_a_lost_query_without_results_since_the_loss_is_infinitely_late(home):
-    def without_results(experiment: Experiment) -> Tables:
-        tables = paper(experiment)
-        if waits_for(experiment) is Waits.ROOM:
-            tables["query_latencies"] = [row for row in tables["query_latencies"] if row["query"] != "q0"]
-        return tables
-
-    found = computed_on("incremental/fig-15", without_results, 3)
+    found = computed_on("incremental/fig-15", without_results("q0", Waits.ROOM), 3)
     judged = {check.name: judge(check, found) for check in CATALOGUE["incremental/fig-15"].checks}
     assert judged["lost.back_to_normal"]["verdict"] == judged["incremental.below_blocking"]["verdict"] == "fail"
     assert judged["more.takes_longer"]["detail"] == "a lost query has no results"
 
 
-def test_where_a_lost_query_has_no_results_either_way_neither_is_below_the_other(home):
-    def without_results(experiment: Experiment) -> Tables:
-        tables = paper(experiment)
-        return tables | {"query_latencies": [row for row in tables["query_latencies"] if row["query"] != "q0"]}
+def without_results(query: str, *waits: Waits) -> Callable[[Experiment], Tables]:
+    """Sound runs; in those that wait so, the last result of this query was due a second before the loss."""
 
-    found = computed_on("incremental/fig-13", without_results, 1)
+    def tables_of(experiment: Experiment) -> Tables:
+        tables = paper(experiment)
+        if waits_for(experiment) in waits:
+            others = [row for row in tables["query_latencies"] if row["query"] != query]
+            tables["query_latencies"] = [slide(query, BURST_AT_S - 1, USUAL_S), *others]
+        return tables
+
+    return tables_of
+
+
+@pytest.mark.parametrize("waits", [(Waits.ALL,), (Waits.ROOM, Waits.ALL)], ids=["blocking", "both"])
+def test_where_a_lost_query_has_no_results_under_blocking_nothing_is_below_it(waits, home):
+    found = computed_on("incremental/fig-13", without_results("q0", *waits))
     judged = judge(named("incremental/fig-13", "incremental.below_blocking"), found)
-    assert (judged["verdict"], judged["detail"]) == ("unknown", "a lost query has no results under either")
+    assert (judged["verdict"], judged["detail"]) == ("unknown", "a lost query has no results under Blocking")
+
+
+def test_a_lost_query_without_results_does_not_show_that_others_are_less_late(home):
+    found = computed_on("incremental/fig-14", without_results("q0", Waits.ROOM))
+    judged = judge(named("incremental/fig-14", "others.less_late"), found)
+    assert (judged["verdict"], judged["detail"]) == ("unknown", "a lost query has no results")
+
+
+def test_a_query_that_was_not_lost_and_has_no_results_since_the_loss_is_infinitely_late(home):
+    found = computed_on("incremental/fig-14", without_results("q5", Waits.ROOM))
+    judged = [judge(each, found) for each in CATALOGUE["incremental/fig-14"].checks]
+    assert [each["verdict"] for each in judged] == ["fail", "fail"]
 
 
 def test_a_host_that_never_came_back_is_no_delay_of_the_model(found_in):

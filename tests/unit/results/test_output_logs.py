@@ -77,6 +77,13 @@ def test_without_a_report_nothing_is_known(tmp_path):
     assert verdict(tmp_path, []) == "unknown"
 
 
+def test_a_partition_that_never_reported_leaves_it_unknown(tmp_path):
+    """With a tenth of a record an item, half of the items have nearly as many open windows as all of them would."""
+    alone = output_logs([report(11 * S, average_0=counts(906, 1000))], (10 * S, 70 * S))
+    assert verdict(tmp_path / "alone", alone) == "unknown"
+    assert verdict(tmp_path / "both", rows_of(453, 453, 500)) == "pass"
+
+
 def test_a_run_parts_from_the_model_in_its_last_whole_report(tmp_path):
     run = synthetic.make_run(tmp_path, changes={})
     rows = [each | {"at_ns": each["at_ns"] + synthetic.START_NS} for each in rows_of(4000, 4100)]

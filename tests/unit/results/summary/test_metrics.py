@@ -12,6 +12,7 @@ from results.tables.schema import TABLES
 from tests.unit.results.synthetic import KILLS_S, make_run
 
 PHASES = ("detect_s", "restart_s", "restore_s", "catch_up_s")
+ENDS = {"restart_s": "ready_ns", "restore_s": "restored_ns", "catch_up_s": "normal_ns"}
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +72,25 @@ def test_nulls_are_not_measured(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("not_back", "median"), [(0, 3.0), (1, 4.0), (2, 5.0), (3, None), (5, None)], ids=lambda value: str(value)
+    ("unseen", "median"), [(0, 3.0), (1, 4.0), (2, 5.0), (3, None), (5, None)], ids=lambda value: str(value)
 )
-def test_a_recovery_that_was_not_seen_to_catch_up_took_longer_than_all_others(tmp_path, not_back, median):
+@pytest.mark.parametrize("phase", ENDS)
+def test_a_recovery_whose_phase_was_not_seen_to_end_took_longer_than_all_others(tmp_path, phase, unseen, median):
     """Of five that took 1, 2, 3, 4 and 5 s, the shortest are not seen to end."""
 
     def five(frame):
-        times = [np.nan] * not_back + list(np.arange(1.0 + not_back, 6.0))
-        return pd.concat([frame[:1]] * 5, ignore_index=True).assign(recovery=range(5), catch_up_s=times)
+        rows = pd.concat([frame[:1]] * 5, ignore_index=True).assign(recovery=range(5), **{phase: np.arange(1.0, 6.0)})
+        missing, end = rows["recovery"] < unseen, ENDS[phase]
+        return rows.assign(**{phase: rows[phase].mask(missing), end: rows[end].astype("Int64").mask(missing)})
 
-    assert metrics_of(make_run(tmp_path, changes={"recoveries": five})).get("catch_up_s") == median
+    assert metrics_of(make_run(tmp_path, changes={"recoveries": five})).get(phase) == median
+
+
+def test_an_outage_that_nobody_noticed_has_no_restart(tmp_path):
+    def unnoticed(frame):
+        return frame.assign(restart_s=[np.nan] * (len(frame) - 1) + [3.0])
+
+    assert metrics_of(make_run(tmp_path, changes={"recoveries": unnoticed}))["restart_s"] == 3.0
 
 
 def test_a_run_without_tables_measured_nothing(tmp_path):
