@@ -87,19 +87,6 @@ def test_a_client_that_gets_no_answer_leaves_nothing_behind(kind: type):
         wait_for(lambda: all(now <= earlier for now, earlier in zip(_held(), before, strict=True)))
 
 
-def test_a_client_that_the_broker_refuses_leaves_nothing_behind(tmp_path: Path):
-    login = tmp_path / "kafka.properties"
-    login.write_text(client_properties("hunter2"))
-    before = _held()
-    with refusing_broker(own_address(23), "nobody of this name") as address:
-        broker = Broker(address, str(login))
-        with pytest.raises(EnvironmentFailure, match=r"^the topic orders of .* cannot be read \(Sasl"):
-            records_of(broker, "orders", 9)
-        with pytest.raises(EnvironmentFailure, match=r"^the topics a cannot be created on .* \(Sasl"):
-            create_topics(broker, {"a": 1})
-    wait_for(lambda: all(now <= earlier for now, earlier in zip(_held(), before, strict=True)))
-
-
 def test_what_fails_at_a_broker_that_has_died_is_told_with_its_kind(monkeypatch: pytest.MonkeyPatch):
     def died(**_: object) -> None:
         raise KafkaTimeoutError
