@@ -95,6 +95,7 @@ class Injector:
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.arrivals, self.holds)
         self.preparation = Preparation(driver, handle, targets, self.healing.wait)
         self._clocks = threading.Thread(target=self._note_clocks, daemon=True)
+        self._ending, self._is_disarmed = threading.Lock(), False  # a host may tell its clock after the last entry
         for planned in strikes:
             self._schedule(planned, planned.prepare_ns, self._prepare)
 
@@ -117,7 +118,9 @@ class Injector:
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
                     self.journal.record(Failed(one_line(failure)))
-            self.journal.record(Disarmed())
+            with self._ending:
+                self._is_disarmed = True
+                self.journal.record(Disarmed())
         if failures:
             raise failures[0]
 
@@ -146,8 +149,11 @@ class Injector:
     def _note_clocks(self) -> None:
         """Journal the clock of each host. This also connects to all hosts, so that no strike waits for a connection."""
         take_precedence()  # as the connections do that it makes
-        for host, clock in self.driver.clocks(self.handle).items():
-            self.journal.record(HostClock(host, clock.offset_ns, clock.uncertainty_ns))
+        clocks = self.driver.clocks(self.handle)
+        with self._ending:
+            if not self._is_disarmed:
+                for host, clock in clocks.items():
+                    self.journal.record(HostClock(host, clock.offset_ns, clock.uncertainty_ns))
 
     def _schedule(self, planned: PlannedStrike, due_ns: int, act: Callable[..., None], *arguments: Any) -> None:
         """Schedule the next step of a strike; simultaneous steps keep the plan's order."""

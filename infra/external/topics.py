@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Set
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kafka import KafkaAdminClient
@@ -31,7 +31,7 @@ def create(handle: Handle, topics: Mapping[str, int]) -> None:
     cause = f"the topics of run {handle.run_id} cannot be created"
     with kafka.failing_as(cause, "look at the broker, and at what the login may do there"):
         _refuse_taken(handle, (topics.keys() - own) & _there(handle))
-        with closing(_admin(handle)) as admin:
+        with _admin(handle) as admin:
             for name in sorted(topics.keys() - own):
                 try:
                     admin.create_topics([kafka.new_topic(name, topics[name])])
@@ -60,7 +60,7 @@ def remove(handle: Handle) -> None:
     names = _noted(path)
     listed = ", ".join(sorted(names))
     cause = f"the topics of run {handle.run_id} cannot be removed"
-    with kafka.failing_as(cause, f"remove them by hand: {listed}"), closing(_admin(handle)) as admin:
+    with kafka.failing_as(cause, f"remove them by hand: {listed}"), _admin(handle) as admin:
         for name in sorted(names & set(admin.list_topics())):
             try:
                 admin.delete_topics([name])
@@ -77,10 +77,13 @@ def remove(handle: Handle) -> None:
 
 
 def _there(handle: Handle) -> set[str]:
-    with closing(_admin(handle)) as admin:
+    with _admin(handle) as admin:
         return set(admin.list_topics())
 
 
-def _admin(handle: Handle) -> KafkaAdminClient:
-    with kafka.failing_as(f"the broker at {handle.broker} does not answer"):
-        return KafkaAdminClient(**handle.kafka.for_kafka_python())
+@contextmanager
+def _admin(handle: Handle) -> Iterator[KafkaAdminClient]:
+    with ExitStack() as stack:
+        with kafka.failing_as(f"the broker at {handle.broker} does not answer"):
+            admin = stack.enter_context(kafka.client(KafkaAdminClient, handle.kafka))
+        yield admin

@@ -29,6 +29,7 @@ from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
 PORT_POLL_S = 0.1
+FORMAT_LIMIT_S = 60.0  # other runs wait meanwhile, for the lock on provisioning
 LISTENS_LIMIT_S, CONNECTION_LIMIT_S = 60.0, 1.0
 
 
@@ -57,7 +58,11 @@ def _broker_config(handle: Handle) -> Path:
 
 def _format(handle: Handle, command: list[str], folder: Path) -> None:
     variables = os.environ | for_the_controller(handle.token, handle.root, "format")
-    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=FORMAT_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        cause = f"Kafka did not format its storage in {FORMAT_LIMIT_S:g} s"
+        raise EnvironmentFailure(cause, f"look at the disk of {folder}") from None
     if done.returncode:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 

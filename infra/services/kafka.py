@@ -9,7 +9,7 @@ import base64
 import itertools
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError as ClientError
 from kafka.errors import TopicAlreadyExistsError
+from kafka.net.compat import KafkaNetClient
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import Deadline, wait_for
@@ -100,7 +101,6 @@ def is_ready(settings: Mapping[str, str], limit_s: float = 1.0) -> bool:
     """Whether the broker answers a client with these settings, under librdkafka's names, within `limit_s` [s].
 
     Raises `EnvironmentFailure` as soon as the broker refuses the login.
-    A `KafkaAdminClient` that gets no answer would leave its thread and its sockets behind, and this may be asked often.
     """
     errors: list[KafkaError] = []
     ours: dict[str, Any] = {"log_level": 0, "reconnect.backoff.max.ms": LONGEST_PAUSE_MS, "error_cb": errors.append}
@@ -135,6 +135,27 @@ def failing_as(cause: str, remedy: str = "look at the broker") -> Iterator[None]
         raise EnvironmentFailure(f"{cause} ({type(error).__name__})", remedy) from None
 
 
+@contextmanager
+def client(kind: Callable[..., Any], broker: Broker, **settings: Any) -> Iterator[Any]:
+    """A client of `kafka` of that kind for the length of a `with`, which ends its thread and closes its sockets.
+
+    Raises the error of `kafka` if the broker gives no answer or refuses the login. The constructor of the client then
+    fails, and would leave the thread and the sockets of a client that nobody has.
+    """
+    connections: list[KafkaNetClient] = []
+
+    def connect(**given: Any) -> KafkaNetClient:
+        connections.append(KafkaNetClient(**given))
+        return connections[-1]
+
+    try:
+        with closing(kind(kafka_client=connect, **broker.for_kafka_python(), **settings)) as made:
+            yield made
+    finally:
+        for each in connections:  # if the client has closed them, this does nothing
+            each.close()
+
+
 def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
     """Key and value of the records that a topic holds now, the first `most` in the order of their timestamps.
 
@@ -144,7 +165,7 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
     """
     settings: dict[str, Any] = {"enable_auto_commit": False, "isolation_level": "read_committed"}
     cause = f"the topic {topic} of the broker at {broker.address} cannot be read"
-    with failing_as(cause), closing(KafkaConsumer(**broker.for_kafka_python(), **settings)) as consumer:
+    with failing_as(cause), client(KafkaConsumer, broker, **settings) as consumer:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         if not places:
             return []
@@ -186,7 +207,7 @@ def create_topics(broker: Broker, topics: dict[str, int]) -> None:
     `EnvironmentFailure` if the broker fails or refuses.
     """
     cause = f"the topics {', '.join(sorted(topics))} cannot be created on the broker at {broker.address}"
-    with failing_as(cause), closing(KafkaAdminClient(**broker.for_kafka_python())) as admin:
+    with failing_as(cause), client(KafkaAdminClient, broker) as admin:
         for name, partitions in topics.items():
             with suppress(TopicAlreadyExistsError):
                 admin.create_topics([new_topic(name, partitions)])

@@ -228,7 +228,8 @@ class CheckpointRefused(Event, name="checkpoint-refused"):
 class StoreSlow(Event, name="store-slow"):
     """A slot has waited for the store for so long [s], or the driver has if `worker` is `driver`.
 
-    As long as the store does not answer, the slot stores no checkpoint, and what the driver orders does not begin.
+    As long as the store does not answer, the slot stores no checkpoint, what the driver orders does not begin, and the
+    end of a run is not confirmed, so it does not finish.
     """
 
     worker: str

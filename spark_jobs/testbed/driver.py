@@ -22,9 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
-from py4j.protocol import Py4JError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError, EnvironmentFailure
@@ -79,8 +77,8 @@ class Stage(threading.Thread):
 
         try:
             self._context.parallelize(range(self._slots), self._slots).mapPartitionsWithIndex(serve).collect()
-        except (Py4JError, PySparkException) as error:
-            self.failure = str(error)[:2000]
+        except Exception as error:  # whatever it is: an error that only this thread knows would end the run as if done
+            self.failure = f"{type(error).__name__}: {error}"[:2000]
 
 
 class ExecutorWatch:

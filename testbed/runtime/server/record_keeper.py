@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
@@ -80,10 +80,20 @@ class RecordKeeper:
         """Returns when nothing is being written any more."""
         self._thread.shutdown(wait=True)
 
-    def confirm(self) -> None:
-        """Raises `TakenOver` if another driver has come, and `EnvironmentFailure` if the store refuses for too long."""
-        if self._writing is not None:
-            self._writing.exception()  # when it is known, nothing is being written any more
+    def confirm(self, while_waiting: Callable[[], None]) -> None:
+        """Return once the store has shown that no other driver has come; until then call `while_waiting` now and then.
+
+        Raises `TakenOver` if another driver has come, and `EnvironmentFailure` if the store refuses for too long.
+        """
+        if self._writing is None:
+            self._begun_s = time.monotonic()
+        self._writing = self._thread.submit(self._confirm)  # after the record that is being written
+        while wait([self._writing], AGAIN_S).not_done:
+            while_waiting()
+        confirmed, self._writing = self._writing, None
+        confirmed.result()
+
+    def _confirm(self) -> None:
         retry(self._chain.confirm, EnvironmentFailure, interval_s=AGAIN_S, limit_s=PATIENCE_S)
 
     def _look(self, ahead: WriteAhead) -> None:

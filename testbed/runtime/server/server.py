@@ -155,7 +155,7 @@ class Server:
             for guest in list(self._guests.values()):
                 guest.link.flush()
             if self._finished():
-                self._records.confirm()
+                self._records.confirm(self._store_watch.look)
                 self._tell_progress()
                 self._journal.record(Finished(self._positions()))
                 return True

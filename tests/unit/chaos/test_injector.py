@@ -308,5 +308,23 @@ def test_no_thread_is_started_while_strikes_are_due(hosts, monkeypatch):
     assert hosts.precedence_of_clocks, "strikes wait for it, too, and for the connections that it makes"
 
 
+def test_a_clock_that_is_told_after_the_end_is_not_journaled(hosts, monkeypatch):
+    """An abort does not wait for the hosts that are still asked."""
+    has_ended, path = threading.Event(), Path(hosts.handle.root) / "injector.jsonl"
+
+    def tell_late(handle):
+        has_ended.wait(LIMIT_S)
+        return {"worker-1": ClockOffset(-7, 3)}
+
+    monkeypatch.setattr(hosts, "clocks", tell_late)
+    now_ns = time.time_ns()
+    injector = Injector(hosts, hosts.handle, Journal(path), FaultPlan(now_ns, now_ns + 60 * 10**9, ()))
+    threading.Thread(target=stop_once_told, args=(injector, path, "armed"), daemon=True).start()
+    injector.run()
+    has_ended.set()
+    injector._clocks.join(LIMIT_S)
+    assert [entry["event"] for entry in raw_entries(path)] == ["armed", "disarmed"]
+
+
 def test_a_plan_without_faults_ends_at_once(hosts):
     assert inject(hosts)[1] == []

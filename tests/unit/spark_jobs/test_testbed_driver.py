@@ -1,4 +1,4 @@
-"""When the testbed's driver program ends: it is a child of spark-submit, which gets the signal to stop."""
+"""When and how the testbed's driver program ends: it is a child of spark-submit, which gets the signal to stop."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
+from journal.writer import Journal
+from spark_jobs.testbed import driver
 from spark_jobs.testbed.driver import Asked
+from tests.unit.testbed.small_job import HERE, JOB
 
 PARENT = """
 import subprocess, sys, time
@@ -58,3 +64,18 @@ def test_a_program_is_asked_to_stop_by_a_signal_and_to_drain_by_a_file(drained: 
     assert Asked(drained).to_drain
     asked.stop(signal.SIGTERM, None)
     assert (asked.to_stop, asked.has_spark) == (True, True)
+
+
+def test_a_stage_that_ends_by_any_error_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is neither Spark's nor Py4J's ended the run with exit code 0."""
+
+    def collect() -> None:
+        raise OSError("the result of a task cannot be read")
+
+    stage = SimpleNamespace(mapPartitionsWithIndex=lambda serve: SimpleNamespace(collect=collect))
+    context = SimpleNamespace(parallelize=lambda items, partitions: stage)
+    spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda name: HERE))
+    monkeypatch.setattr(driver, "live_executors", lambda spark: set())
+    job = replace(JOB, store=str(tmp_path / "store"))
+    with pytest.raises(EnvironmentFailure, match=r"^the stage of slots failed: OSError: the result of a task cannot"):
+        driver.run(spark, job, Journal(tmp_path / "journal.jsonl"), Asked(tmp_path / "job.drain"))

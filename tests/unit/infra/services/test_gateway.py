@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
 from infra import credentials
 from infra.cluster import Handle
 from infra.services import gateway, jars
@@ -62,6 +63,12 @@ def test_no_command_has_a_secret_among_its_arguments(tmp_path: Path, commands: l
     assert len(secrets) == 5, "of the broker two, of Spark two, and the token"
     assert len(commands) == 3, "the broker's storage is formatted, then broker and master start"
     assert not [secret for secret in secrets for command in commands if secret in " ".join(command)]
+
+
+def test_a_format_of_the_storage_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "FORMAT_LIMIT_S", 0.2)
+    with pytest.raises(EnvironmentFailure, match=r"^Kafka did not format its storage in 0\.2 s; look at the disk of "):
+        gateway._format(handle(tmp_path), ["sleep", "60"], tmp_path)
 
 
 def test_the_ports_that_answer_are_counted_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.errors import KafkaTimeoutError
 
 from experiments.errors import EnvironmentFailure
@@ -73,6 +74,17 @@ def test_a_broker_that_dies_amid_a_login_has_refused_nothing(tmp_path: Path):
     login.write_text(client_properties("hunter2"))
     with refusing_broker(own_address(20), None) as address:
         assert not is_ready(Broker(address, str(login)).for_librdkafka(), limit_s=2.5)
+
+
+@pytest.mark.parametrize("kind", [KafkaAdminClient, KafkaConsumer])
+def test_a_client_that_gets_no_answer_leaves_nothing_behind(kind: type):
+    """Its constructor fails, so nobody has it to close it."""
+    with socket.create_server((own_address(22), 0)) as silent:
+        broker = Broker("{}:{}".format(*silent.getsockname()))
+        before = _held()
+        with pytest.raises(KafkaTimeoutError), kafka.client(kind, broker, bootstrap_timeout_ms=300):
+            pass
+        wait_for(lambda: all(now <= earlier for now, earlier in zip(_held(), before, strict=True)))
 
 
 def test_what_fails_at_a_broker_that_has_died_is_told_with_its_kind(monkeypatch: pytest.MonkeyPatch):

@@ -19,6 +19,7 @@ from testbed.runtime.network.wire import NO_PARTITION, block
 from testbed.runtime.server import record_keeper, store_watch
 from testbed.runtime.server.server import Server
 from testbed.stores.record_chain import TakenOver
+from tests.unit.marked_processes import wait_for
 from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
@@ -189,6 +190,24 @@ def test_a_store_that_hangs_amid_a_record_is_told_of(started, tmp_path, monkeypa
         may.set()
         serve_until(server, lambda: told(tmp_path, Recovering))
     assert {each.worker for each in told(tmp_path, StoreSlow)} == {store_watch.DRIVER}
+
+
+def test_a_store_that_hangs_at_the_end_of_a_run_is_told_of(started, tmp_path, monkeypatch):
+    """The output is complete by then, but that no other driver has come is not confirmed."""
+    monkeypatch.setattr(store_watch, "SLOW_S", 0.05)
+    monkeypatch.setattr(record_keeper, "AGAIN_S", 0.02)
+    server = started()
+    monkeypatch.setattr(server, "_finished", lambda: True)
+
+    def hang(real=server._records._chain.confirm):
+        wait_for(lambda: told(tmp_path, StoreSlow))
+        assert told(tmp_path, Finished) == []
+        real()
+
+    monkeypatch.setattr(server._records._chain, "confirm", hang)
+    assert server.serve(lambda: False)
+    assert [each.worker for each in told(tmp_path, StoreSlow)] == [store_watch.DRIVER]
+    assert len(told(tmp_path, Finished)) == 1
 
 
 def test_the_key_is_read_from_its_file(tmp_path):
