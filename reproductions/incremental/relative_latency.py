@@ -28,7 +28,7 @@ from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
-from results.summary.availability import NORMAL
+from results.summary.availability import NORMAL, NORMAL_S
 from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, WIDTH_IN, legend_above
 
 LOSS = ["hosts_lost", "place", "replicate"]
@@ -123,9 +123,9 @@ def _meanwhile(place: Place, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _others_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
-    """By run and query that was not lost, its highest relative latency before the recovery."""
+    """By run, query that was not lost, and `NORMAL_S` before the recovery, the mean relative latency."""
     rows = _of_runs(_meanwhile(Place.DOWNSTREAM, table), False)
-    return rows.groupby([*LOSS, "query"])["relative_latency"].max().to_frame("worst")
+    return rows.groupby([*LOSS, "query", rows["due_s"] // NORMAL_S])["relative_latency"].mean().to_frame("mean")
 
 
 def _results_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
@@ -222,10 +222,10 @@ REPRODUCTIONS = (
             holds(
                 "others.undisturbed_until_recovery",
                 _others_meanwhile,
-                [between("worst", None, NORMAL)],
-                lambda found: f"at most {found['worst'].max():.2f}",
+                [between("mean", None, NORMAL)],
+                lambda found: f"at most {found['mean'].max():.2f}",
                 "before the recovery of lost sinks begins, relative latency of queries that were not lost stays below"
-                f" {NORMAL:g}",
+                f" {NORMAL:g}, on average over {NORMAL_S:g} s",
                 InRows("relative_latency x 2 before the recovery", _late_before_recovery),
             ),
             holds(

@@ -354,18 +354,19 @@ def test_a_recovery_that_begins_at_once_says_nothing_of_the_time_before_it(name,
 
 
 @pytest.mark.parametrize(
-    ("due_s", "name", "verdict"),
+    ("due_s", "times", "name", "verdict"),
     [
-        (5.0, "others.undisturbed_until_recovery", "fail"),
-        (END_S - 1, "others.undisturbed_until_recovery", "pass"),
-        (5.0, "upstream.silent_until_recovery", "fail"),
+        (5.0, 2.0, "others.undisturbed_until_recovery", "fail"),
+        (5.0, 1.3, "others.undisturbed_until_recovery", "pass"),  # on average over 3 s this is normal
+        (END_S - 1, 2.0, "others.undisturbed_until_recovery", "pass"),
+        (5.0, 2.0, "upstream.silent_until_recovery", "fail"),
     ],
 )
-def test_one_slide_before_the_recovery_decides_and_none_after_it(due_s, name, verdict, found_in):
+def test_what_comes_before_the_recovery_decides(due_s, times, name, verdict, found_in):
     """One slide of each query is late, or arrives at once."""
     sound = found_in("incremental/fig-14")
     table, it = sound.rows(), sound.rows()["due_s"] == due_s
-    late, at_once = table["relative_latency"].mask(it, 1.5), table["arrived_s"].mask(it, table["due_s"] + USUAL_S)
+    late, at_once = table["relative_latency"].mask(it, times), table["arrived_s"].mask(it, table["due_s"] + USUAL_S)
     spoilt = replace(sound, table=table.assign(relative_latency=late, arrived_s=at_once))
     assert judge(named("incremental/fig-14", name), spoilt)["verdict"] == verdict
 
