@@ -4,8 +4,8 @@ A lost partition reads its checkpoint. Then it processes again what it had proce
 
     restore = bytes / read rate + checkpoint age x rate / service rate
 
-Source: the model behind section II of the `ppa` paper, which bounds the latency of passive replication by the state and
-by the input since the checkpoint.
+The model is ours. The `ppa` paper has its two steps (section II-B). It bounds the replayed input by the input rate
+times the checkpoint interval (VI-A).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from reproductions.bench import ANYTHING, Bench, Row, benched, by_setting, falling, rising, steps
 from reproductions.cec.operator import CONSTANTS, STORE_KEY, Stream, live, recover, while_busy
-from reproductions.cec.recovery_time import ITEMS, OPEN, RECORDS, SIZE
+from reproductions.cec.recovery_time import ITEMS, OPEN, RECORDS, SIZE, load_grows
 from reproductions.claims import Ratio, at_least, paired_ratio
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import holds
@@ -183,6 +183,7 @@ REPRODUCTIONS = (
                 f"even with {LONGEST} it is shorter than without G-checks",
                 scaled_rows("extent", 0.1, setting=NONE),
             ),
+            load_grows(SHORTEST, LONGEST),
         ),
     ),
 )

@@ -15,6 +15,7 @@ from reproductions.incremental import availability
 from reproductions.incremental.experiments import (
     MANY,
     SOME,
+    Place,
     Waits,
     few_lost,
     few_lost_incremental,
@@ -27,11 +28,12 @@ from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
-from results.summary.availability import NORMAL
+from results.summary.availability import NORMAL, NORMAL_S
 from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, WIDTH_IN, legend_above
 
 LOSS = ["hosts_lost", "place", "replicate"]
 END_S = 20.0  # so long is the end of a run
+RESULT_S = 2.0  # within so long a result usually comes: there is one every second, .7 s after its input was due
 COLORS = {(Waits.ROOM.value, True): BLUE, (Waits.ALL.value, True): ORANGE, (Waits.ROOM.value, False): GREEN}
 
 
@@ -42,19 +44,28 @@ def facts(cell: Cell) -> Row:
 
 
 def slides(cell: Cell) -> Iterator[Row]:
-    """Each slide of each query that was due from the first loss on [s since then], with its relative latency, and
-    whether the query was lost. A query without any has one row without a moment, and is infinitely late."""
+    """Each slide of each query that was due from the first loss on, with its relative latency and whether it was lost.
+
+    A query without any has one row without a moment, and is infinitely late. Moments are in seconds since
+    the first loss: when a slide was due and when it arrived, when the last query was lost (`lost_s`), and when the
+    first recovery was planned (`planned_s`; null: none was).
+    """
     lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
     if lost.empty or found.empty:
         return
     first_ns = lost["death_ns"].min()
     gone = {query.rpartition(".")[0] for query in lost["query"]}
-    since = found[found["due_ns"] >= first_ns]
+    since, planned_ns = found[found["due_ns"] >= first_ns], lost["planned_ns"].min()
+    run: Row = {
+        "lost_s": (lost["death_ns"].max() - first_ns) / 1e9,
+        "planned_s": None if pd.isna(planned_ns) else (planned_ns - first_ns) / 1e9,
+    }
     for query in sorted(gone.union(found["query"]).difference(since["query"])):
-        yield {"query": query, "lost": query in gone, "due_s": None, "relative_latency": np.inf}
+        never = {"due_s": None, "arrived_s": None, "relative_latency": np.inf}
+        yield run | {"query": query, "lost": query in gone} | never
     for row in since.itertuples():
-        about = {"query": row.query, "lost": row.query in gone}
-        yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "relative_latency": row.relative_latency}
+        about = run | {"query": row.query, "lost": row.query in gone, "relative_latency": row.relative_latency}
+        yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "arrived_s": (row.arrived_ns - first_ns) / 1e9}
 
 
 def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
@@ -105,21 +116,30 @@ def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return worst
 
 
-def _less_than_lost(table: pd.DataFrame) -> pd.DataFrame:
-    """By run, mean relative latency of the queries that were not lost over that of the lost ones.
+def _meanwhile(place: Place, table: pd.DataFrame) -> pd.DataFrame:
+    """The slides that were due after the last loss, long enough before the first recovery for results to come.
 
-    Raises `NotEnough` where neither were late: which of them is a little later then says nothing. So it does if a lost
-    query has no results: how late it is, is not known.
+    Of the runs whose hosts died in this place, with the rows of queries that never had a result. Raises `NotEnough` if one of them has no such time.
     """
-    others, lost = (_of_runs(table, part).groupby(LOSS)["relative_latency"].mean() for part in (False, True))
-    lost = lost[others.index]
-    if np.isinf(lost).any():
-        raise NotEnough("a lost query has no results")
-    if ((lost < NORMAL) & (others < NORMAL)).any():
-        raise NotEnough(
-            f"the lost queries were not late: mean relative latency {lost.min():.2f}, others {others.min():.2f}"
-        )
-    return pd.DataFrame({"ratio": others / lost})
+    rows = table[table["place"] == place.value]
+    until_s = rows["planned_s"].astype(float) - RESULT_S
+    if rows.empty or not (until_s > rows["lost_s"]).all():
+        raise NotEnough(f"{place.value}: recovery is not known to have begun later than {RESULT_S:g} s after the loss")
+    amid = (rows["due_s"] >= rows["lost_s"]) & (rows["due_s"] < until_s)
+    return rows[amid | rows["due_s"].isna()]
+
+
+def _others_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
+    """By run, query that was not lost, and `NORMAL_S` before the recovery, the mean relative latency."""
+    rows = _of_runs(_meanwhile(Place.DOWNSTREAM, table), False)
+    keys = [*LOSS, "query", rows["due_s"] // NORMAL_S]
+    return rows.groupby(keys, dropna=False)["relative_latency"].mean().to_frame("mean")
+
+
+def _results_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
+    """By run, how many slides had results before the recovery."""
+    rows = _meanwhile(Place.UPSTREAM, table)
+    return rows.assign(results=rows["arrived_s"] < rows["planned_s"]).groupby(LOSS)[["results"]].sum()
 
 
 def _latest(table: pd.DataFrame) -> list[Ratio]:
@@ -164,6 +184,11 @@ def _one_query_late(lost: bool, table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(relative_latency=table["relative_latency"].where(~one, 2 * table["relative_latency"]))
 
 
+def _late_before_recovery(table: pd.DataFrame) -> pd.DataFrame:
+    before = table["due_s"] < table["planned_s"]
+    return table.assign(relative_latency=table["relative_latency"].where(~before, 2 * table["relative_latency"]))
+
+
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.2), layout="constrained")
     losses = table[LOSS[:2]].drop_duplicates().sort_values(LOSS[:2]).itertuples(index=False)
@@ -203,12 +228,21 @@ REPRODUCTIONS = (
         (
             _back_to_normal("others.back_to_normal", False, "queries that were not lost"),
             holds(
-                "others.less_late",
-                _less_than_lost,
-                [between("ratio", None, 1.0)],
-                _ratios,
-                "queries that were not lost have at most the mean relative latency of those that were",
-                scaled_rows("relative_latency", 1000.0, lost=False),
+                "others.undisturbed_until_recovery",
+                _others_meanwhile,
+                [between("mean", None, NORMAL)],
+                lambda found: f"at most {found['mean'].max():.2f}",
+                "before the recovery of lost sinks begins, relative latency of queries that were not lost stays below"
+                f" {NORMAL:g}, on average over {NORMAL_S:g} s",
+                InRows("relative_latency x 2 before the recovery", _late_before_recovery),
+            ),
+            holds(
+                "upstream.silent_until_recovery",
+                _results_meanwhile,
+                [between("results", None, 0)],
+                lambda found: f"{found['results'].sum()} slides have results",
+                "if hosts upstream are lost, no query has results before the recovery begins",
+                scaled_rows("arrived_s", 0.2, place=Place.UPSTREAM.value),
             ),
         ),
     ),

@@ -25,9 +25,8 @@ from results.summary.findings import table_or_empty, the_run
 from results.summary.lost_partitions import by_fault
 
 MODELS = {
-    "recovery_latency": "ppa, section II: loading as measured, then the input since the checkpoint at the replay rate"
-    " that was measured; the checkpoint is as old as any time up to the interval. The limits know how few restores were"
-    " measured",
+    "recovery_latency": "loading as measured, then the input since the checkpoint at the replay rate that was measured;"
+    " the checkpoint is as old as any time up to the interval. The limits know how few restores were measured",
     "promotion_latency": "as measured: the copy is as far as its primary",
 }
 
