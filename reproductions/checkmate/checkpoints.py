@@ -91,10 +91,12 @@ def validity(taken: pd.DataFrame) -> Row:
     """How many there are, and how many a recovery left behind, but for those `in_outages`, which are told apart.
 
     The paper's workers all go back as soon as one is missed. Here Spark takes seconds to bring up another, in which
-    the others go on; what is downstream of the lost one then takes checkpoints that can't be of use any more.
+    the others go on; what is downstream of the lost one then takes checkpoints that can't be of use any more. How many
+    those are is in `invalid_in_outages`.
     """
-    before = taken[~taken["in_outage"]]
-    return _counts(len(before), int(before["invalid"].sum())) | {"in_outages": len(taken) - len(before)}
+    before, amid = taken[~taken["in_outage"]], taken[taken["in_outage"]]
+    told = {"in_outages": len(amid), "invalid_in_outages": int(amid["invalid"].sum())}
+    return _counts(len(before), int(before["invalid"].sum())) | told
 
 
 def _counts(checkpoints: int, invalid: int) -> Row:

@@ -43,7 +43,7 @@ def on_the_cycle(cell: Cell) -> Iterator[Row]:
     }
     valid = validity(taken)
     measured_ |= {"invalid_percent": 100 * valid["invalid_share"]}
-    measured_ |= {name: valid[name] for name in ("checkpoints", "invalid", "in_outages")}
+    measured_ |= {name: valid[name] for name in ("checkpoints", "invalid", "in_outages", "invalid_in_outages")}
     yield counts | measured_ | dict(zip(PRINTED_COLUMNS, PRINTED[facts(cell)["protocol"]], strict=True))
 
 

@@ -119,7 +119,8 @@ def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
 def _meanwhile(place: Place, table: pd.DataFrame) -> pd.DataFrame:
     """The slides that were due after the last loss, long enough before the first recovery for results to come.
 
-    Of the runs whose hosts died in this place, with the rows of queries that never had a result. Raises `NotEnough` if one of them has no such time.
+    Of the runs whose hosts died in this place, with the rows of queries that never had a result. Raises `NotEnough` if
+    one of the runs has no such time.
     """
     rows = table[table["place"] == place.value]
     until_s = rows["planned_s"].astype(float) - RESULT_S

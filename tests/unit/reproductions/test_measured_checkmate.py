@@ -335,10 +335,11 @@ def test_what_survivors_stored_while_one_was_missing_is_told_apart():
     outage = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": ns(47), "notice_ns": ns(48), "ready_ns": ns(57)}
     run = put_run(experiment, {"partition_checkpoints": taken, "recoveries": [outage]})
     (row,) = checkpoint_counts(Cell(experiment, run))
-    assert {name: row[name] for name in ("checkpoints", "invalid", "in_outages")} == {
+    assert {name: row[name] for name in ("checkpoints", "invalid", "in_outages", "invalid_in_outages")} == {
         "checkpoints": 20,
         "invalid": 2,
         "in_outages": 4,
+        "invalid_in_outages": 2,
     }
 
 
