@@ -43,14 +43,18 @@ def facts(cell: Cell) -> Row:
 
 def slides(cell: Cell) -> Iterator[Row]:
     """Each slide of each query that was due from the first loss on [s since then], with its relative latency, and
-    whether the query was lost. A query without any has one row without a moment, and is infinitely late."""
+    whether the query was lost. A query without any in the last `END_S` of the run has one row more, which has no moment
+    and is infinitely late.
+    """
     lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
     if lost.empty or found.empty:
         return
     first_ns = lost["death_ns"].min()
     gone = {query.rpartition(".")[0] for query in lost["query"]}
     since = found[found["due_ns"] >= first_ns]
-    for query in sorted(gone.union(found["query"]).difference(since["query"])):
+    last_ns = since.groupby("query")["due_ns"].max()
+    to_the_end = last_ns[last_ns >= found["due_ns"].max() - round(END_S * 1e9)].index
+    for query in sorted(gone.union(found["query"]).difference(to_the_end)):
         yield {"query": query, "lost": query in gone, "due_s": None, "relative_latency": np.inf}
     for row in since.itertuples():
         about = {"query": row.query, "lost": row.query in gone}
@@ -74,12 +78,13 @@ def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
 def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
     """By loss, the mean relative latency of lost queries under Incremental over that under Blocking.
 
-    Raises `NotEnough` if one has no results under Blocking: how late it is, is not known, and any mean would be below.
+    Raises `NotEnough` if one has no results in the end under Blocking: how late it is, is not known, and any mean would
+    be below.
     """
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
     found = means.unstack("waits")
     if np.isinf(found[Waits.ALL.value]).any():
-        raise NotEnough(f"a lost query has no results under {Waits.ALL.value}")
+        raise NotEnough(f"a lost query has no results in the end under {Waits.ALL.value}")
     ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
     if ratio.isna().any():
         raise NotEnough("in one of two runs no query was lost")
@@ -109,12 +114,12 @@ def _less_than_lost(table: pd.DataFrame) -> pd.DataFrame:
     """By run, mean relative latency of the queries that were not lost over that of the lost ones.
 
     Raises `NotEnough` where neither were late: which of them is a little later then says nothing. So it does if a lost
-    query has no results: how late it is, is not known.
+    query has no results in the end: how late it is, is not known.
     """
     others, lost = (_of_runs(table, part).groupby(LOSS)["relative_latency"].mean() for part in (False, True))
     lost = lost[others.index]
     if np.isinf(lost).any():
-        raise NotEnough("a lost query has no results")
+        raise NotEnough("a lost query has no results in the end")
     if ((lost < NORMAL) & (others < NORMAL)).any():
         raise NotEnough(
             f"the lost queries were not late: mean relative latency {lost.min():.2f}, others {others.min():.2f}"
@@ -128,7 +133,7 @@ def _latest(table: pd.DataFrame) -> list[Ratio]:
     rows = _of_runs(table[table["waits"] == Waits.ROOM.value], True)
     highest = rows.groupby(["replicate", "hosts_lost"], as_index=False)["relative_latency"].max()
     if np.isinf(highest["relative_latency"]).any():
-        raise NotEnough("a lost query has no results")
+        raise NotEnough("a lost query has no results in the end")
     return [paired_ratio(f"{MANY} hosts by {SOME}", highest, "relative_latency", "hosts_lost", MANY, SOME)]
 
 
