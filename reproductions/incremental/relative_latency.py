@@ -46,9 +46,9 @@ def facts(cell: Cell) -> Row:
 def slides(cell: Cell) -> Iterator[Row]:
     """Each slide of each query that was due from the first loss on, with its relative latency and whether it was lost.
 
-    A query without any has one row without a moment, and is infinitely late. Moments are in seconds since
-    the first loss: when a slide was due and when it arrived, when the last query was lost (`lost_s`), and when the
-    first recovery was planned (`planned_s`; null: none was).
+    A query without any in the last `END_S` of the run has one row more, which has no moment and is infinitely late.
+    Moments are in seconds since the first loss: when a slide was due and when it arrived, when the last query was lost
+    (`lost_s`), and when the first recovery was planned (`planned_s`; null: none was).
     """
     lost, found = cell.table("query_recoveries"), cell.table("query_latencies")
     if lost.empty or found.empty:
@@ -60,9 +60,11 @@ def slides(cell: Cell) -> Iterator[Row]:
         "lost_s": (lost["death_ns"].max() - first_ns) / 1e9,
         "planned_s": None if pd.isna(planned_ns) else (planned_ns - first_ns) / 1e9,
     }
-    for query in sorted(gone.union(found["query"]).difference(since["query"])):
-        never = {"due_s": None, "arrived_s": None, "relative_latency": np.inf}
-        yield run | {"query": query, "lost": query in gone} | never
+    last_ns = since.groupby("query")["due_ns"].max()
+    to_the_end = last_ns[last_ns >= found["due_ns"].max() - round(END_S * 1e9)].index
+    for query in sorted(gone.union(found["query"]).difference(to_the_end)):
+        silent = {"due_s": None, "arrived_s": None, "relative_latency": np.inf}
+        yield run | {"query": query, "lost": query in gone} | silent
     for row in since.itertuples():
         about = run | {"query": row.query, "lost": row.query in gone, "relative_latency": row.relative_latency}
         yield about | {"due_s": (row.due_ns - first_ns) / 1e9, "arrived_s": (row.arrived_ns - first_ns) / 1e9}
@@ -85,12 +87,13 @@ def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
 def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
     """By loss, the mean relative latency of lost queries under Incremental over that under Blocking.
 
-    Raises `NotEnough` if one has no results under Blocking: how late it is, is not known, and any mean would be below.
+    Raises `NotEnough` if one has no results in the end under Blocking: how late it is, is not known, and any mean would
+    be below.
     """
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
     found = means.unstack("waits")
     if np.isinf(found[Waits.ALL.value]).any():
-        raise NotEnough(f"a lost query has no results under {Waits.ALL.value}")
+        raise NotEnough(f"a lost query has no results in the end under {Waits.ALL.value}")
     ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
     if ratio.isna().any():
         raise NotEnough("in one of two runs no query was lost")
@@ -119,22 +122,19 @@ def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
 def _meanwhile(place: Place, table: pd.DataFrame) -> pd.DataFrame:
     """The slides that were due after the last loss, long enough before the first recovery for results to come.
 
-    Of the runs whose hosts died in this place, with the rows of queries that never had a result. Raises `NotEnough` if
-    one of the runs has no such time.
+    Of the runs whose hosts died in this place. Raises `NotEnough` if one of them has no such time.
     """
     rows = table[table["place"] == place.value]
     until_s = rows["planned_s"].astype(float) - RESULT_S
     if rows.empty or not (until_s > rows["lost_s"]).all():
         raise NotEnough(f"{place.value}: recovery is not known to have begun later than {RESULT_S:g} s after the loss")
-    amid = (rows["due_s"] >= rows["lost_s"]) & (rows["due_s"] < until_s)
-    return rows[amid | rows["due_s"].isna()]
+    return rows[(rows["due_s"] >= rows["lost_s"]) & (rows["due_s"] < until_s)]
 
 
 def _others_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
     """By run, query that was not lost, and `NORMAL_S` before the recovery, the mean relative latency."""
     rows = _of_runs(_meanwhile(Place.DOWNSTREAM, table), False)
-    keys = [*LOSS, "query", rows["due_s"] // NORMAL_S]
-    return rows.groupby(keys, dropna=False)["relative_latency"].mean().to_frame("mean")
+    return rows.groupby([*LOSS, "query", rows["due_s"] // NORMAL_S])["relative_latency"].mean().to_frame("mean")
 
 
 def _results_meanwhile(table: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def _latest(table: pd.DataFrame) -> list[Ratio]:
     rows = _of_runs(table[table["waits"] == Waits.ROOM.value], True)
     highest = rows.groupby(["replicate", "hosts_lost"], as_index=False)["relative_latency"].max()
     if np.isinf(highest["relative_latency"]).any():
-        raise NotEnough("a lost query has no results")
+        raise NotEnough("a lost query has no results in the end")
     return [paired_ratio(f"{MANY} hosts by {SOME}", highest, "relative_latency", "hosts_lost", MANY, SOME)]
 
 
