@@ -68,7 +68,10 @@ def _system(arguments: argparse.Namespace) -> _System:
 
 
 def predict_utilization(arguments: argparse.Namespace) -> int:
-    """Predict utilization, the optimal interval, and what older models would advise."""
+    """Predict utilization, the optimal interval, and what older models would advise.
+
+    All intervals are T, as `--interval` is. Daly prints his higher order without the checkpoint, so c is added.
+    """
     from models import utilization as model
 
     rate, cost, recovery = arguments.failure_rate, arguments.checkpoint_cost, arguments.recovery_time
@@ -77,7 +80,7 @@ def predict_utilization(arguments: argparse.Namespace) -> int:
     intervals = {
         "young": float(model.young(rate, cost)),
         "daly": float(model.daly(rate, cost, recovery)),
-        "daly_higher_order": float(model.daly_higher_order(rate, cost)),
+        "daly_higher_order": float(model.daly_higher_order(rate, cost)) + cost,
         "zhuang": float(model.zhuang(rate, cost, recovery)),
     }
     found = {

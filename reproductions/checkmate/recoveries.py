@@ -25,6 +25,7 @@ from results.views.style import INK, WIDTH_IN
 
 SETTLED_S = 20.0  # the last seconds of the window, in which latency must be as before
 FEWEST_BEFORE = 2  # seconds with results before the kill; results come out once an interval
+RECOVERY = ("restart_s", "restore_s", "catch_up_s")  # from the notice of a failure until lag is as before
 AS_BEFORE = 1.5  # times what it was before the kill; an outage of seconds that goes on to be felt is several times that
 
 
@@ -143,12 +144,31 @@ def _plot_latency(percentile: str) -> Callable[[pd.DataFrame], Figure]:
 
 def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
     """How much longer another protocol takes to restart than COOR: by all queries and runs."""
-    rows = complete(table, "own_s")
-    return paired_ratio(f"{other} / COOR", rows, "own_s", "protocol", other, COOR, ("query", "replicate"))
+    return _to_coordinated(complete(table, "own_s"), "own_s", other)
+
+
+def recovery_ratios(table: pd.DataFrame, other: str) -> Ratio:
+    """How much longer another protocol takes than COOR until lag is as before: by all queries and runs."""
+    rows = complete(table, *RECOVERY)
+    return _to_coordinated(rows.assign(recovery_s=rows[[*RECOVERY]].sum(axis=1)), "recovery_s", other)
+
+
+def _to_coordinated(rows: pd.DataFrame, value: str, other: str) -> Ratio:
+    return paired_ratio(f"{other} / COOR", rows, value, "protocol", other, COOR, ("query", "replicate"))
 
 
 def _restarts_faster(other: str) -> ReproductionCheck:
     return at_least(_named(other), lambda table: [restart_ratios(table, other)], 1.0, _told(other), _faster(other))
+
+
+def _recovers_faster(other: str) -> ReproductionCheck:
+    return at_least(
+        f"recovery.{_named(other)}",
+        lambda table: [recovery_ratios(table, other)],
+        1.0,
+        f"COOR is back to its usual lag at least as fast as {other} to its own, in the geometric mean of all queries",
+        like_rows(RECOVERY, other, COOR, 0.8),
+    )
 
 
 def _simulated_faster(other: str) -> ReproductionCheck:
@@ -199,7 +219,7 @@ REPRODUCTIONS = (
         of_cell=recovery_times,
         plot=_plot_restarts,
         about=facts,
-        checks=(_restarts_faster(UNC), _restarts_faster(CIC)),
+        checks=(_restarts_faster(UNC), _restarts_faster(CIC), _recovers_faster(UNC), _recovers_faster(CIC)),
         simulation=simulated(PROTOCOLS, simulated_restart, (_simulated_faster(UNC), _simulated_faster(CIC))),
     ),
 )

@@ -58,7 +58,10 @@ def facts(cell: Cell) -> Row:
 
 
 def measurements(cell: Cell) -> Iterator[Row]:
-    """What a run measured, what its replay says, the inputs of the model, and its window beside eq. 10."""
+    """What a run measured, what its replay says, the inputs of the model, and its window beside eq. 10.
+
+    `interval_s` is the interval as it was run, and that of `eq_10`; `eq_10_at_set` is eq. 10 at the interval set.
+    """
     if cell.run is None:
         return
     found, inputs = utilizations(cell.run), model_inputs(cell.run)
@@ -66,6 +69,7 @@ def measurements(cell: Cell) -> Iterator[Row]:
     row |= {"measured": found.measured, "replayed": found.predicted, "low": found.low, "high": found.high}
     if inputs is not None:
         row |= {"stages" if name == "depth" else name: value for name, value in vars(inputs).items()}
+        row["eq_10_at_set"] = float(inputs.at(cell.experiment.engine.checkpoint_interval_s))
     try:
         window = window_of(cell.run, HOST_GAPS)
     except NoWindow:
@@ -124,7 +128,9 @@ def _beside_eq_10(table: pd.DataFrame) -> pd.DataFrame:
     )
     if found.verdict is Verdict.UNKNOWN:
         raise NotEnough(found.sentence)
-    return pd.DataFrame([found.row() | {"beyond": _beyond(found)}])
+    off = rows["measured"] - rows["eq_10"]
+    told = {"beyond": _beyond(found), "least_off": off.min(), "most_off": off.max()}
+    return pd.DataFrame([found.row() | told])
 
 
 def _beyond(found: Pooled) -> float:
@@ -198,7 +204,8 @@ TABLE_1 = measured(
             [between("beyond", None, 0.0)],
             lambda found: (
                 f"{found['measured'].iat[0]:.4f} over {found['faults'].iat[0]} different faults; eq. 10 gives"
-                f" {found['expected'].iat[0]:.4f}, by chance {found['low'].iat[0]:.4f} to {found['high'].iat[0]:.4f}"
+                f" {found['expected'].iat[0]:.4f}, by chance {found['low'].iat[0]:.4f} to {found['high'].iat[0]:.4f};"
+                f" single runs are {found['least_off'].iat[0]:+.4f} to {found['most_off'].iat[0]:+.4f} off eq. 10"
             ),
             "utilization over all rows together is what eq. 10 gives, but for chance (99 %)",
             scaled_rows("eq_10", 1.1),

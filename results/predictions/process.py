@@ -89,6 +89,8 @@ class MeasuredProcess:
         """The interval as it was run: the mean time from the start of one undisturbed batch to that of the next.
 
         Spark aligns its triggers to multiples of the set interval and starts at once after a batch that overran it.
+        A long period is likelier to be struck, so where faults are dense too few long ones are left. Without any two
+        undisturbed batches in a row it is the set interval.
         """
         batches = self._inside
         follows = batches["undisturbed"] & batches["undisturbed"].shift(-1, fill_value=False)

@@ -329,6 +329,44 @@ def test_a_host_suspected_before_the_kill_is_not_what_is_measured():
     assert (row["restart_s"], row["own_s"]) == (6.0, 2.0)
 
 
+@pytest.mark.parametrize(("catch_up_s", "verdict"), [(9.0, "pass"), (1.0, "fail")])
+def test_a_protocol_that_restarts_faster_may_recover_later(catch_up_s, verdict):
+    """COOR restarts in 4 s and catches up in 4, the others restart in 3."""
+    about = {"workers": 2, "replicate": 1, "run_id": "it", "simulated": False, "restore_s": 1.0}
+    rows = [
+        about | {"query": q, "protocol": name, "restart_s": restart_s, "own_s": restart_s, "catch_up_s": lag_s}
+        for q in QUERIES
+        for name, restart_s, lag_s in (("COOR", 4.0, 4.0), ("UNC", 3.0, catch_up_s), ("CIC", 3.0, catch_up_s))
+    ]
+    found = {
+        check.name: judge(check, Computed("it", pd.DataFrame(rows))) for check in CATALOGUE["checkmate/fig-11"].checks
+    }
+    for other in ("unc", "cic"):
+        assert found[f"coordinated.not_slower_than_{other}"]["verdict"] == "fail"
+        assert found[f"recovery.coordinated.not_slower_than_{other}"]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("times", "failing"),
+    [
+        (1.0, []),
+        (5.0, ["no_slower_than_unc", "no_slower_than_cic"]),
+        (0.5, ["no_faster_than_unc", "no_faster_than_cic"]),
+    ],
+)
+def test_under_skew_restarts_are_alike_in_both_directions(times, failing):
+    about = {"workers": 2, "replicate": 1, "run_id": "it", "simulated": False}
+    rows = [
+        about | {"query": q, "hot_share": hot, "protocol": name, "own_s": seconds}
+        for q, hot in product(QUERIES[1:], (0.1, 0.2, 0.3))
+        for name, seconds in (("COOR", 2.0 * times), ("UNC", 2.0), ("CIC", 2.0))
+    ]
+    table = Computed("it", pd.DataFrame(rows))
+    found = {check.name: judge(check, table)["verdict"] for check in CATALOGUE["checkmate/fig-13"].checks}
+    assert set(found.values()) <= {"pass", "fail"}
+    assert [name.removeprefix("coordinated.") for name, verdict in found.items() if verdict == "fail"] == failing
+
+
 def test_what_survivors_stored_while_one_was_missing_is_told_apart():
     experiment = next(each for each in missing_runs("checkmate/table-3") if each.engine.protocol_run != "coordinated")
     taken = checkpoints("op.0", [0.1] * 12, invalid=4) + checkpoints("op.1", [0.1] * 12)

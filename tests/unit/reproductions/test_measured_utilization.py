@@ -13,7 +13,7 @@ from aftershock.airflow import missing_runs as command
 from chaos.implications import drawn
 from chaos.plan import plan
 from experiments.spec import Experiment
-from models.utilization import optimal_interval
+from models.utilization import optimal_interval, utilization
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduce import missing_runs, reproduce
@@ -196,6 +196,28 @@ def test_a_single_value_that_is_not_known_leaves_its_check_unknown(column: str, 
         "started_at": {"pairs.adjoin"},
     }[column]
     assert found == {name: "unknown" if name in asked else "pass" for name in found}
+
+
+def test_the_comparison_with_eq_10_tells_how_far_single_runs_are_off(sound: Computed) -> None:
+    table = sound.rows()
+    off = table["measured"].mask(table.index == 4, table["eq_10"] - 0.03).mask(table.index == 7, table["eq_10"] + 0.02)
+    (asked,) = (check for check in CATALOGUE[ID].checks if check.name == "eq_10.pooled")
+    row = judge(asked, replace(sound, table=table.assign(measured=off)))
+    assert row["verdict"] == "pass"
+    assert str(row["observed"]).endswith("; single runs are -0.0300 to +0.0200 off eq. 10")
+
+
+def test_eq_10_stands_beside_itself_at_the_interval_that_was_set():
+    experiment = missing_runs(ID, 1)[0]
+    tables = as_modelled(experiment)
+    as_run = [row | {"interval_s": 16.0} for row in tables["predictions"]]
+    put_run(experiment, tables | {"predictions": as_run})
+    row = computed().rows().set_index("run_id").dropna(subset="measured").iloc[0]
+    given = inputs(experiment)
+    assert given["interval_s"] == DEFAULT_S
+    assert row["interval_s"] == 16.0
+    assert row["eq_10_at_set"] == utilization(*given.values())
+    assert row["eq_10"] == utilization(*(given | {"interval_s": 16.0}).values())
 
 
 def test_fewer_faults_than_twenty_decide_nothing(sound: Computed) -> None:

@@ -1,6 +1,7 @@
-"""The comparison of simulation and model notices a model that is off, and simulates again only what lies beyond."""
+"""The comparison of simulation and model notices a model that is off, and a single point that is."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from models.utilization import utilization
@@ -24,8 +25,17 @@ def test_a_model_that_is_two_percent_off_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "utilization", lambda *inputs: 1.02 * utilization(*inputs))
     table = compute(runs=100)
     assert verdicts(table, tmp_path) == ["fail", "fail"]
-    beyond = table["off_by_standard_errors"].abs() > 3
-    assert (table["off_when_repeated"] != table["off_by_standard_errors"]).equals(beyond)
+
+
+@pytest.mark.parametrize(
+    ("points", "off", "verdict"), [(80, 3.4, "pass"), (80, -3.55, "fail"), (240, -3.7, "pass"), (240, 3.85, "fail")]
+)
+def test_one_point_may_be_as_far_off_as_chance_puts_one_of_so_many(points, off, verdict):
+    """With 5 % for all points together and Student's t of 250 runs: 3.46 standard errors of 80 points, 3.76 of 240."""
+    table = pd.DataFrame({"runs": 250, "off_by_standard_errors": [off] + [0.5] * (points - 1)})
+    row = judge(module.AGREEMENT[0], Computed("it", table))
+    assert row["verdict"] == verdict
+    assert str(row["observed"]).startswith(f"{abs(off):.2f} standard errors at most, 1 of {points} points more than 3;")
 
 
 def test_the_same_seed_gives_the_same_table_and_more_runs_a_smaller_error():

@@ -45,10 +45,15 @@ def test_predict_utilization_is_the_model(as_json):
         "intervals": {
             "young": model.young(RATE, COST),
             "daly": model.daly(RATE, COST, RECOVERY),
-            "daly_higher_order": model.daly_higher_order(RATE, COST),
+            "daly_higher_order": model.daly_higher_order(RATE, COST) + COST,
             "zhuang": model.zhuang(RATE, COST, RECOVERY),
         },
     }
+
+
+def test_the_higher_order_of_daly_contains_the_checkpoint_as_the_optimum_does(as_json):
+    found = as_json("predict utilization --failure-rate 0.1 --checkpoint-cost 20 --recovery-time 5 --interval 30")
+    assert found["intervals"]["daly_higher_order"] == 30.0  # his tau is 1 / L = 10 s, less than the checkpoint takes
 
 
 def test_predict_utilization_defaults_to_one_operator_without_delay(as_json):
