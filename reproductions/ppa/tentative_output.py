@@ -23,7 +23,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.ppa.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
 from reproductions.ppa.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
-from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned
+from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, half_fed_joins
 from reproductions.ppa.tentative_queries import Query, topology_of_query
 from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
@@ -38,7 +38,8 @@ def facts(cell: Cell) -> Row:
     experiment = cell.experiment
     (query, copies), copied = _budgets()[experiment.name], experiment.engine.copied
     topology = topology_of_query(query)
-    quality = score(topology, worst_case(topology.mask(copied)))
+    mask = topology.mask(copied)
+    quality = score(topology, worst_case(mask))
     return {
         "experiment": experiment.name,
         "query": query.value,
@@ -47,6 +48,7 @@ def facts(cell: Cell) -> Row:
         "copied": " ".join(copied),
         "output_fidelity": quality.output_fidelity,
         "internal_completeness": quality.internal_completeness,
+        "half_fed_joins": half_fed_joins(topology, mask),
     } | cell.origin
 
 
