@@ -89,5 +89,5 @@ def test_a_budget_counts_tasks(budget):
 
 def test_a_full_stream_is_refused():
     topology = build({"A": 2, "B": 2}, "A full B")
-    with pytest.raises(BadInput, match="A > B.partitioning: full"):
+    with pytest.raises(BadInput, match=r"A > B\.partitioning: 'full'"):
         plan(topology, 2)
