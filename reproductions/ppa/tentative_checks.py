@@ -195,7 +195,7 @@ def _tracks_where_spread(metric: str, planner: PlannedBy) -> ReproductionCheck:
         _far(-TRACKS, TRACKS),
         _told,
         f"{words} and accuracy are at most {TRACKS:g} apart, for Q1 with entries spread over servers",
-        InRows(f"accuracy := {words} of {planner.value}, {query}", as_promised),
+        InRows(f"accuracy := {words}, planner {planner.value}, {query}", as_promised),
         fails=SPREAD_REASON,
     )
 
