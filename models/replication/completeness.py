@@ -1,49 +1,51 @@
-"""The plan of the highest internal completeness, which `ppa` compares with plans of high output fidelity (figure 12).
+"""Plans by internal completeness, which `ppa` compares with plans by output fidelity (figure 12).
 
-In the paper the structure-aware algorithm plans by internal completeness, but the paper does not say how: that
-algorithm builds MC-trees, in which a join needs all of its inputs, and internal completeness knows no joins. So this
-module tries every plan with the given number of tasks. Tentative output is compared, so only plans count under which
-some output is left. This planner is not among `PLANNERS`, because a query should not be protected in this way.
+In the paper the structure-aware algorithm makes both kinds of plans, "with OF (or IC) as the optimization metric". It
+does not say what a tree is if the metric is internal completeness. This metric takes a join for a union, so this module
+does, too: one input of a join is enough for a tree.
+
+The other reading keeps the trees of definition 1, in which a join needs all of its inputs. With it, plans for Q2 have
+whole regions only, as plans by output fidelity have. So no plan could gain internal completeness without accuracy,
+although the paper reports such plans. In the paper, the streams into the join may have been cut into units, but its
+text does not say how many tasks its operators have.
+
+This planner is not among `PLANNERS`, because a query should not be protected in this way.
 """
 
 from __future__ import annotations
 
-from itertools import chain, combinations
-from math import comb
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from experiments.errors import BadInput
-from models.fidelity import Scorer, worst_case
+from models.fidelity import Scorer
 from models.replication.plan import ReplicationPlan, require_budget
-from models.replication.ties import first_highest
-from models.topology import Topology
-
-MOST_PLANS = 200_000  # that are scored: about a second, and some 100 MB
+from models.replication.structured_topology import StructuredPlanner
+from models.topology import InputCorrelation, Partitioning, Topology
 
 
 def plan(topology: Topology, budget: int) -> ReplicationPlan:
-    """Replicate the `budget` tasks that keep internal completeness highest, of those that keep any output fidelity.
+    """Replicate trees whose joins need one input, always what raises internal completeness most for each task.
 
-    No task where no plan keeps any. Ties go to the earlier tasks. `optimal` says nothing here, as it is about output
-    fidelity. Raises `BadInput` for a budget below 0, and for a topology with more than `MOST_PLANS` plans.
+    Algorithms 5 and 3 of `ppa`, for topologies without full streams. At most `budget` tasks; fewer where no further
+    tree fits. A join that lacks an input has no output, so the plan may leave none. `optimal` says nothing here, as it
+    is about output fidelity. Raises `BadInput` for a budget below 0, for a topology with a full stream, and for one
+    that is too large (see `models.replication.units`).
     """
     require_budget(topology, budget)
-    tasks = len(topology.tasks)
-    if (count := comb(tasks, min(budget, tasks))) > MOST_PLANS:
-        raise BadInput("topology", f"{count} plans of {budget} of {tasks} tasks", f"at most {MOST_PLANS} plans")
-    plans = _plans(tasks, min(budget, tasks))
-    scorer, failures = Scorer(topology), worst_case(plans)
-    worth = scorer.internal_completeness(failures) * (scorer.output_fidelity(failures) > 0)
-    best = first_highest(worth)
-    return ReplicationPlan(plans[best] & bool(worth[best]), optimal=False)
+    for stream in topology.streams:
+        if stream.partitioning is Partitioning.FULL:
+            allowed = "one-to-one, split or merge, for plans by internal completeness"
+            raise BadInput(f"streams.{stream.name}.partitioning", stream.partitioning.value, allowed)
+    planner = StructuredPlanner(_with_unions(topology), Scorer.internal_completeness)
+    replicated, left = np.zeros(len(topology.tasks), dtype=bool), budget
+    while (added := planner.expansion(replicated, left)).any():
+        replicated, left = replicated | added, left - int(added.sum())
+    return ReplicationPlan(replicated, optimal=False)
 
 
-def _plans(tasks: int, size: int) -> npt.NDArray[np.bool_]:
-    """Every set of `size` tasks, (sets, tasks), those of earlier tasks first."""
-    count = comb(tasks, size)
-    chosen = np.fromiter(chain.from_iterable(combinations(range(tasks), size)), np.intp, count * size)
-    plans = np.zeros((count, tasks), dtype=bool)
-    plans[np.arange(count)[:, None], chosen.reshape(count, size)] = True
-    return plans
+def _with_unions(topology: Topology) -> Topology:
+    """The topology with a union in the place of each join."""
+    unions = (each.model_copy(update={"inputs": InputCorrelation.INDEPENDENT}) for each in topology.operators)
+    return replace(topology, operators=tuple(unions))

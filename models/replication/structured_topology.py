@@ -14,22 +14,29 @@ Source: `ppa`, section IV-C1, algorithm 3. What it prints and must mean otherwis
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
-from models.fidelity import Scorer, worst_case
+from models.fidelity import Failures, Scorer, worst_case
 from models.replication.connected_segments import SegmentGraph
 from models.replication.ties import first_highest, rises
 from models.topology import Topology
 
 Plan = npt.NDArray[np.bool_]
+Metric = Callable[[Scorer, Failures], npt.NDArray[np.float64]]
 
 
 class StructuredPlanner:
-    """Expands plans of one structured topology; what depends on the topology alone is computed once, here."""
+    """Expands plans of one structured topology; what depends on the topology alone is computed once, here.
 
-    def __init__(self, topology: Topology) -> None:
-        self._scorer = Scorer(topology)
+    metric  what an expansion is to raise; figure 12 of the paper compares another one with output fidelity
+    """
+
+    def __init__(self, topology: Topology, metric: Metric = Scorer.output_fidelity) -> None:
+        self._worth = partial(metric, Scorer(topology))
         self._graph = SegmentGraph(topology)
 
     def expansion(self, replicated: Plan, available: int) -> Plan:
@@ -46,6 +53,6 @@ class StructuredPlanner:
         return added[first_highest(density)]
 
     def _rise(self, replicated: Plan, candidates: Plan) -> npt.NDArray[np.float64]:
-        """By how much each candidate raises the output fidelity of a plan; 0 where only rounding does."""
-        before, *_ = after = self._scorer.output_fidelity(worst_case(np.vstack([replicated, candidates | replicated])))
+        """By how much each candidate raises what a plan is worth; 0 where only rounding does."""
+        before, *_ = after = self._worth(worst_case(np.vstack([replicated, candidates | replicated])))
         return np.where(rises(before, after), after - before, 0.0)[1:]

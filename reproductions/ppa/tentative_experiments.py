@@ -14,7 +14,7 @@ from experiments.documents.parsing import parse
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from reproductions.measured import repeated
-from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, alike, plan_of
+from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, PlannedBy, alike, plan_of
 from reproductions.ppa.tentative_queries import RATE, SOURCES, WORKLOADS
 
 PRIMARIES, ROOM = 4, 6  # hosts, and how many partitions the largest of their slots has
@@ -22,7 +22,7 @@ WINDOW_S, KILL_AT_S, HEAL_AFTER_S, INTERVAL_S = 110.0, 40.0, 40.0, 5.0
 
 
 def by_metric(size: int) -> list[Experiment]:
-    """Plans of whole MC-trees for every query, and of the query that joins also plans by internal completeness."""
+    """Plans by output fidelity and plans by internal completeness, for every query."""
     return repeated(_each_once(BY_METRIC), size)
 
 
@@ -37,10 +37,10 @@ def _each_once(cells: Iterable[Planned]) -> list[Experiment]:
 
 @cache
 def experiment_of(cell: Planned) -> Experiment:
-    """The experiment that a cell is measured in. Its name has every planner that makes this plan."""
+    """The experiment that a cell is measured in. Its name has the planners that make this plan."""
     hosts = [f"worker-{number}" for number in range(1, PRIMARIES + 1)]
     standby = -(-cell.copies // ROOM)
-    planners = "-".join(each.planner.value for each in alike(cell))
+    planners = "-".join(_named_after(cell))
     return parse(
         Experiment,
         {
@@ -64,3 +64,13 @@ def experiment_of(cell: Planned) -> Experiment:
         },
         "experiment",
     )
+
+
+def _named_after(cell: Planned) -> list[str]:
+    """The planners by output fidelity that make this plan; only if there are none, the one by completeness.
+
+    A run counts only for an experiment of its name. So a plan by completeness, if it is the same, changes no name.
+    """
+    planners = [each.planner for each in alike(cell)]
+    by_fidelity = [each.value for each in planners if each is not PlannedBy.COMPLETENESS]
+    return by_fidelity or [PlannedBy.COMPLETENESS.value]

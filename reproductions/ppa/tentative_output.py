@@ -3,7 +3,7 @@
 Accuracy is the share of the exact results that came out tentatively, of all windows that lie whole in the outage: from
 the moment from which only the copies were left, until a partition without a copy was back. A window of which nothing
 came out counts, and what came out later does not: it is not the plan's doing. A run counts if the copies of its plan
-ran when the hosts were killed, and if nothing else was up before the hosts were.
+ran when the hosts were killed, if nothing else was up before the hosts were, and if all input was read in the end.
 
 Both metrics are under the rates by which the plans were made. Those that a run measured before the loss are beside
 them.
@@ -23,7 +23,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.ppa.tentative_checks import METRIC_CHECKS, PLANNER_CHECKS
 from reproductions.ppa.tentative_experiments import HEAL_AFTER_S, by_metric, by_planner, experiment_of
-from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned
+from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, half_fed_joins
 from reproductions.ppa.tentative_queries import Query, topology_of_query
 from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
@@ -38,7 +38,8 @@ def facts(cell: Cell) -> Row:
     experiment = cell.experiment
     (query, copies), copied = _budgets()[experiment.name], experiment.engine.copied
     topology = topology_of_query(query)
-    quality = score(topology, worst_case(topology.mask(copied)))
+    mask = topology.mask(copied)
+    quality = score(topology, worst_case(mask))
     return {
         "experiment": experiment.name,
         "query": query.value,
@@ -47,6 +48,7 @@ def facts(cell: Cell) -> Row:
         "copied": " ".join(copied),
         "output_fidelity": quality.output_fidelity,
         "internal_completeness": quality.internal_completeness,
+        "half_fed_joins": half_fed_joins(topology, mask),
     } | cell.origin
 
 
@@ -59,9 +61,10 @@ def accuracies(cell: Cell) -> Iterator[Row]:
     """The accuracy of the run, with the number of windows that it is from, and of those that were `silent`.
 
     `fidelity_in_run` is the plan's output fidelity under the rates up to the loss, if anything tentative came out.
-    Nothing of a run in which other partitions were absent than the plan leaves out: it says nothing of the plan.
+    Nothing of a run in which other partitions were absent than the plan leaves out, or whose exact results lack input:
+    it says nothing of the plan.
     """
-    if not (_copies_ran(cell) and _others_stayed_away(cell)):
+    if not (_copies_ran(cell) and _others_stayed_away(cell) and _caught_up(cell)):
         return
     rows = _whole_windows(cell)
     if not len(rows) or not rows["exact"].sum():
@@ -108,6 +111,14 @@ def _others_stayed_away(cell: Cell) -> bool:
     others = _others(cell)
     late = others["ready_ns"] - others["death_ns"] >= HEAL_AFTER_S * 10**9
     return len(others) > 0 and bool((others["ready_ns"].isna() | late).all())
+
+
+def _caught_up(cell: Cell) -> bool:
+    """Whether lag was back to normal in the end; otherwise the lost partitions may have left input unread.
+
+    The exact results are of the input that was read. Without that of lost partitions, the copies would have all of it.
+    """
+    return bool(cell.table("recoveries")["normal_ns"].notna().all())
 
 
 def _others(cell: Cell) -> pd.DataFrame:

@@ -12,13 +12,19 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from models.fidelity import Scorer, worst_case
 from models.replication import completeness
+from models.replication.mc_trees import upstream_by_task
 from models.replication.planners import PLANNERS
+from models.topology import InputCorrelation, Topology
 from reproductions.ppa.tentative_queries import Query, topology_of_query
 
 
 class PlannedBy(StrEnum):
-    """What makes a plan: three planners by output fidelity, or the highest internal completeness."""
+    """What makes a plan: three planners by output fidelity, or the structure-aware one by internal completeness."""
 
     DP = "dp"
     STRUCTURE_AWARE = "structure-aware"
@@ -36,10 +42,11 @@ class Planned(NamedTuple):
 
 COMPARED = (PlannedBy.DP, PlannedBy.STRUCTURE_AWARE, PlannedBy.GREEDY)
 COPIES = {Query.BOUND: (6, 10, 12), Query.SPREAD: (6, 12), Query.INCIDENTS: (6, 12)}
-BY_COMPLETENESS = (9, 12)  # of Q2. With fewer than 7 copies, only the trees of single regions have any output
+# Of Q2 also one and two regions, and half of another: its `events`, `speeds` and `jams`.
+BY_COMPLETENESS = COPIES | {Query.INCIDENTS: (6, 9, 12, 13)}
 BY_METRIC = (
     *(Planned(query, PlannedBy.STRUCTURE_AWARE, copies) for query in Query for copies in COPIES[query]),
-    *(Planned(Query.INCIDENTS, PlannedBy.COMPLETENESS, copies) for copies in BY_COMPLETENESS),
+    *(Planned(query, PlannedBy.COMPLETENESS, copies) for query in Query for copies in BY_COMPLETENESS[query]),
 )
 BY_PLANNER = tuple(
     Planned(query, planner, copies)
@@ -62,3 +69,19 @@ def alike(cell: Planned) -> Iterator[Planned]:
     for each in dict.fromkeys((*BY_PLANNER, *BY_METRIC)):
         if (each.query, each.copies) == (cell.query, cell.copies) and plan_of(each) == plan_of(cell):
             yield each
+
+
+def half_fed_joins(topology: Topology, copied: npt.NDArray[np.bool_]) -> int:
+    """How many of the copies, (tasks,), are of joins that get one input stream but not another from the other copies.
+
+    Of a stream, anything is enough.
+    """
+    complete = Scorer(topology).completeness(worst_case(copied))
+    found = 0
+    for operator in topology.operators:
+        if operator.inputs is InputCorrelation.CORRELATED:
+            streams = [upstream_by_task(topology, stream) for stream in topology.inputs_of[operator.name]]
+            for has_copy, *inputs in zip(copied[topology.span[operator.name]], *streams, strict=True):
+                fed = [bool(complete[list(upstream)].any()) for upstream in inputs]
+                found += bool(has_copy) and any(fed) and not all(fed)
+    return found
