@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from experiments.spec import Experiment, LoadMode
+from models.sustainable.duration import search_s
 from results.checks.check import is_to_be_busy
 from results.checks.subjects.ledger import SATURATED
 from results.damage import Damaged
