@@ -121,9 +121,10 @@ def expected_s(experiments: Iterable[Experiment]) -> float:
 
 
 def _search_s(experiment: Experiment) -> float:
-    """The longest that a search for the sustainable rate watches its probes, if there is one [s]."""
-    searches = experiment.load.mode is LoadMode.SUSTAINABLE
-    return experiment.load.probes * experiment.probe_s if searches else 0.0
+    """How long the search for the sustainable rate usually takes, if there is one [s]."""
+    load, interval_s = experiment.load, experiment.engine.checkpoint_interval_s
+    searches = load.mode is LoadMode.SUSTAINABLE
+    return search_s(load.probes, experiment.probe_s, interval_s) if searches else 0.0
 
 
 def _usable() -> list[index.IndexRow]:
