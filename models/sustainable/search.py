@@ -16,7 +16,7 @@ from math import log, sqrt
 from models.sustainable.lag import MOST_GROWTH, ProbeOutcome
 
 MOST_VOIDS = 2  # at one rate, one after the other: then it is no hiccup that nothing is seen of the query
-NARROWER = 0.99  # of the precision: so far apart are the two rates, so that rounding leaves the bracket closed
+NARROWER = 0.9  # of the precision: so far apart are the two rates, which leaves room for rounding
 
 
 class End(StrEnum):

@@ -184,7 +184,7 @@ def test_the_last_batch_is_waited_for_if_it_is_full(tmp_path, clock):
 @pytest.mark.parametrize(
     ("batch_records", "begin", "reads", "rate", "remedy"),
     [
-        (150, 1000, 400, 398, "lower load.batch_records, to 106 for that rate"),  # at .8 of it, on 3 partitions
+        (150, 1000, 400, 399, "lower load.batch_records, to 106 for that rate"),  # at .8 of it, on 3 partitions
         (100, 1000, 250, 249, "lower load.batch_records, to 66 for that rate"),
         (1, 32, 2, 1.99, "leave load.batch_records out"),
     ],
