@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-USUAL_PROBES = 4  # `benchmarks.testbed.search_probes` counts them
+USUAL_PROBES = 3  # `benchmarks.testbed.search_probes` counts them
 SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0
 BURST_INTERVALS, BURST_S = 1.0, 2.0
-USUAL_BURSTS = 6.0  # all bursts, with what the query needs to read them, take as long as so many
+USUAL_BURSTS = 8.0  # all bursts, and what the query needs to read them, take as long as so many
 
 
 def settle_s(interval_s: float) -> float:

@@ -160,7 +160,7 @@ def test_how_long_runs_take_is_told_by_those_before():
     assert usual_s == FIRST.window_s + measured.USUAL_EXTRA_S
     put_run(FIRST, {})  # took 100 s beside its window
     search = searched(1)[0]
-    assert measured.expected_s([search]) == pytest.approx(search.window_s + 6 * 5 + 4 * (10 + 30) + 100)
+    assert measured.expected_s([search]) == pytest.approx(search.window_s + 8 * 5 + 3 * (10 + 30) + 100)
     assert measured.expected_s([FIRST, *OTHERS]) == pytest.approx(len(killed(1)) * (FIRST.window_s + 100))
 
 
