@@ -120,6 +120,12 @@ def test_a_query_that_fails_at_the_pace_of_the_records_is_given_ever_fewer_until
     assert states[-1].end is End.CLOSED
 
 
+def test_after_a_rate_that_was_sustained_a_failure_counts_as_the_first():
+    _, tried = searched(Search.near(1000, 0.1, 20), up_to(590), lambda rate: rate)
+    assert [outcome for _, outcome in tried[:6]] == [NOT_SUSTAINED] * 3 + [SUSTAINED] * 2 + [NOT_SUSTAINED]
+    assert tried[6][0] == pytest.approx(tried[5][0] / 1.09)
+
+
 def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
     once = Search.near(1000, 0.05, 20).after(SUSTAINED).after(VOID)
     assert (once.end, once.high) == (None, None)
