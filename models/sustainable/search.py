@@ -32,11 +32,11 @@ class End(StrEnum):
 class Search:
     """What is known so far; `Search.near` begins one.
 
-    aim           the rate to try next [records/s]; 0 if no service rate has been measured at the last rate that failed
+    aim           the rate to try next [records/s]; 0 if no service rate was measured at the last rate that failed
     precision     the bracket is closed when `high` exceeds `low` by no more than this share
     most          how many probes there may be, those included that told nothing
     low, high     the highest rate that was sustained and the lowest that was not, the first always below the second
-    failures      how many rates have failed since one was sustained
+    failures      how many rates have failed, or were not delivered, since one was sustained
     voids, untold how many probes at `rate` have told nothing, and what came of the last of them
     """
 
@@ -80,7 +80,8 @@ class Search:
         """The search once the probe at `rate` came to that.
 
         service_rate  how many records/s the query read meanwhile; None if that is not known. It counts if the probe
-                      failed: only then did the query always have something left to read
+                      failed: only then did the query always have something left to read. It also counts if the
+                      generator did not deliver even the lowest rate: then it is about what the generator delivers
         """
         told = replace(self, probes=self.probes + 1, voids=0)
         match outcome:
@@ -89,6 +90,8 @@ class Search:
             case ProbeOutcome.NOT_SUSTAINED:
                 aim = self._below(service_rate) if service_rate else 0.0
                 return replace(told, high=self.rate, failures=self.failures + 1, aim=aim)
+            case ProbeOutcome.VOID if self.low is None and self.voids + 1 >= MOST_VOIDS:
+                return replace(told, failures=self.failures + 1, aim=self._below(service_rate or self.rate))
             case ProbeOutcome.VOID | ProbeOutcome.UNSEEN:
                 return replace(told, voids=self.voids + 1, untold=outcome)
 

@@ -218,6 +218,20 @@ def test_a_generator_that_delivers_less_leaves_the_bracket_open(tmp_path, clock)
     assert [entry["outcome"] for entry in probes] == ["sustained", "void", "void"]
 
 
+class RestingGeneratorRun(SimulatedRun):
+    """The generator delivers bursts fast, and 2000 records/s in probes, as if it had to share the cores then."""
+
+    def wait(self, what, met, services, limit_s, usual_s=None):
+        self.delivers = 2000 if what.startswith("probe") else 1e9
+        super().wait(what, met, services, limit_s, usual_s)
+
+
+def test_a_generator_that_does_not_deliver_what_a_burst_showed_leaves_a_lower_bound(tmp_path, clock):
+    probes, found, *_ = searched(RestingGeneratorRun(tmp_path, clock, 3000))
+    assert [entry["outcome"] for entry in probes] == ["void", "void", "sustained", "void", "void"]
+    assert (found["low"], found["high"], found["end"]) == (pytest.approx(2000, rel=0.01), None, "generator")
+
+
 def test_a_query_that_reads_nothing_in_time_ends_the_run_in_one_line(tmp_path, clock):
     live = SlowingRun(tmp_path, clock, 1000, 0.1, 2, probes=2)
     with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes down to ") as failure:

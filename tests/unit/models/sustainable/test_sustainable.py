@@ -135,6 +135,19 @@ def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
     assert once.after(SUSTAINED).after(VOID).end is None, "void probes of different rates do not add up"
 
 
+def test_if_the_generator_does_not_deliver_even_the_first_rate_lower_ones_are_tried():
+    """Otherwise a burst, which the query may read faster than the generator goes on, could end the run."""
+    states, tried = searched(
+        Search.near(1000, 0.1, 20), lambda rate: VOID if rate > 700 else SUSTAINED, lambda rate: 700
+    )
+    assert [outcome for _, outcome in tried] == [VOID, VOID, SUSTAINED, VOID, VOID]
+    assert tried[2][0] == pytest.approx(700 / (1 - MOST_GROWTH) / 1.09**0.5)
+    assert (states[-1].low, states[-1].high, states[-1].end) == (tried[2][0], None, End.GENERATOR)
+    nothing = Search.near(1000, 0.1, 20).after(VOID).after(VOID)
+    assert (nothing.rate, nothing.end) == (pytest.approx(977.4 / 1.09, rel=1e-3), None)
+    assert Search.near(1000, 0.1, 20).after(UNSEEN).after(UNSEEN).end is End.COMMITS, "no lower rate would help"
+
+
 def test_a_search_without_an_end_stops_when_its_probes_are_used_up():
     states, tried = searched(Search.near(1000, 0.05, 4), lambda rate: SUSTAINED)
     assert (states[-1].end, states[-1].high, len(tried)) == (End.PROBES, None, 4)
