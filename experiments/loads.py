@@ -30,16 +30,16 @@ class LoadMode(StrEnum):
 class LoadSpec(Spec):
     """The open-loop generator: every record is due at a time that does not depend on the query.
 
-    In mode sustainable a search goes before the measurement window (docs/reference/measurement.md): its probes begin at
-    `rate`, and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of
-    them.
+    In mode sustainable a search goes before the measurement window (docs/reference/measurement.md). It begins with
+    bursts, the first at `rate`, and ends when the bracket around the sustainable rate is within `precision`, or when
+    `probes` rates were tried.
     """
 
     mode: Annotated[
         LoadMode, Field(description="how the load is set: `saturating` is more than the query can process")
     ] = LoadMode.SATURATING
     rate: Annotated[
-        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, the rate of the first probe")
+        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, the rate of the first burst")
     ] = 5000.0
     share: Annotated[
         float, Field(gt=0, le=1, description="mode sustainable: rate in the window, as a share of the sustainable rate")

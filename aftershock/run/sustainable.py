@@ -1,6 +1,8 @@
-"""Finds the highest rate at which the query's lag stays bounded: runs the probes that `models.sustainable` asks for.
+"""Finds the highest rate at which the query's lag stays bounded.
 
-Each probe begins with nothing left to read. Its journal has every probe with what decided it, and what was found.
+Bursts show about how many records the query can read in a second. From there on the probes are run that
+`models.sustainable` asks for. Each burst and each probe begins with nothing left to read. The journal has every probe
+with what decided it, and what was found.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from journal.events.search import Found, ProbeJudged
 from journal.events.services import GENERATOR, RecordsSent
 from journal.reader import JournalFollower
 from journal.writer import Journal
+from models.sustainable import service_rate
+from models.sustainable.duration import burst_s, settle_s
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results.runs import store
@@ -33,7 +37,6 @@ log = logging.getLogger(__name__)
 NS = 1e9
 SERVICES = {"broker", "spark-master", "query", "generator"}
 LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
-SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
 SLACK_S = 60.0
 STILL_S, STILL_INTERVALS = 300.0, 30.0  # without a commit, to read what is left: one batch may have all of it
 Counts: TypeAlias = list[tuple[int, int]]
@@ -100,31 +103,67 @@ def find(live: LiveRun, schedule: Schedule) -> int:
     """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
 
     `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if
-    batches would fill too slowly at the next one, if the query does not get on with what a probe left it, or if the
-    broker refuses records.
+    batches would fill too slowly at the next one, if the query does not get on with what a burst or a probe left it, or
+    if the broker refuses records.
     """
     load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), LoadJournals(live)
-    search = Search(load.rate, load.precision, load.probes)
+    ended, measured = _measured(live, looks, _drained(live, looks, schedule))
+    log.info("the query reads %.0f records/s of a burst", measured)
+    search = Search.near(measured, load.precision, load.probes)
     while search.end is None:
         _require_full_batches(live.experiment, search.rate)
-        probe = _begin(live, search.probes, _drained(live, looks, schedule), search.rate)
-        schedule = probe.schedule
-        judged = _watch(live, looks, probe, journal)
-        log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
-        search = search.after(judged.outcome)
+        probe = _begin(live, search.probes, ended, search.rate)
+        judged, pace = _watch(live, looks, probe, journal)
+        log.info("probe %d, %.0f records/s: %s, %s", probe.number, search.rate, judged.outcome.value, judged.why)
+        search = search.after(judged.outcome, pace)
+        ended = _drained(live, looks, probe.schedule)
     journal.record(Found(search.low, search.high, search.end.value))
     found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
     log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
     if search.low is None:
-        tried = f"{search.probes} probes from {load.rate:g} records/s on"
-        raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")
-    return _begin(live, search.probes, _drained(live, looks, schedule), load.share * search.low).started_ns
+        tried = f"{search.probes} probes down to {probe.schedule.rate:,.0f} records/s"
+        raise EnvironmentFailure(f"no rate was sustained: {tried}", "allow more load.probes, or a longer load.probe_s")
+    return _begin(live, search.probes, ended, load.share * search.low).started_ns
+
+
+def _measured(live: LiveRun, looks: LoadJournals, ended: Schedule) -> tuple[Schedule, float]:
+    """About how many records/s the query reads while it always has some left, and the schedule with its end.
+
+    The query reads bursts, each twice as dense as the one before. One that it is still reading as long after its end as
+    it lasted has kept it busy from its begin on.
+    """
+    rate, lasts_ns = live.experiment.load.rate, burst_s(live.experiment.engine.checkpoint_interval_s) * NS
+    while True:
+        ended, reports = _burst(live, looks, ended, rate)
+        busy_ns, found = reports[-1][0] - (ended.end_ns or 0), service_rate.of_burst(reports)
+        if found and busy_ns > lasts_ns:
+            return ended, found
+        rate *= 2
+
+
+def _burst(live: LiveRun, looks: LoadJournals, ended: Schedule, rate: float) -> tuple[Schedule, Counts]:
+    """Have a burst of records at this rate [records/s] read; returns its schedule with its end, and the reports.
+
+    The first report is made up: what had been read when the burst began. The last one is the first by which all of the
+    burst had been read.
+    """
+    lasts_s = burst_s(live.experiment.engine.checkpoint_interval_s)
+    start_ns = time.time_ns() + round(LEAD_S * NS)
+    burst = ended.then(start_ns, rate)
+    set_load(live, burst)
+    nearly_over_ns = start_ns + round((lasts_s - LEAD_S) * NS)
+    what = f"a burst of {rate:,.0f} records/s"
+    live.wait(what, lambda: time.time_ns() >= nearly_over_ns, SERVICES, lasts_s + SLACK_S, lasts_s)
+    ended, read = _drained(live, looks, burst), looks.read
+    before = max(count for at_ns, count in read if at_ns < start_ns)
+    last_ns = min(at_ns for at_ns, count in read if count == read[-1][1])
+    return ended, [(start_ns, before), *(report for report in read if start_ns <= report[0] <= last_ns)]
 
 
 def _require_full_batches(experiment: Experiment, rate: float) -> None:
     """Raises `EnvironmentFailure` if batches would fill too slowly in a window after this rate [records/s].
 
-    Only a search that has lowered its rate can reach such a one: the first was checked with the experiment.
+    With the experiment only `load.rate` was checked, and the query may sustain less.
     """
     load = experiment.load
     if load.batch_records is None or load.batch_records <= (most := most_in_batch(load, experiment.engine, rate)):
@@ -166,13 +205,15 @@ def _begin(live: LiveRun, number: int, ended: Schedule, rate: float) -> Probe:
     started_ns = time.time_ns() + round(LEAD_S * NS)
     schedule = ended.then(started_ns, rate)
     set_load(live, schedule)
-    settle_s = max(SETTLE_INTERVALS * live.experiment.engine.checkpoint_interval_s, SETTLE_S)
-    watched_ns = started_ns + round(settle_s * NS)
+    watched_ns = started_ns + round(settle_s(live.experiment.engine.checkpoint_interval_s) * NS)
     return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(live.experiment.probe_s * NS))
 
 
-def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -> Judged:
-    """Wait until the probe is over, or the query overwhelmed, and judge it."""
+def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -> tuple[Judged, float | None]:
+    """Wait until the probe is over, or the query overwhelmed, and judge it.
+
+    Returns what came of it, and how many records/s the query read meanwhile, if that is known.
+    """
     rate, interval_s = probe.schedule.rate, live.experiment.engine.checkpoint_interval_s
     seen = _seen(looks, probe)
 
@@ -186,7 +227,7 @@ def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about: dict[str, Any] = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
     journal.record(ProbeJudged(**(about | seen.figures | asdict(judged))))
-    return judged
+    return judged, seen.pace
 
 
 def _seen(looks: LoadJournals, probe: Probe) -> ProbeRecords:
@@ -212,6 +253,11 @@ class ProbeRecords:
         known = [(at_ns, count) for at_ns, count in self.read if at_ns <= self.ended_ns]
         inside = [(at_ns, count) for at_ns, count in known if self.watched_ns <= at_ns < self.ended_ns]
         return [*inside, (self.ended_ns, known[-1][1])]
+
+    @property
+    def pace(self) -> float | None:
+        """How many records/s were read from the first report in between to the last; None of fewer than two."""
+        return service_rate.service_rate([(at, n) for at, n in self.read if self.watched_ns <= at < self.ended_ns])
 
     @property
     def lag(self) -> list[Sample]:

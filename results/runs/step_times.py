@@ -15,6 +15,7 @@ from experiments.errors import AftershockError
 from experiments.loads import FULL_BATCHES, GETTING_FASTER_S
 from experiments.locks import locked
 from experiments.spec import Experiment, LoadMode
+from models.sustainable.duration import search_s
 from results.runs.home import home
 from results.runs.json_files import read_json, write_json
 
@@ -81,12 +82,12 @@ def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
 
 def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
     interval_s = experiment.engine.checkpoint_interval_s
-    mode = experiment.load.mode
-    search_s = experiment.load.probes * experiment.probe_s if mode is LoadMode.SUSTAINABLE else 0.0
+    load = experiment.load
+    searching_s = search_s(load.probes, experiment.probe_s, interval_s) if load.mode is LoadMode.SUSTAINABLE else 0.0
     return {
         "provision": 12.0,
         "deploy": 20.0 + calibration_s(experiment),
-        "start_load": 5.0 + STEADY_COMMITS * interval_s + search_s,
+        "start_load": 5.0 + STEADY_COMMITS * interval_s + searching_s,
         "arm_faults": 5.0 + LEAD_S,
         "observe": experiment.window_s,
         "stop": 10.0 + interval_s,

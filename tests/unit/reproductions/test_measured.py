@@ -12,7 +12,7 @@ from reproductions import measured
 from reproductions.checkmate.experiments import killed, loaded, one_record, searched, skewed
 from reproductions.incremental.experiments import throughputs
 from results.checks.subjects.ledger import SATURATED
-from results.runs import published
+from results.runs import published, step_times
 from results.runs.machine import experiment_digest
 from results.runs.store import ReadOnce, write_json
 from results.tables.schema import SCHEMA_VERSION
@@ -152,6 +152,11 @@ def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(exp
 
 def test_names_are_of_one_experiment_each():
     assert len({experiment.name for experiment in EVERYTHING}) == len(EVERYTHING)
+
+
+def test_a_search_is_estimated_by_the_probes_that_it_usually_takes():
+    usual_s = step_times.usual_s(searched(1)[0])
+    assert usual_s["start_load"] == 5 + 2 * 5 + 8 * 5 + 3 * (10 + 30)  # two checkpoints, bursts, three probes
 
 
 def test_skewed_runs_are_at_shares_of_what_was_sustained_and_wait_for_that_to_be_found():

@@ -19,6 +19,7 @@ from models.sustainable.lag import (
     judge,
 )
 from models.sustainable.search import End, Search
+from models.sustainable.service_rate import of_burst, service_rate
 
 INTERVAL_S = 1.0
 SUSTAINED, NOT_SUSTAINED, VOID, UNSEEN = (
@@ -30,27 +31,55 @@ SUSTAINED, NOT_SUSTAINED, VOID, UNSEEN = (
 CAPACITIES, PRECISIONS = st.floats(1.0, 1e6), st.floats(0.005, 0.5)
 
 
-def searched(search, outcome_at):
+def searched(search, outcome_at, service_rate_at=lambda rate: None):
     """Every state of a search on a system that answers by rate, with the rates that were tried."""
     states, tried = [search], []
     while states[-1].end is None:
         rate = states[-1].rate
         tried.append((rate, outcome_at(rate)))
-        states.append(states[-1].after(tried[-1][1]))
+        states.append(states[-1].after(tried[-1][1], service_rate_at(rate)))
     return states, tried
 
 
-@given(CAPACITIES, CAPACITIES, PRECISIONS)
-def test_a_steady_system_is_bracketed_within_the_precision(capacity, first, precision):
-    states, _ = searched(Search(first, precision, 100), lambda rate: SUSTAINED if rate <= capacity else NOT_SUSTAINED)
+def up_to(capacity):
+    """A system that sustains every rate up to its capacity."""
+    return lambda rate: SUSTAINED if rate <= capacity else NOT_SUSTAINED
+
+
+@given(CAPACITIES, CAPACITIES, PRECISIONS, st.sampled_from([0.0, 0.1, 0.9, 1.0, 5.0, None]))
+def test_a_steady_system_is_bracketed_within_the_precision_wherever_the_search_begins(
+    capacity, begin, precision, measured
+):
+    """And whatever is measured of it: its service rate, too much, too little, or nothing."""
+    pace = None if measured is None else measured * capacity
+    states, _ = searched(Search.near(begin, precision, 100), up_to(capacity), lambda rate: pace)
     found = states[-1]
     assert found.end is End.CLOSED
     assert found.low <= capacity < found.high <= found.low * (1 + precision)
+    assert found.high / found.low - 1 <= precision, "as check sustainable.bracketed computes it"
+
+
+@given(CAPACITIES, PRECISIONS, st.floats(-0.4, 0.4))
+def test_two_probes_do_if_the_service_rate_is_measured_within_half_the_precision(capacity, precision, error):
+    truth = capacity / (1 - MOST_GROWTH)
+    states, tried = searched(Search.near(capacity * (1 + precision) ** error, precision, 100), up_to(truth))
+    assert states[-1].end is End.CLOSED
+    assert [outcome for _, outcome in tried] == [SUSTAINED, NOT_SUSTAINED]
+
+
+@given(CAPACITIES, st.floats(0.01, 100), PRECISIONS)
+def test_what_a_failed_probe_measures_closes_the_bracket_wherever_the_search_begins(capacity, error, precision):
+    truth = capacity / (1 - MOST_GROWTH)
+    states, tried = searched(Search.near(error * capacity, precision, 100), up_to(truth), lambda rate: capacity)
+    assert states[-1].end is End.CLOSED
+    failed = [outcome for _, outcome in tried].index(NOT_SUSTAINED)
+    assert len(tried) - failed <= 3
+    assert failed <= 9, "a hundredth is doubled seven times"
 
 
 @given(CAPACITIES, CAPACITIES, PRECISIONS, st.integers(2, 40), st.randoms(use_true_random=False))
 def test_whatever_the_probes_say_the_bracket_only_narrows_and_nothing_above_a_failed_rate_is_reported(
-    capacity, first, precision, most, chance
+    capacity, begin, precision, most, chance
 ):
     def outcome(rate):
         noisy = rate * chance.uniform(0.5, 2)
@@ -58,7 +87,10 @@ def test_whatever_the_probes_say_the_bracket_only_narrows_and_nothing_above_a_fa
             [VOID, SUSTAINED if noisy <= capacity else NOT_SUSTAINED, chance.choice(list(ProbeOutcome))]
         )
 
-    states, tried = searched(Search(first, precision, most), outcome)
+    def service_rate(rate):
+        return chance.choice([None, 0.0, rate * chance.uniform(0, 2)])
+
+    states, tried = searched(Search.near(begin, precision, most), outcome, service_rate)
     assert len(tried) <= most
     for before, after in pairwise(states):
         assert (after.low or 0) >= (before.low or 0)
@@ -70,27 +102,74 @@ def test_whatever_the_probes_say_the_bracket_only_narrows_and_nothing_above_a_fa
     assert max(kept, default=0) < min(failed, default=np.inf)
 
 
-def test_probes_double_then_bisect():
-    _, tried = searched(Search(1000, 0.1, 20), lambda rate: SUSTAINED if rate <= 3000 else NOT_SUSTAINED)
-    assert [round(rate) for rate, _ in tried] == [1000, 2000, 4000, 2828, 3364, 3084]
+def test_if_more_is_sustained_than_was_measured_probes_double_then_bisect():
+    _, tried = searched(Search.near(1000, 0.1, 20), up_to(3000))
+    assert [round(rate) for rate, _ in tried] == [977, 1065, 2131, 4261, 3013, 2534, 2763]
 
 
-def test_a_query_that_cannot_do_the_first_rate_is_asked_for_half():
-    _, tried = searched(Search(1000, 0.5, 20), lambda rate: SUSTAINED if rate <= 300 else NOT_SUSTAINED)
-    assert [round(rate) for rate, _ in tried] == [1000, 500, 250, 354]
+def test_if_less_is_sustained_and_nothing_is_measured_probes_halve_then_bisect():
+    _, tried = searched(Search.near(1000, 0.5, 20), up_to(300))
+    assert [round(rate) for rate, _ in tried] == [847, 424, 212, 300]
+
+
+def test_a_query_that_fails_at_the_pace_of_the_records_is_given_ever_fewer_until_half():
+    """It is no matter of its service rate, which so does not show how far down the next rate has to be."""
+    states, tried = searched(Search.near(1000, 0.1, 20), up_to(100), lambda rate: rate)
+    falls = [after / before for (before, _), (after, _) in pairwise(tried[:6])]
+    assert falls == pytest.approx([1 / 1.09, 1 / 1.09**2, 1 / 1.09**4, 1 / 1.09**8, 0.5])
+    assert states[-1].end is End.CLOSED
+
+
+def test_after_a_rate_that_was_sustained_a_failure_counts_as_the_first():
+    _, tried = searched(Search.near(1000, 0.1, 20), up_to(590), lambda rate: rate)
+    assert [outcome for _, outcome in tried[:6]] == [NOT_SUSTAINED] * 3 + [SUSTAINED] * 2 + [NOT_SUSTAINED]
+    assert tried[6][0] == pytest.approx(tried[5][0] / 1.09)
 
 
 def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
-    once = Search(1000, 0.05, 20).after(SUSTAINED).after(VOID)
-    assert (once.rate, once.end, once.low, once.high) == (2000, None, 1000, None)
+    once = Search.near(1000, 0.05, 20).after(SUSTAINED).after(VOID)
+    assert (once.end, once.high) == (None, None)
+    assert once.rate == Search.near(1000, 0.05, 20).after(SUSTAINED).rate > once.low
     assert once.after(VOID).end is End.GENERATOR
     assert once.after(UNSEEN).end is End.COMMITS, "the query commits too seldom, which is not the generator's doing"
     assert once.after(SUSTAINED).after(VOID).end is None, "void probes of different rates do not add up"
 
 
+def test_if_the_generator_does_not_deliver_even_the_first_rate_lower_ones_are_tried():
+    """Otherwise a burst, which the query may read faster than the generator goes on, could end the run."""
+    states, tried = searched(
+        Search.near(1000, 0.1, 20), lambda rate: VOID if rate > 700 else SUSTAINED, lambda rate: 700
+    )
+    assert [outcome for _, outcome in tried] == [VOID, VOID, SUSTAINED, VOID, VOID]
+    assert tried[2][0] == pytest.approx(700 / (1 - MOST_GROWTH) / 1.09**0.5)
+    assert (states[-1].low, states[-1].high, states[-1].end) == (tried[2][0], None, End.GENERATOR)
+    nothing = Search.near(1000, 0.1, 20).after(VOID).after(VOID)
+    assert (nothing.rate, nothing.end) == (pytest.approx(977.4 / 1.09, rel=1e-3), None)
+    assert Search.near(1000, 0.1, 20).after(UNSEEN).after(UNSEEN).end is End.COMMITS, "no lower rate would help"
+
+
 def test_a_search_without_an_end_stops_when_its_probes_are_used_up():
-    states, tried = searched(Search(1000, 0.05, 4), lambda rate: SUSTAINED)
-    assert (states[-1].end, states[-1].low, states[-1].high, len(tried)) == (End.PROBES, 8000, None, 4)
+    states, tried = searched(Search.near(1000, 0.05, 4), lambda rate: SUSTAINED)
+    assert (states[-1].end, states[-1].high, len(tried)) == (End.PROBES, None, 4)
+    assert states[-1].low == tried[-1][0]
+
+
+def reports(*counts):
+    """What a query had read, every half second."""
+    return [(number * 500_000_000, count) for number, count in enumerate(counts)]
+
+
+def test_the_service_rate_is_that_between_reports():
+    assert service_rate(reports(0, 500, 1000)) == 1000
+    assert service_rate(reports(7, 7)) == 0
+    assert service_rate(reports(7)) is service_rate([]) is None
+
+
+def test_of_a_burst_what_is_read_in_part_of_the_time_between_two_reports_does_not_count():
+    assert of_burst(reports(0, 100, 600, 1100, 1110)) == 1000, "it began late in the first, and was done in the last"
+    assert of_burst(reports(0, 100, 600)) == 1000, "a batch that begins when the one before has ended"
+    assert of_burst(reports(0, 500)) == 1000
+    assert of_burst(reports(0)) is None, "nothing was reported"
 
 
 def lag_by_commit(rate, capacity, random, *, overhead_s=0.1, seconds=20.0, paused=()):
@@ -209,7 +288,7 @@ def test_search_and_judgement_find_the_capacity_of_a_noisy_query(seed, first):
         watched = [sample for sample in settled if sample[0] > 10]
         return judge(rate, INTERVAL_S, watched, watched).outcome if watched else NOT_SUSTAINED
 
-    states, _ = searched(Search(first, 0.05, 30), outcome)
+    states, _ = searched(Search.near(first, 0.05, 30), outcome)
     low, high = states[-1].low, states[-1].high
     truth = capacity * (1 - overhead_s / (2 * INTERVAL_S))
     assert states[-1].end is End.CLOSED
