@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.arguments import at_least_one
+from benchmarks.one_line_errors import one_line_errors
 from models.sustainable.duration import burst_s, settle_s
 from models.sustainable.lag import MOST_GROWTH, ProbeOutcome, is_overwhelmed, judge
 from models.sustainable.search import Search
@@ -164,6 +165,7 @@ def searches(way: str, noise: float, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@one_line_errors()
 def main() -> None:
     """Print what each way of searching needs and finds, by how much the speed scatters."""
     given = _arguments()
