@@ -134,12 +134,13 @@ def _by_cell(cells: Sequence[Planned], table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plot(table: pd.DataFrame) -> Figure:
-    """A panel for each query and planner: by number of copies the accuracy and what both metrics say."""
+    """A panel for each query and planner, in two rows: by number of copies the accuracy and what both metrics say."""
     panels = list(table.groupby(["query", "planner"]))
-    figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
-    for axes, ((query, planner), rows) in zip(figure.subplots(1, len(panels), sharey=True)[:], panels, strict=True):
+    figure = Figure(figsize=(WIDTH_IN, 6.5), layout="constrained")
+    grid = figure.subplots(2, len(panels) // 2, sharey=True).ravel()
+    for axes, ((query, planner), rows) in zip(grid, panels, strict=True):
         for place, (name, (color, marker)) in enumerate(LOOKS.items()):  # side by side, since they may be alike
-            shift = (place - 1) / 2
+            shift = (place - 1) / 3
             axes.plot(rows["copies"] + shift, rows[name].astype(float), marker, color=color, ls="none", label=name)
         axes.set(
             title=f"{query}\n{planner}",
@@ -149,7 +150,7 @@ def _plot(table: pd.DataFrame) -> Figure:
             xticks=sorted(rows["copies"].unique()),
         )
         axes.title.set_fontsize(8)
-    figure.axes[0].set_ylabel("share of the output")
+    figure.supylabel("share of the output")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, [each.replace("_", " ") for each in labels], loc="outside upper center", ncols=3, fontsize=8)
     return figure

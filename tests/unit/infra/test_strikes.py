@@ -250,7 +250,7 @@ def test_new_processes_are_slow_as_well(host):
     start(host.mark)
     prepare(host, FaultKind.SLOW, SLOWED).fire()
     later = [start(f"{host.mark}/later", "sh", "-c", BUSY) for _ in range(2)]
-    wait_for(lambda: any(is_stopped(process.pid) for process in later))
+    wait_for(lambda: all(is_stopped(process.pid) for process in later))
     seen = observe(host.mark)
     assert len(seen.stopped) == len(seen.cpu_shares) == 3
     assert max(seen.cpu_shares.values()) < 0.3 + TOLERANCE
