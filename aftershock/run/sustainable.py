@@ -148,9 +148,7 @@ def _burst(live: LiveRun, looks: LoadJournals, ended: Schedule, rate: float) -> 
     burst had been read.
     """
     lasts_s = burst_s(live.experiment.engine.checkpoint_interval_s)
-    start_ns = time.time_ns() + round(LEAD_S * NS)
-    burst = ended.then(start_ns, rate)
-    set_load(live, burst)
+    start_ns, burst = _from_now_on(live, ended, rate)
     nearly_over_ns = start_ns + round((lasts_s - LEAD_S) * NS)
     what = f"a burst of {rate:,.0f} records/s"
     live.wait(what, lambda: time.time_ns() >= nearly_over_ns, SERVICES, lasts_s + SLACK_S, lasts_s)
@@ -202,11 +200,17 @@ def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule
 
 
 def _begin(live: LiveRun, number: int, ended: Schedule, rate: float) -> Probe:
-    started_ns = time.time_ns() + round(LEAD_S * NS)
-    schedule = ended.then(started_ns, rate)
-    set_load(live, schedule)
+    started_ns, schedule = _from_now_on(live, ended, rate)
     watched_ns = started_ns + round(settle_s(live.experiment.engine.checkpoint_interval_s) * NS)
     return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(live.experiment.probe_s * NS))
+
+
+def _from_now_on(live: LiveRun, ended: Schedule, rate: float) -> tuple[int, Schedule]:
+    """Have the generator go on at this rate [records/s]; returns from when [ns], and the schedule."""
+    start_ns = time.time_ns() + round(LEAD_S * NS)
+    schedule = ended.then(start_ns, rate)
+    set_load(live, schedule)
+    return start_ns, schedule
 
 
 def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -> tuple[Judged, float | None]:

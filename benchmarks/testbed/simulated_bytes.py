@@ -10,7 +10,6 @@ about a minute.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pandas as pd
 
@@ -20,8 +19,9 @@ from experiments.engines import ProtocolName
 from experiments.workloads.catalogue import NexmarkQuery
 from reproductions.checkmate.by_protocol import CIC
 from reproductions.checkmate.simulated import SimulatedCell
+from results.runs import published
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "published/reproductions/checkmate/table-2/checkmate-table-2.parquet"
+TABLE = "reproductions/checkmate/table-2/checkmate-table-2.parquet"
 HEAD = ("query", "workers", "measured [%]", "simulated [%]", "simulated / measured")
 
 
@@ -50,7 +50,7 @@ def main() -> None:
             f"{100 * row.simulated:.1f}",
             f"{row.simulated / row.measured:.2f}",
         )
-        for row in added(pd.read_parquet(PUBLISHED)).itertuples()
+        for row in added(pd.read_parquet(published.folder() / TABLE)).itertuples()
     )
     print(markdown.table(HEAD, told))
 
