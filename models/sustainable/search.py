@@ -1,7 +1,7 @@
 """The search for the highest rate that is sustained, which begins near a measured service rate.
 
 The search tries a rate a little below the one that is likely, and then one a little above it. If the first is sustained
-and the second is not, they are the bracket. If the measurement was wrong, doubling or halving finds a bracket, and
+and the second is not, they are the bracket. If the measurement was wrong, ever longer steps find a bracket, and
 bisection narrows it. A probe that fails measures the service rate again, and the search goes on near that.
 
 A value that says which rate is next; the caller, who runs the probes, passes it the outcome of each.
@@ -36,6 +36,7 @@ class Search:
     precision     the bracket is closed when `high` exceeds `low` by no more than this share
     most          how many probes there may be, those included that told nothing
     low, high     the highest rate that was sustained and the lowest that was not, the first always below the second
+    successes     how many rates have been sustained since one failed
     failures      how many rates have failed, or were not delivered, since one was sustained
     voids, untold how many probes at `rate` have told nothing, and what came of the last of them
     """
@@ -46,6 +47,7 @@ class Search:
     low: float | None = None
     high: float | None = None
     probes: int = 0
+    successes: int = 0
     failures: int = 0
     voids: int = 0
     untold: ProbeOutcome | None = None
@@ -64,7 +66,7 @@ class Search:
         if self.aim * _step(self.precision) > low:
             return low * _step(self.precision)  # the aim was sustained: this closes the bracket if it fails
         if self.high is None:
-            return 2 * low
+            return low * _leap(_step(self.precision), self.successes - 1)
         return sqrt(low * self.high) if low else self.high / 2
 
     @property
@@ -86,10 +88,10 @@ class Search:
         told = replace(self, probes=self.probes + 1, voids=0)
         match outcome:
             case ProbeOutcome.SUSTAINED:
-                return replace(told, low=self.rate, failures=0)
+                return replace(told, low=self.rate, successes=self.successes + 1, failures=0)
             case ProbeOutcome.NOT_SUSTAINED:
                 aim = self._below(service_rate) if service_rate else 0.0
-                return replace(told, high=self.rate, failures=self.failures + 1, aim=aim)
+                return replace(told, high=self.rate, successes=0, failures=self.failures + 1, aim=aim)
             case ProbeOutcome.VOID if self.low is None and self.voids + 1 >= MOST_VOIDS:
                 return replace(told, failures=self.failures + 1, aim=self._below(service_rate or self.rate))
             case ProbeOutcome.VOID | ProbeOutcome.UNSEEN:
@@ -99,16 +101,20 @@ class Search:
         """The next aim after the rate that has just failed.
 
         It is a step below that rate at least. A query that fails although it reads as fast as records come does not
-        show how far down to go. So that step is squared with each further failure, until it halves the rate.
+        show how far down to go. So steps get longer with each further failure.
         """
         step = _step(self.precision)
-        farther = step ** min(2.0**self.failures, log(2) / log(step))
-        return min(_likely(service_rate) / sqrt(step), self.rate / farther)
+        return min(_likely(service_rate) / sqrt(step), self.rate / _leap(step, self.failures))
 
 
 def _step(precision: float) -> float:
     """The ratio of two rates that are a closed bracket."""
     return 1 + NARROWER * precision
+
+
+def _leap(step: float, steps_before: int) -> float:
+    """A step that is squared with each one before it in the same direction, up to a factor of two."""
+    return float(step ** min(2.0**steps_before, log(2) / log(step)))
 
 
 def _likely(service_rate: float) -> float:
