@@ -10,7 +10,9 @@ from models.accuracy import predicted_by_fidelity
 from results.checks.check import Check, Parting, has_oracle, is_tentative
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, between, in_set, present
+from results.checks.subjects.quality import closed_windows
 
+WINDOW = ["window_start_ns", "window_end_ns"]
 MOST_APART = 0.05  # accuracy and output fidelity
 TELLING = 400  # distinct results: the standard deviation of a share of 400 is at most half of `MOST_APART`
 OF_TENTATIVE_RUNS = "`engine.tentative`, with an oracle"
@@ -45,9 +47,15 @@ def predicted_windows(evidence: Evidence) -> pd.DataFrame:
     """Return a row for windows that lacked the same input from beginning to end, with how far the accuracy of them all
     together is from output fidelity. Windows that together have fewer results than `TELLING` are `left_out`.
 
-    A single window has another accuracy by chance. Raises `NotEnough` if none can be judged.
+    A single window has another accuracy by chance. The exact results of a window that is not final lack what lost
+    partitions have left unread, so tentative output would have more of them than it should. Raises `NotEnough` if no
+    window can be judged.
     """
-    found = windows_with_results(evidence)
+    final = closed_windows(evidence)[[*WINDOW, "exact"]].rename(columns={"exact": "final"})
+    found = windows_with_results(evidence).merge(final, on=WINDOW)
+    found = found[found["final"] >= found["exact"]]  # a second can be final in part
+    if found.empty:
+        raise NotEnough("no window with tentative output is final")
     found = found[found["throughout"] & found["output_fidelity"].notna()]
     if found.empty:
         raise NotEnough("in no window was the same input missing from beginning to end")
@@ -61,7 +69,7 @@ def predicted_windows(evidence: Evidence) -> pd.DataFrame:
 
 def _told_apart(frame: pd.DataFrame) -> float:
     """The results of windows, those of overlapping ones by the time that is theirs alone."""
-    spans = frame.sort_values("window_start_ns")[["window_start_ns", "window_end_ns"]]
+    spans = frame.sort_values("window_start_ns")[WINDOW]
     covered_ns = reached_ns = 0
     for start_ns, end_ns in spans.itertuples(index=False):
         covered_ns += max(0, end_ns - max(start_ns, reached_ns))
@@ -124,8 +132,8 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['left_out'].iloc[0]:,} left out"
         ),
         expected=lambda evidence: f"at most {MOST_APART:g} apart, over all windows that lacked the same input",
-        asks="over all windows that lacked the same input from beginning to end, accuracy agrees with the predicted"
-        f" output fidelity; if these windows have fewer than {TELLING} results together, they are left out",
+        asks="over all final windows that lacked the same input from beginning to end, accuracy agrees with the"
+        f" predicted output fidelity; if these windows have fewer than {TELLING} results together, they are left out",
         asked_of="`engine.tentative`, and a query of which each result comes from one path through the dataflow",
         applies=fidelity_describes,
         parting=Parting("apart", _worst),

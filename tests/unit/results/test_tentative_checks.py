@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from experiments import spec
@@ -28,10 +29,20 @@ def window(start_s: int, **changed: object) -> Row:
     return times | counts | predicted | {"corrected_ns": (start_s + 60) * S} | changed
 
 
-def verdict_of(name: str, rows: list[Row], folder: Path) -> dict[str, Any]:
+def final(rows: list[Row]) -> pa.Table:
+    """The table `quality` of these windows, all of them final and sound."""
+    bounds, sound = ("window_start_ns", "window_end_ns"), {"emitted": 0, "lost": 0, "duplicated": 0, "wrong": 0}
+    exact = {tuple(row[name] for name in bounds): row["exact"] for row in rows}
+    windows = [dict(zip(bounds, window, strict=True)) | {"exact": count} for window, count in exact.items()]
+    return RUN_TABLES["quality"].of([row | sound for row in windows])
+
+
+def verdict_of(name: str, rows: list[Row], folder: Path, quality: list[Row] | None = None) -> dict[str, Any]:
+    """`quality`: the windows that are final, by default all of them."""
     run = Run("run", folder / "run")
     run.tables.mkdir(parents=True)
     run.write_table("tentative", RUN_TABLES["tentative"].of(rows))
+    run.write_table("quality", final(rows if quality is None else quality))
     return judging.verdict_of(f"tentative.{name}", run, folder, TOP_100)
 
 
@@ -70,6 +81,14 @@ def test_accuracy_is_unknown_if_no_window_lacked_the_same_input_throughout(tmp_p
     assert verdict_of("accuracy", [window(20, throughout=False)], tmp_path)["verdict"] == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("quality", "verdict"), [(SOUND, "pass"), ([*SOUND, window(30, exact=399)], "pass"), ([], "unknown")]
+)
+def test_accuracy_is_judged_where_exact_results_are_final(quality, verdict, tmp_path):
+    """Without the input that a lost partition has not read, the exact results are fewer, and so fit less."""
+    assert verdict_of("accuracy", [*SOUND, window(30, both=120)], tmp_path, quality)["verdict"] == verdict
+
+
 def test_the_window_that_differs_most_is_found(tmp_path):
     """Too little in one window, among windows that together have too little and one that has too much."""
     run = synthetic.make_run(tmp_path)
@@ -77,6 +96,7 @@ def test_the_window_that_differs_most_is_found(tmp_path):
     bounds = ("window_start_ns", "window_end_ns")
     shifted = [row | {name: row[name] + synthetic.START_NS for name in bounds} for row in rows]
     run.write_table("tentative", RUN_TABLES["tentative"].of(shifted))
+    run.write_table("quality", final(shifted))
     found = judging.parts_at("tentative.accuracy", run, TOP_100)
     assert (found.table, found.second) == ("tentative", 30.0)
     assert "windows that lacked requests.0 have accuracy 0.694 instead of 0.74" in found.words
