@@ -89,16 +89,17 @@ def _fact(name: str) -> Callable[[Run], float | None]:
     return measure
 
 
-def _phase(name: str, end: str) -> Callable[[Run], float | None]:
+def _phase(name: str, end: str, *, of_one_fault: bool = False) -> Callable[[Run], float | None]:
     """The median over a run's recoveries: one that was not seen to reach `end` took longer than all others.
 
     Infinite if most did not reach it. Left out is a recovery that reached it, but whose phase has no begin: an outage
-    that nobody noticed.
+    that nobody noticed. So is, with `of_one_fault`, one that further faults made longer.
     """
 
     def measure(run: Run) -> float | None:
         recoveries = table_or_empty(run, "recoveries")
-        return _median(recoveries[name].mask(recoveries[end].isna(), np.inf))
+        took = recoveries[name].mask(recoveries["faults"] > 1) if of_one_fault else recoveries[name]
+        return _median(took.mask(recoveries[end].isna(), np.inf))
 
     return measure
 
@@ -153,9 +154,11 @@ def _model_error(run: Run) -> float | None:
     return None if found.measured is None or found.predicted is None else abs(found.measured - found.predicted)
 
 
-def _recovery(name: str, end: str, meaning: str) -> Metric:
-    note = f"median over the run's recoveries of the time from {meaning}"
-    return Metric(name, "s", Better.LOWER, note, _phase(name, end), minimum_effect=0.1, resolution=0.01)
+def _recovery(name: str, end: str, meaning: str, *, of_one_fault: bool = False) -> Metric:
+    whose = "recoveries from a single fault" if of_one_fault else "recoveries"
+    note = f"median over the run's {whose} of the time from {meaning}"
+    measure = _phase(name, end, of_one_fault=of_one_fault)
+    return Metric(name, "s", Better.LOWER, note, measure, minimum_effect=0.1, resolution=0.01)
 
 
 def _count(name: str, meaning: str, *, by_chance: bool = False) -> Metric:
@@ -174,7 +177,8 @@ METRICS: dict[str, Metric] = {
             resolution=0.001,
         ),
         _recovery("detect_s", "death_ns", "death to notice"),  # a death that nobody noticed counts as not measured
-        _recovery("restart_s", "ready_ns", "notice to ready, if most came to it"),
+        # From the notice of the first fault on, so the time between two faults would count as restart.
+        _recovery("restart_s", "ready_ns", "notice to ready, if most came to it", of_one_fault=True),
         _recovery("restore_s", "restored_ns", "ready to the progress before the fault, if most came to it"),
         _recovery("catch_up_s", "normal_ns", "that progress to the usual lag, if most came back to it"),
         Metric(

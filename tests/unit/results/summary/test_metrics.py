@@ -93,6 +93,21 @@ def test_an_outage_that_nobody_noticed_has_no_restart(tmp_path):
     assert metrics_of(make_run(tmp_path, changes={"recoveries": unnoticed}))["restart_s"] == 3.0
 
 
+@pytest.mark.parametrize(
+    ("faults", "ended", "restart_s"),
+    [([1, 1, 1], 3, 2.0), ([1, 1, 2], 3, 1.5), ([2, 2, 2], 3, None), ([1, 1, 2], 2, 2.0)],
+)
+def test_a_restart_that_another_fault_made_longer_is_left_out(tmp_path, faults, ended, restart_s):
+    """Of three that took 1, 2 and 21 s; one that did not end counts, whatever struck during it."""
+
+    def three(frame):
+        rows = pd.concat([frame[:1]] * 3, ignore_index=True).assign(recovery=range(3), faults=faults)
+        seen = rows["recovery"] < ended
+        return rows.assign(restart_s=pd.Series([1.0, 2.0, 21.0]).where(seen), ready_ns=rows["ready_ns"].where(seen))
+
+    assert metrics_of(make_run(tmp_path, changes={"recoveries": three})).get("restart_s") == restart_s
+
+
 def test_a_run_without_tables_measured_nothing(tmp_path):
     assert metrics_of(make_run(tmp_path, without=tuple(TABLES))) == {}
 
