@@ -158,7 +158,7 @@ def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
 def next_run(id: str, size: int | None, after: Experiment) -> Experiment | None:
     """The experiment that stands right after this one among those that a table or figure needs, if it lacks its run.
 
-    None after one that is not needed any more, as a search whose rate is known. Raises `BadInput` as `reproduce` does.
+    None after one that is not needed. Raises `BadInput` as `reproduce` does.
     """
     from reproductions import measured
 

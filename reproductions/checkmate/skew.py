@@ -14,9 +14,8 @@ from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query,
 from reproductions.checkmate.checkpoints import checkpoint_times, ratios_to_coordinated
 from reproductions.checkmate.experiments import (
     HOT_SHARES,
-    LOAD_SHARES,
+    LOAD_RATES,
     SHUFFLED,
-    load_of,
     skewed,
     skewed_and_killed,
 )
@@ -36,38 +35,40 @@ ALIKE = 0.8  # one protocol's restart over that of another, in both directions
 def under_skew(cell: Cell) -> Iterator[Row]:
     """Median latencies of the seconds of the window [s], and how long checkpoints took [s]."""
     seconds = cell.table("latency")
-    for about in _skew_of(cell.experiment):
-        if len(seconds):
-            yield about | {"quantity": LATENCY} | samples(seconds["p50_s"])
-        for times in checkpoint_times(cell):
-            yield about | {"quantity": CHECKPOINT} | times
+    about = _skew_of(cell.experiment)
+    if len(seconds):
+        yield about | {"quantity": LATENCY} | samples(seconds["p50_s"])
+    for times in checkpoint_times(cell):
+        yield about | {"quantity": CHECKPOINT} | times
 
 
 def restarts_under_skew(cell: Cell) -> Iterator[Row]:
     """The phases of the recovery from the kill [s]."""
-    for about in _skew_of(cell.experiment):
-        for times in recovery_times(cell):
-            yield about | times
+    for times in recovery_times(cell):
+        yield _skew_of(cell.experiment) | times
 
 
-def _skew_of(experiment: Experiment) -> Iterator[Row]:
-    """Share of hot items, and the load (`load_of`); nothing of a search."""
-    if load := load_of(experiment):
-        yield {"hot_share": experiment.workload.hot_sellers} | load
+def _skew_of(experiment: Experiment) -> Row:
+    """Share of hot items, and the load [records/s]."""
+    return {"hot_share": experiment.workload.hot_sellers, "load_rate": experiment.load.rate}
+
+
+def _told(load: float) -> str:
+    return f"{load:,.0f} records/s"
 
 
 def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = complete(by_query(table, query), "quantity")
-        rows = rows[(rows["quantity"] == quantity) & (rows["load_share"] == load)]
+        rows = rows[(rows["quantity"] == quantity) & (rows["load_rate"] == load)]
         return [
             ratio._replace(what=f"{hot:.0%} hot: {ratio.what}")
             for hot in HOT_SHARES
             for ratio in ratios_to_coordinated(_every_protocol(rows[rows["hot_share"] == hot], query))
         ]
 
-    name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load * 100:.0f}"
-    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {load:.0%} of the sustainable load"
+    name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load / 1000:.0f}k"
+    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {_told(load)}"
     return at_least(name, ratios, 1.0, expected, like_rows(("mean", "std"), COOR, UNC, 0.75))
 
 
@@ -79,13 +80,13 @@ def _every_protocol(rows: pd.DataFrame, query: str) -> pd.DataFrame:
 
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 9.6), layout="constrained")
-    kinds = list(product((LATENCY, CHECKPOINT), LOAD_SHARES))
+    kinds = list(product((LATENCY, CHECKPOINT), LOAD_RATES))
     panels = figure.subplots(len(kinds), len(SHUFFLED), sharex=True)
     for (quantity, load), row in zip(kinds, panels, strict=True):
-        shown = table[(table["quantity"] == quantity) & (table["load_share"] == load)]
+        shown = table[(table["quantity"] == quantity) & (table["load_rate"] == load)]
         for axes, query in zip(row, SHUFFLED, strict=True):
             _draw_by_hot_share(axes, by_query(shown, query), "mean")
-            axes.set(title=f"{query.upper()}, {load:.0%} load", yscale="log")
+            axes.set(title=f"{query.upper()}, {_told(load)}", yscale="log")
         row[0].set_ylabel(f"{quantity} [s]")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
@@ -135,16 +136,16 @@ def _plot_restarts(table: pd.DataFrame) -> Figure:
 REPRODUCTIONS = (
     measured(
         "checkmate/fig-12",
-        "latency and checkpoint time by share of hot items, at 50 and 80 % of the load sustained without them",
+        "latency and checkpoint time by share of hot items, at " + " and ".join(map(_told, LOAD_RATES)),
         needs=skewed,
         of_cell=under_skew,
         plot=_plot,
         about=facts,
-        checks=tuple(_worst(*kind) for kind in product(SHUFFLED, (LATENCY, CHECKPOINT), LOAD_SHARES)),
+        checks=tuple(_worst(*kind) for kind in product(SHUFFLED, (LATENCY, CHECKPOINT), LOAD_RATES)),
     ),
     measured(
         "checkmate/fig-13",
-        "restart time by share of hot items, at 50 % of the load sustained without them",
+        f"restart time by share of hot items, at {_told(LOAD_RATES[0])}",
         needs=skewed_and_killed,
         of_cell=restarts_under_skew,
         plot=_plot_restarts,

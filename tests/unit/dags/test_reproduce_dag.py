@@ -17,7 +17,6 @@ from reproductions.ids import IDS
 from reproductions.reproduce import missing_runs
 from reproductions.utilization.experiments import Interval, interval_of, row_of
 from results.runs import store
-from tests.unit.reproductions.checkmate_shapes import sustaining
 from tests.unit.reproductions.runs import put_run
 from tests.unit.reproductions.utilization_shapes import as_modelled
 
@@ -98,18 +97,6 @@ def test_the_run_at_the_best_interval_follows_the_one_that_tells_it(home):
     put_run(best, as_modelled(best))
     with pytest.raises(AirflowSkipException, match="told no other"):
         asked_after(first[0])
-
-
-@pytest.mark.extended
-def test_a_search_that_has_found_its_rate_has_no_follow_up(home):
-    """What it has told stands in its place now; those runs come in the end."""
-    first = reproducing.missing("checkmate/fig-08", None)
-    search = spec.validate(trigger_form.fold(first[0]["conf"]))
-    put_run(search, sustaining()(search))
-    with pytest.raises(AirflowSkipException, match="told no other"):
-        reproducing.follow_up("checkmate/fig-08", None, first[0]["conf"], first)
-    (then,) = reproducing.missing("checkmate/fig-08", None, first)
-    assert spec.validate(trigger_form.fold(then["conf"])).load.mode == "rate"
 
 
 def test_what_is_computed_asks_for_no_runs(home):

@@ -121,8 +121,8 @@ def steady(p50_s: float) -> Shape:
 
 def skews() -> Shape:
     """COOR worst in all."""
-    slow = joined(sustaining(), steady(9.0), checkpointed(round_s=0.9, partition_s=0.9))
-    fast = joined(sustaining(), steady(3.0), checkpointed(round_s=0.1, partition_s=0.1))
+    slow = joined(steady(9.0), checkpointed(round_s=0.9, partition_s=0.9))
+    fast = joined(steady(3.0), checkpointed(round_s=0.1, partition_s=0.1))
     return by_protocol(coordinated=slow, others=fast)
 
 
@@ -136,13 +136,13 @@ def on_cycle() -> Shape:
 SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims
     "checkmate/fig-07": sustaining(),
     "checkmate/table-2": overhead(),
-    "checkmate/fig-08": joined(sustaining(), checkpointed()),
+    "checkmate/fig-08": checkpointed(),
     "checkmate/table-3": by_protocol(coordinated=checkpointed(), others=checkpointed(invalid=2, count=40)),
     "checkmate/fig-09": killed_at_18(),
     "checkmate/fig-10": killed_at_18(),
     "checkmate/fig-11": by_protocol(coordinated=restarted(5.0), others=restarted(7.0)),
     "checkmate/fig-12": skews(),
-    "checkmate/fig-13": joined(sustaining(), restarted(6.0)),
+    "checkmate/fig-13": restarted(6.0),
     "checkmate/table-4": on_cycle(),
 }
 

@@ -9,7 +9,16 @@ from aftershock.airflow import trigger_form
 from experiments import spec
 from experiments.faults import FaultSpec
 from reproductions import measured
-from reproductions.checkmate.experiments import killed, loaded, one_record, searched, skewed
+from reproductions.checkmate.experiments import (
+    LOAD_RATES,
+    LOADED_INTERVAL_S,
+    killed,
+    loaded,
+    one_record,
+    searched,
+    skewed,
+    skewed_and_killed,
+)
 from reproductions.incremental.experiments import throughputs
 from results.checks.subjects.ledger import SATURATED
 from results.runs import published, step_times
@@ -22,7 +31,7 @@ from tests.unit.results.synthetic import START_NS
 pytestmark = pytest.mark.usefixtures("home")
 
 FIRST, *OTHERS = killed(1)
-EVERYTHING = [*killed(1), *one_record(1), *searched(1)]
+EVERYTHING = [*killed(1), *one_record(1), *searched(1), *loaded(1), *skewed(1), *skewed_and_killed(1)]
 
 
 def test_the_newest_run_counts():
@@ -126,14 +135,12 @@ def test_a_run_whose_load_was_to_saturate_it_counts_if_it_was_busy(verdicts, cou
     assert measured.missing([full]) == ([] if counts else [full])
 
 
-def test_a_search_in_which_nothing_failed_is_none_and_nothing_is_run_at_shares_of_it():
-    for search in skewed(1):
-        put_run(search, {"runs": facts(search, sustainable_rate=1000.0)})
-    assert {experiment.load.mode for experiment in skewed(1)} == {"sustainable"}
-    assert len(measured.missing(skewed(1))) == 9
-    closed = skewed(1)[0]
-    put_run(closed, {"runs": facts(closed, sustainable_rate=900.0, unsustainable_rate=990.0)}, START_NS - 1)
-    assert closed not in measured.missing([closed])
+def test_a_search_in_which_nothing_failed_is_none():
+    first, *others = searched(1)
+    put_run(first, {"runs": facts(first, sustainable_rate=1000.0)})
+    assert first in measured.missing([first])
+    put_run(first, {"runs": facts(first, sustainable_rate=900.0, unsustainable_rate=990.0)}, START_NS - 1)
+    assert measured.missing([first, *others]) == others
 
 
 def test_another_seed_is_another_run():
@@ -156,26 +163,13 @@ def test_names_are_of_one_experiment_each():
 
 def test_a_search_is_estimated_by_the_probes_that_it_usually_takes():
     usual_s = step_times.usual_s(searched(1)[0])
-    assert usual_s["start_load"] == 5 + 2 * 5 + 8 * 5 + 3 * (10 + 30)  # two checkpoints, bursts, three probes
+    assert usual_s["start_load"] == 5 + 2 * 2 + 8 * 2 + 3 * (4 + 12)  # two checkpoints, bursts, three probes
 
 
-def test_skewed_runs_are_at_shares_of_what_was_sustained_and_wait_for_that_to_be_found():
-    searches = skewed(1)
-    assert {experiment.load.mode for experiment in searches} == {"sustainable"}
-    put_run(searches[0], {"runs": facts(searches[0], sustainable_rate=1000.0, unsustainable_rate=1100.0)})
-    then = skewed(1)
-    assert [experiment for experiment in then if experiment.load.mode == "sustainable"] == searches[1:]
-    known = [experiment for experiment in then if experiment.load.mode == "rate"]
-    assert sorted(experiment.load.rate for experiment in known) == [500] * 3 + [800] * 3
-    assert {experiment.workload.hot_sellers for experiment in known} == {0.1, 0.2, 0.3}
-    assert len({experiment.name for experiment in known}) == 6
-
-
-def test_a_run_at_a_high_load_has_a_share_of_what_its_own_protocol_sustains():
-    searches = loaded(1)
-    assert len(searches) == 12
-    assert {experiment.load.mode for experiment in searches} == {"sustainable"}
-    put_run(searches[0], {"runs": facts(searches[0], sustainable_rate=1000.0, unsustainable_rate=1100.0)})
-    (known,) = (each for each in loaded(1) if each not in searches)
-    assert (known.load.rate, known.workload.hot_sellers, known.faults) == (800, 0, FaultSpec())
-    assert (known.workload.query, known.engine.protocol) == (searches[0].workload.query, searches[0].engine.protocol)
+def test_runs_under_load_differ_in_skew_and_load_alone():
+    runs = [*loaded(1), *skewed(1), *skewed_and_killed(1)]
+    assert {each.load.rate for each in skewed(1)} == set(LOAD_RATES) > {each.load.rate for each in skewed_and_killed(1)}
+    assert {each.load.rate for each in loaded(1)} == {max(LOAD_RATES)}
+    assert {each.engine.checkpoint_interval_s for each in runs} == {LOADED_INTERVAL_S}
+    assert [each.workload.hot_sellers > 0 for each in runs] == [False] * 12 + [True] * (54 + 27)
+    assert [each.faults != FaultSpec() for each in runs] == [False] * (12 + 54) + [True] * 27

@@ -189,7 +189,7 @@ def test_of_runs_that_measured_nothing_there_is_no_table(id):
 @pytest.mark.extended
 @pytest.mark.parametrize("id", [id for id in SIMULATED if id != "checkmate/fig-07"])
 def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_path):
-    """Apart stand searches: one that found nothing counts as missing."""
+    """Apart stands figure 7: a search that found nothing counts as missing."""
     run_all(id, sustaining())
     found = reproduce(id, tmp_path)
     assert {row["detail"].partition(" measured ")[0] for row in of_runs(found)} == {"no run has"}
@@ -262,8 +262,6 @@ def test_fast_searches_count_no_more_than_slow_ones():
 @pytest.mark.extended
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     for experiment in missing_runs("checkmate/fig-08", 2):
-        put_run(experiment, sustaining()(experiment))
-    for experiment in missing_runs("checkmate/fig-08", 2):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
             put_run(experiment, SHAPES["checkmate/fig-08"](experiment))
     found = reproduce("checkmate/fig-08", tmp_path, 2)
@@ -292,13 +290,10 @@ def test_a_dataflow_that_comes_back_and_then_stands_has_not_returned_to_normal(l
 
 def test_under_skew_coordinated_output_is_not_held_back_for_an_older_line():
     """Otherwise its latency would be an interval above that of the others, at any skew."""
-    for experiment in missing_runs("checkmate/fig-12", 1):
-        put_run(experiment, SHAPES["checkmate/fig-12"](experiment))
     asked = [each for each in missing_runs("checkmate/fig-12", 1) if each.engine.protocol_run == "coordinated"]
     assert asked
     assert {each.engine.spare_lines_run for each in asked} == {0}
-    searches = missing_runs("checkmate/fig-13", 1)
-    assert {each.engine.spare_lines for each in searches} == {None}
+    assert {each.engine.spare_lines for each in missing_runs("checkmate/fig-13", 1)} == {None}
 
 
 def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it():
@@ -394,10 +389,6 @@ def test_tables_and_figures_share_runs():
     for experiment in missing_runs("checkmate/fig-11"):
         put_run(experiment, SHAPES["checkmate/table-3"](experiment))
     assert missing_runs("checkmate/table-3") == []
-    for experiment in missing_runs("checkmate/fig-08"):
-        put_run(experiment, sustaining()(experiment))
-    searches = [each for each in missing_runs("checkmate/fig-12") if each.load.mode == "sustainable"]
-    assert searches == [], "those of figure 8"
 
 
 def test_more_runs_of_each_cell_are_further_seeds():
