@@ -39,7 +39,10 @@ LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which 
 CALIBRATION_S = 60.0  # on the testbed
 WARM_UP_S, USUAL_ROUNDS = 28.0, 2  # of a calibration of Structured Streaming; a round is the batches of one topic
 WAIT_FOR_CHECKPOINTS = frozenset({"deploy", "start_load", "stop"})
-INTERVAL = "checkpoint_interval_s"  # that of the last run, among its times
+READ_ALL_RECORDS = frozenset({"collect", "tabulate"})
+COLLECT_US, TABULATE_US = 9.0, 2.0  # for a record
+AS_MANY = 2.0  # times as many records: then a run is no estimate of such steps
+INTERVAL, RECORDS = "checkpoint_interval_s", "records"  # those of the last run, among its times
 
 
 def usual_s(experiment: Experiment) -> dict[str, float]:
@@ -73,11 +76,11 @@ def in_words(seconds: float) -> str:
 
 def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     """Keep how long the steps of a run took that has come to its end, by when each of them began [ns UTC]."""
+    about = {INTERVAL: experiment.engine.checkpoint_interval_s, RECORDS: _records(experiment)}
     known = [(step, began_ns[step]) for step in STEPS if step in began_ns]
     took = {step: (end - begin) / 1e9 for (step, begin), (_, end) in pairwise(known) if end > begin}
     with locked(_path().with_suffix(".lock"), "the times of steps"):
-        times = _past(experiment) | took | {INTERVAL: experiment.engine.checkpoint_interval_s}
-        write_json(_path(), _read() | {_kind(experiment): times})
+        write_json(_path(), _read() | {_kind(experiment): _past(experiment) | took | about})
 
 
 def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
@@ -91,8 +94,8 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
         "arm_faults": 5.0 + LEAD_S,
         "observe": experiment.window_s,
         "stop": 10.0 + interval_s,
-        "collect": 30.0,
-        "tabulate": 25.0,
+        "collect": 30.0 + COLLECT_US * _records(experiment) / 1e6,
+        "tabulate": 25.0 + TABULATE_US * _records(experiment) / 1e6,
         "predict": 5.0,
         "validate": 8.0,
         "report": 8.0,
@@ -100,16 +103,29 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
     }
 
 
+def _records(experiment: Experiment) -> float:
+    """How many records are due in the window, if the load tells; 0 if that is found in the run."""
+    return experiment.load.rate * experiment.window_s if experiment.load.mode is LoadMode.RATE else 0.0
+
+
 def _past(experiment: Experiment) -> dict[str, float]:
-    """What the last run of this kind took; with another interval, without steps that wait for checkpoints."""
+    """What the last run of this kind took.
+
+    With another interval, without steps that wait for checkpoints; with many more records or fewer, without those that
+    read all of them.
+    """
     past = _read().get(_kind(experiment), {})
-    if past.get(INTERVAL) == experiment.engine.checkpoint_interval_s:
-        return past
-    return {step: seconds for step, seconds in past.items() if step not in WAIT_FOR_CHECKPOINTS}
+    other: set[str] = set()
+    if past.get(INTERVAL) != experiment.engine.checkpoint_interval_s:
+        other |= WAIT_FOR_CHECKPOINTS
+    fewer, more = sorted((past.get(RECORDS, 0.0), _records(experiment)))
+    if more > AS_MANY * fewer:
+        other |= READ_ALL_RECORDS
+    return {step: seconds for step, seconds in past.items() if step not in other}
 
 
 def _kind(experiment: Experiment) -> str:
-    """What has similar times, except for steps that wait for checkpoints."""
+    """What has similar times, except for steps that wait for checkpoints or read all records."""
     engine: EngineName = experiment.engine.name
     return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value}"
 

@@ -151,6 +151,15 @@ def test_runs_with_another_interval_are_estimated_by_what_waits_for_no_checkpoin
     assert len(kinds) == 1, "the file grows with every interval"
 
 
+def test_runs_with_many_more_records_are_estimated_by_what_reads_none(home):
+    few, some, many = (spec.load("dataflow-q12", [f"load.rate={rate}"]) for rate in (5_000, 8_000, 100_000))
+    unknown = step_times.usual_s(many)
+    assert unknown["collect"] > step_times.usual_s(few)["collect"] + 30
+    step_times.learn(few, {"provision": 0, "deploy": 33 * S, "collect": 40 * S, "tabulate": 51 * S, "predict": 99 * S})
+    assert step_times.usual_s(many) == unknown | {"provision": 33.0, "deploy": 7.0}
+    assert [step_times.usual_s(some)[step] for step in ("collect", "tabulate")] == [11.0, 48.0]
+
+
 def test_several_runs_take_as_long_as_all_their_steps(home):
     """A run with few records is not estimated by one of another kind that had many."""
     words, q12 = spec.load("wordcount"), spec.load("dataflow-q12")
