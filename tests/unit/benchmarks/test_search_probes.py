@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.testbed.search_probes import searches
 
-COUNT = 40
+COUNT = 160
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
