@@ -1,21 +1,23 @@
 """How many records a second the load generator can make and send, with a core to itself.
 
-`.venv/bin/python -m benchmarks.testbed.generator [--events N] [--batch N] [--repeats N]`: NexMark's events for four
-partitions go to the broker that librdkafka has for tests, in the same process, all of them due already. Prints CPU time
-of the generator's thread [µs for an event], of which making them, and the events/s that this allows; one event a
-message as JSON, then `--batch` events a message as Arrow. What librdkafka's own threads do, and a broker, is not in it:
-they want another core. That broker knows no idempotent producers, which the generator's is otherwise.
+`.venv/bin/python -m benchmarks.testbed.generator [--events N] [--batch N] [--repeats N] [--rate N]`: NexMark's events
+for four partitions go to the broker that librdkafka has for tests, in the same process, all of them due already. Prints
+CPU time of the generator's thread [µs for an event], of which making them, and the events/s that this allows; one event
+a message as JSON, then `--batch` events a message as Arrow. With `--rate` so many become due each second, and are sent
+as a run sends them, `TICK_S` after one another, but without waiting. What librdkafka's own threads do, and a broker, is
+not in it: they want another core. That broker knows no idempotent producers, which the generator's is otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 from unittest.mock import patch
 
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from experiments.errors import BadInput
@@ -26,6 +28,7 @@ from workloads.nexmark.batches import Batches
 from workloads.schedule import Schedule
 from workloads.sending import producing
 from workloads.sending.feeds import feed_of
+from workloads.sending.generator import TICK_S
 from workloads.sending.input_sender import POLL_EVERY
 
 SPEC, SCHEDULE = NexmarkSpec(), Schedule(1_700_000_000 * 10**9, 10_000.0, partitions=4)
@@ -46,20 +49,24 @@ def main() -> None:
     parser.add_argument("--events", type=at_least_one, default=600_000, help="events of each measurement (600,000)")
     parser.add_argument("--batch", type=at_least_one, default=1024, help="events in a message of Arrow (1,024)")
     parser.add_argument("--repeats", type=at_least_one, default=3, help="the median of so many is printed (3)")
+    parser.add_argument("--rate", type=above_zero, help="events that become due in a second (default: all are due)")
     given = parser.parse_args()
     broker = InProcessBroker()
     print("events a message  CPU us an event  making  events/s", flush=True)
     with patch.object(producing, "SETTINGS", NOT_IDEMPOTENT):
         for batch in (None, given.batch):
-            costs = [_measured(broker.reach, given.events, batch) for _ in range(given.repeats)]
+            costs = [_measured(broker.reach, given.events, batch, given.rate) for _ in range(given.repeats)]
             total_us, making_us = (median(each) for each in zip(*costs, strict=True))
             print(f"{batch or 1:16,}  {total_us:15.2f}  {making_us:6.2f}  {1e6 / total_us:8,.0f}", flush=True)
 
 
-def _measured(broker: Broker, events: int, batch: int | None) -> Costs:
-    feed = feed_of(broker, SPEC, TopicStream("events", records(SPEC, SCHEDULE), SCHEDULE), batch)
+def _measured(broker: Broker, events: int, batch: int | None, rate: float | None) -> Costs:
+    schedule = replace(SCHEDULE, rate=rate or SCHEDULE.rate)
+    feed = feed_of(broker, SPEC, TopicStream("events", records(SPEC, schedule), schedule), batch)
+    at_once = max(1, round(rate * TICK_S)) if rate else events
     begun_s = time.thread_time()
-    feed.send_until(events)
+    for position in range(at_once, events + 1, at_once):
+        feed.send_until(position)
     sent_s = time.thread_time()
     if not feed.sent:
         raise BadInput(

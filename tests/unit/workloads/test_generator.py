@@ -21,9 +21,9 @@ class Sending(InputSender):
     """A feed that keeps what it would hand to the broker's client."""
 
     def __init__(self, broker, topic, source, schedule, keys=None):
-        self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
-        self.sent = self.failed = 0
+        self.topic, self.sent, self.failed = topic, 0, 0
         self.records, self._producer, self._records = [], self, 1
+        self._begin(source, schedule, keys)
 
     def __len__(self):
         """As many messages wait for the broker's answer."""
@@ -59,6 +59,39 @@ def turns(sender, times=4):
     """The loop of the program: another schedule is noticed in one turn and followed in the next."""
     for _ in range(times):
         sender.send()
+
+
+def test_records_are_made_ahead_and_are_the_same(bench):
+    """Sent by the tick, a second's records are made in a few goes."""
+    bench.ask(Schedule(START_NS, 1000.0, 2))
+    asked = []
+    bench.at(1.0)
+    together, one_by_one = (generator.Generator(bench.path, Journal(bench.journal)) for _ in range(2))
+    together.send()
+    (feed,) = one_by_one._feeds
+    source = feed.source
+    feed.source = lambda start, stop: asked.append((start, stop)) or source(start, stop)
+    for tick in range(50):
+        bench.at((tick + 1) / 50)
+        one_by_one.send()
+    assert feed.records == together._feeds[0].records
+    assert asked == [(start, start + 200) for start in range(0, 1000, 200)]
+
+
+def test_what_was_made_ahead_of_a_schedule_is_not_sent_under_another(bench):
+    """Its records are dated by when they would have been due."""
+    bench.ask(first := Schedule(START_NS, 1000.0, 2))
+    sender = generator.Generator(bench.path, Journal(bench.journal))
+    (feed,) = sender._feeds
+    bench.at(0.1)
+    sender.send()
+    bench.ask(first.ending(START_NS + 10**8).then(START_NS + 10**9, 500.0))
+    bench.at(1.1)
+    turns(sender)
+    assert feed.sent == 150
+    assert [due_ms - START_NS // 10**6 for _, _, due_ms in feed.records[99:102]] == [99, 1000, 1002]
+    dated = [json.loads(text)["date_time"] for text, _, _ in feed.records[99:102]]
+    assert [at_ms - START_NS // 10**6 for at_ms in dated] == [99, 1000, 1002]
 
 
 def test_another_rate_goes_on_with_the_next_record(bench):
