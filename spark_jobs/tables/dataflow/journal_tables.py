@@ -117,7 +117,7 @@ def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> lis
         cost_ns = sum(part.checkpoint * (part.end_ns - part.start_ns) for part in _between(work, start_ns, at_ns))
         size = sum(each.size_bytes for each in stored if start_ns < each.at_ns <= at_ns)
         found.append(_batch(len(found), start_ns, at_ns, round(cost_ns), spans, size))
-        start_ns, start = at_ns, {p: end for p, (_, end) in spans.items()}
+        start_ns, start = at_ns, start | {p: end for p, (_, end) in spans.items()}  # a report may lack a lost source
     return found
 
 

@@ -91,6 +91,13 @@ def test_without_commits_it_is_what_was_read():
     assert {b.records for b in found} == {RATE}
 
 
+def test_what_a_lost_source_has_read_counts_once_though_a_report_lacks_it():
+    lacking = [_without_partition_1(event) if event.at_ns == at(5) else event for event in JOURNAL[:30]]
+    found, whole = (batches(journal, NS, commits=False) for journal in (lacking, JOURNAL[:30]))
+    assert at(5) in {b.ended_ns for b in found}
+    assert sum(b.records for b in found) == sum(b.records for b in whole)
+
+
 def test_the_ledger_covers_the_window_and_knows_what_was_lost():
     window = (at(2), at(38))
     found = ledger(window, JOURNAL, [KILLED])
