@@ -150,6 +150,7 @@ def outages(events: list[Moment]) -> list[Outage]:
     closed: list[Outage] = []
     current: Outage | None = None
     causes = _OutageCauses()
+    struck = list[int | None]()  # the faults of the last outage, by strike: one on several hosts strikes each of them
     unnoticed = list[Moment]()  # deaths after the notice: the query may not know of them when it is ready
     for moment in events:
         match moment.kind:
@@ -160,19 +161,22 @@ def outages(events: list[Moment]) -> list[Outage]:
             case MomentKind.COMMIT:
                 causes.committed_ns = moment.at_ns
             case MomentKind.DEATH if current is not None:
-                current = replace(current, faults=current.faults + 1)
+                struck.append(moment.fault)
+                current = replace(current, faults=len(set(struck)))
                 unnoticed += [] if current.notice_ns is None else [moment]
             case MomentKind.DEATH:
-                current, unnoticed = Outage(moment.fault, 1, moment.at_ns), []
+                current, struck, unnoticed = Outage(moment.fault, 1, moment.at_ns), [moment.fault], []
             case MomentKind.NOTICE if current is not None:
                 current = current if current.notice_ns is not None else replace(current, notice_ns=moment.at_ns)
                 unnoticed = []
             case MomentKind.NOTICE:
                 if unnoticed and closed and moment.at_ns - (closed[-1].ready_ns or 0) <= UNNOTICED_NS:
-                    closed[-1] = replace(closed[-1], faults=closed[-1].faults - len(unnoticed))
-                    current = Outage(unnoticed[0].fault, len(unnoticed), causes.committed_ns, moment.at_ns)
+                    closed[-1] = replace(closed[-1], faults=len(set(struck[: -len(unnoticed)])))
+                    struck = [each.fault for each in unnoticed]
+                    current = Outage(struck[0], len(set(struck)), causes.committed_ns, moment.at_ns)
                 else:
                     current = causes.outage(moment.at_ns)
+                    struck = [] if current.fault is None else [current.fault]
                 unnoticed = []
             case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))

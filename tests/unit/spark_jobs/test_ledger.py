@@ -243,6 +243,15 @@ def test_a_fault_before_the_restart_extends_the_outage():
     assert found == [outage(0, 10, 11, 20, faults=2)]
 
 
+def test_a_fault_on_several_hosts_is_one_fault():
+    """Fault 1 strikes its two hosts one after the other, the second one just before the query is ready."""
+    faults = [struck(0, "kill", 10), struck(0, "kill", 10), struck(1, "kill", 14), struck(1, "kill", 19)]
+    begun = [("executors-lost", 11), ("executors-lost", 15), ("ready", 20)]
+    assert by_query(begun, faults) == [outage(0, 10, 11, 20, faults=2)]
+    again = [("executors-lost", 21), ("ready", 35)]
+    assert by_query([*begun, *again], faults) == [outage(0, 10, 11, 20, faults=2), outage(1, 20, 21, 35)]
+
+
 @pytest.mark.parametrize(("noticed_s", "blamed"), [(21, 1), (29, 1), (31, None)])
 def test_a_death_that_the_restarted_query_notices_only_then_begins_the_next_outage(noticed_s, blamed):
     """A host died at 19. Its executor counted as up, so the query was ready at 20, and failed."""
@@ -433,6 +442,13 @@ def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
     (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
     assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
     assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
+
+
+@pytest.mark.parametrize(("fault", "faults"), [(0, 1), (1, 2), (None, 1)])
+def test_a_fault_that_begins_two_outages_of_a_recovery_counts_once(fault, faults):
+    cuts = [outage(0, 16, 16.5, 22), outage(fault, 25, 25.5, 30, faults=int(fault is not None))]
+    (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
+    assert found.faults == faults
 
 
 @pytest.mark.parametrize(("first", "second", "last"), [(20, 28, 28), (20, None, 20), (None, 28, 28)])
