@@ -11,6 +11,7 @@ fault's (the last one's of several). It begins with the fault, or with the last 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -108,23 +109,22 @@ def _of_fault(event: Event) -> Moment | None:
 class _OutageCauses:
     """Faults that lose no work by themselves but may make the query fail, and when the query last committed."""
 
-    until: dict[int | None, int | None] = field(
-        default_factory=dict
-    )  # by fault: when its aftermath ends, None: in force
-    since: dict[int | None, int] = field(default_factory=dict)
+    since: dict[int | None, int] = field(default_factory=dict)  # by fault: when it began
+    until: dict[int | None, int] = field(default_factory=dict)  # by fault: when its aftermath ends
+    held: Counter[int | None] = field(default_factory=Counter)  # by fault: on how many hosts it is in force
     committed_ns: int = 0
 
     def begin(self, moment: Moment) -> None:
-        if moment.fault not in self.until:  # a fault on several hosts begins with the first
-            self.since[moment.fault] = moment.at_ns
-        self.until[moment.fault] = None
+        self.since.setdefault(moment.fault, moment.at_ns)  # a fault on several hosts begins with the first
+        self.held[moment.fault] += 1
 
     def end(self, moment: Moment) -> None:
+        self.held[moment.fault] -= 1
         self.until[moment.fault] = moment.at_ns + AFTERMATH_NS
 
     def outage(self, noticed_ns: int) -> Outage:
         """The outage of a query that failed then, though nothing had died."""
-        able = [fault for fault, until_ns in self.until.items() if until_ns is None or noticed_ns <= until_ns]
+        able = [each for each in self.since if self.held[each] > 0 or noticed_ns <= self.until.get(each, 0)]
         if not able:
             return Outage(None, 0, noticed_ns, noticed_ns)
         fault = max(able, key=lambda each: self.since[each])

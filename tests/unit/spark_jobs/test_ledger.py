@@ -340,6 +340,13 @@ def test_a_failure_soon_after_the_end_of_a_fault_is_still_its_doing_and_later_it
     assert by_query([("query-failed", 135), ("ready", 140)], faults, [9]) == [outage(None, 135, 135, 140, faults=0)]
 
 
+@pytest.mark.parametrize(("noticed_s", "blamed"), [(150, 0), (320, 0), (321, None)])
+def test_a_fault_is_in_force_until_the_last_of_its_hosts_is_healed(noticed_s, blamed):
+    faults = [struck(0, "pause", 10), struck(0, "pause", 10), undone("pause", 14), undone("pause", 200)]
+    (found,) = by_query([("query-failed", noticed_s)], faults, [9])
+    assert found.fault == blamed
+
+
 def test_of_several_faults_in_force_the_last_one_is_to_blame_and_outages_never_overlap():
     faults = [struck(0, "slow", 10), struck(1, "kill", 20), struck(2, "broker-kill", 50)]
     query = [("executors-lost", 21), ("ready", 25), ("query-failed", 30), ("ready", 35), ("query-failed", 60)]
