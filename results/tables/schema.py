@@ -242,7 +242,12 @@ RUN_TABLES: dict[str, Table] = {
             may(WHOLE, "state_rows", "number of rows of state"),
             may(WHOLE, "state_bytes", "size of the state"),
             must(FLAG, "in_window", "the batch lies within the window"),
-            must(FLAG, "undisturbed", "the batch has input, and no outage overlaps it"),
+            must(
+                FLAG,
+                "undisturbed",
+                "the batch has input and all hosts, no outage overlaps it, and it is not the first one after an outage"
+                " or a host's return",
+            ),
         ),
     ),
     "spark_tasks": Table(
