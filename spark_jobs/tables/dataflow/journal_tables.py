@@ -258,10 +258,11 @@ def _useful_ns(batch: Batch, segments: list[LedgerSegment]) -> int:
 
 
 def follow(outage: Outage, journal: Sequence[Event], lost_ns: int) -> MeasuredRecovery:
-    """An outage, which undid so much work, until as much is read again as when the fault struck."""
+    """An outage, which undid so much work, until as much is read again as ever before the fault struck: an earlier
+    fault may have undone work that was not yet done again."""
     work = pieces(journal)
-    before = [piece for piece in work if piece.start_ns < outage.death_ns]
-    reached = before[-1].read_at(min(outage.death_ns, before[-1].end_ns)) if before else 0.0
+    before = (piece for piece in work if piece.start_ns < outage.death_ns)
+    reached = max((piece.read_at(min(outage.death_ns, piece.end_ns)) for piece in before), default=0.0)
     ready_ns = outage.ready_ns
     restored = (
         max(p.when(reached), ready_ns) for p in work if ready_ns and p.start_ns >= ready_ns and p.read_to >= reached
@@ -272,12 +273,13 @@ def follow(outage: Outage, journal: Sequence[Event], lost_ns: int) -> MeasuredRe
 def follow_parts(
     outage: Outage, journal: Sequence[Event], lost_ns: int, recoveries: Sequence[PartitionRecovery]
 ) -> MeasuredRecovery:
-    """An outage of some partitions, which undid so much work, until each of them is as far as it was."""
+    """An outage of some partitions, which undid so much work, until each of them is as far as it was, and so is each
+    that an earlier outage had taken and that was still on its way."""
     until_ns = outage.ready_ns or float("inf")
-    own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
-    last_lives = {each.partition: each for each in own}.values()
-    reached = [each.reached_ns for each in last_lives if each.reached_ns is not None]
-    restored_ns = max(reached, default=None) if len(reached) == len(last_lives) else None
+    last_lives = {each.partition: each for each in recoveries if each.loss.notice_ns <= until_ns}.values()
+    behind = [each.reached_ns for each in last_lives if (each.reached_ns or float("inf")) > outage.death_ns]
+    reached = [at_ns for at_ns in behind if at_ns is not None]
+    restored_ns = max(reached, default=None) if len(reached) == len(behind) else None
     return _recovery(outage, journal, lost_ns, restored_ns)
 
 

@@ -17,7 +17,7 @@ from spark_jobs.tables.dataflow.journal_tables import (
 )
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.recoveries import lost_to
+from spark_jobs.tables.recoveries import lost_to, recoveries
 from spark_jobs.tables.rows import checkpoints
 from tests.unit.example_events import report
 from tests.unit.spark_jobs.timelines import at, classes, told
@@ -159,6 +159,16 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
     found = follow(KILLED, JOURNAL, lost_to(KILLED, [KILLED], segments))
     assert found.restored_ns / NS == pytest.approx(25 + 3.5, abs=0.01), "19,500 had been read at the last report"
     assert found.lost_s == pytest.approx(4 * (1 - IDLE), abs=0.01)
+
+
+def test_a_recovery_that_a_second_fault_extends_ends_when_as_much_is_read_as_before_the_first():
+    """Of the 19,500 events before the first fault, 18,000 are read again when the second one takes them."""
+    again = Outage(4, 1, at(27), at(28), at(30))
+    journal = [each for each in JOURNAL if each.at_ns <= at(27)]
+    journal += [told("recovering", 29, epoch=3, line={"a": 1}, positions=positions(16_000)), told("ready", 30)]
+    journal += list(reports(30, 40, 3, 16_000))
+    (found,) = recoveries([KILLED, again], lambda cut: follow(cut, journal, 0), [], [], None)
+    assert found.restored_ns / NS == pytest.approx(30 + 3.5, abs=0.01)
 
 
 @pytest.mark.parametrize(
