@@ -99,8 +99,9 @@ def judge(
         frame = check.subject(evidence)
         row |= {"observed": check.observed(frame), "expected": check.expected(evidence)}
         result = _validate(context, check, evidence, frame)
-    # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON)
-    except (NotEnough, Damaged, GreatExpectationsError, TypeError, ValueError) as error:
+    # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON).
+    # A hole in a table is no text or number: what a subject asks of one is an `AttributeError`.
+    except (NotEnough, Damaged, GreatExpectationsError, AttributeError, TypeError, ValueError) as error:
         return row | {"detail": _in_one_line(error)}, {"check": check.name, "not_evaluated": str(error)}
     verdict, detail = decide(result.results)
     return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}

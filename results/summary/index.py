@@ -237,7 +237,7 @@ def _measured(run: Run) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A table's value as JSON knows it: None for null, NaN and infinity."""
+    """A table's value as JSON knows it: None for null and NaN."""
     return value if isinstance(value, str | int) else number(value)
 
 

@@ -34,7 +34,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(WHOLE, "notice_ns", "time at which the coordinator noticed that the slot was lost"),
             may(WHOLE, "ready_ns", "time at which it went on: from its checkpoint, or its copy in its place"),
             may(WHOLE, "reached_ns", "time at which it had reached the progress of its last report before the loss"),
-            may(REAL, "checkpoint_age_s", "age of its checkpoint at the time of the death"),
+            may(REAL, "checkpoint_age_s", "age of its checkpoint when it was lost, or rolled back without being lost"),
             may(REAL, "rate", "records that it processed per second before the loss", "records/s"),
             may(WHOLE, "replayed_records", "records that it processed from ready to reached", "records"),
             may(
@@ -106,7 +106,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(REAL, "seconds", "how long it took", "s"),
             may(WHOLE, "size_bytes", "size of the checkpoint; null for a round"),
             must(FLAG, "forced", "whether the protocol forced it"),
-            must(FLAG, "invalid", "whether the next recovery rolled back to a recovery line before it"),
+            must(FLAG, "invalid", "whether its partition then rolled back to a recovery line before it"),
             must(FLAG, "in_window", "whether it was stored within the window"),
         ),
     ),

@@ -81,13 +81,15 @@ class Logs:
     def _away(self) -> list[tuple[int, int]]:
         """From when until when the hosts of each fault had no executor [ns], as far as that is known.
 
-        Hosts that neither have been healed nor have one again are away until the window ends.
+        Hosts that have none again are away until the window ends. This is not known of hosts that were healed before,
+        if the logs tell of no host that it had one again.
         """
-        killed = [row for row in self.faults if FaultKind(str(row["kind"])).loses_work]
-        rows = [cast(dict[str, int | None], row) for row in killed]
-        ends = [row["executors_ns"] or (None if row["healed_ns"] else self.files.window[1]) for row in rows]
-        found = zip((row["actual_ns"] for row in rows), ends, strict=True)
-        return [(struck_ns, end_ns) for struck_ns, end_ns in found if struck_ns is not None and end_ns is not None]
+        of_hosts = [row for row in self.faults if FaultKind(str(row["kind"])).loses_the_host]
+        rows = [cast(dict[str, int | None], row) for row in of_hosts]
+        until_ns, is_told = self.files.window[1], any(row["executors_ns"] for row in rows)
+        known = [row for row in rows if is_told or (row["healed_ns"] or until_ns) >= until_ns]
+        found = ((row["actual_ns"], row["executors_ns"] or until_ns) for row in known)
+        return [(struck_ns, end_ns) for struck_ns, end_ns in found if struck_ns is not None]
 
     def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
         """A commit whose report died with its driver is no sign of life: it can come just after the driver's kill."""

@@ -11,6 +11,7 @@ fault's (the last one's of several). It begins with the fault, or with the last 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -108,23 +109,22 @@ def _of_fault(event: Event) -> Moment | None:
 class _OutageCauses:
     """Faults that lose no work by themselves but may make the query fail, and when the query last committed."""
 
-    until: dict[int | None, int | None] = field(
-        default_factory=dict
-    )  # by fault: when its aftermath ends, None: in force
-    since: dict[int | None, int] = field(default_factory=dict)
+    since: dict[int | None, int] = field(default_factory=dict)  # by fault: when it began
+    until: dict[int | None, int] = field(default_factory=dict)  # by fault: when its aftermath ends
+    held: Counter[int | None] = field(default_factory=Counter)  # by fault: on how many hosts it is in force
     committed_ns: int = 0
 
     def begin(self, moment: Moment) -> None:
-        if moment.fault not in self.until:  # a fault on several hosts begins with the first
-            self.since[moment.fault] = moment.at_ns
-        self.until[moment.fault] = None
+        self.since.setdefault(moment.fault, moment.at_ns)  # a fault on several hosts begins with the first
+        self.held[moment.fault] += 1
 
     def end(self, moment: Moment) -> None:
+        self.held[moment.fault] -= 1
         self.until[moment.fault] = moment.at_ns + AFTERMATH_NS
 
     def outage(self, noticed_ns: int) -> Outage:
         """The outage of a query that failed then, though nothing had died."""
-        able = [fault for fault, until_ns in self.until.items() if until_ns is None or noticed_ns <= until_ns]
+        able = [each for each in self.since if self.held[each] > 0 or noticed_ns <= self.until.get(each, 0)]
         if not able:
             return Outage(None, 0, noticed_ns, noticed_ns)
         fault = max(able, key=lambda each: self.since[each])
@@ -150,6 +150,7 @@ def outages(events: list[Moment]) -> list[Outage]:
     closed: list[Outage] = []
     current: Outage | None = None
     causes = _OutageCauses()
+    struck = list[int | None]()  # the faults of the last outage, by strike: one on several hosts strikes each of them
     unnoticed = list[Moment]()  # deaths after the notice: the query may not know of them when it is ready
     for moment in events:
         match moment.kind:
@@ -160,19 +161,22 @@ def outages(events: list[Moment]) -> list[Outage]:
             case MomentKind.COMMIT:
                 causes.committed_ns = moment.at_ns
             case MomentKind.DEATH if current is not None:
-                current = replace(current, faults=current.faults + 1)
+                struck.append(moment.fault)
+                current = replace(current, faults=len(set(struck)))
                 unnoticed += [] if current.notice_ns is None else [moment]
             case MomentKind.DEATH:
-                current, unnoticed = Outage(moment.fault, 1, moment.at_ns), []
+                current, struck, unnoticed = Outage(moment.fault, 1, moment.at_ns), [moment.fault], []
             case MomentKind.NOTICE if current is not None:
                 current = current if current.notice_ns is not None else replace(current, notice_ns=moment.at_ns)
                 unnoticed = []
             case MomentKind.NOTICE:
                 if unnoticed and closed and moment.at_ns - (closed[-1].ready_ns or 0) <= UNNOTICED_NS:
-                    closed[-1] = replace(closed[-1], faults=closed[-1].faults - len(unnoticed))
-                    current = Outage(unnoticed[0].fault, len(unnoticed), causes.committed_ns, moment.at_ns)
+                    closed[-1] = replace(closed[-1], faults=len(set(struck[: -len(unnoticed)])))
+                    struck = [each.fault for each in unnoticed]
+                    current = Outage(struck[0], len(set(struck)), causes.committed_ns, moment.at_ns)
                 else:
                     current = causes.outage(moment.at_ns)
+                    struck = [] if current.fault is None else [current.fault]
                 unnoticed = []
             case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))

@@ -110,9 +110,11 @@ def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: Undist
 
 
 def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery) -> MeasuredRecovery:
+    """Both as one recovery; a fault that began both of them counts once."""
+    is_same = later.fault is not None and later.fault == earlier.fault
     return MeasuredRecovery(
         earlier.fault,
-        earlier.faults + later.faults,
+        earlier.faults + later.faults - is_same,
         earlier.death_ns,
         earlier.notice_ns,
         later.ready_ns,

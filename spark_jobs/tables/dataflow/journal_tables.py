@@ -117,7 +117,7 @@ def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> lis
         cost_ns = sum(part.checkpoint * (part.end_ns - part.start_ns) for part in _between(work, start_ns, at_ns))
         size = sum(each.size_bytes for each in stored if start_ns < each.at_ns <= at_ns)
         found.append(_batch(len(found), start_ns, at_ns, round(cost_ns), spans, size))
-        start_ns, start = at_ns, {p: end for p, (_, end) in spans.items()}
+        start_ns, start = at_ns, start | {p: end for p, (_, end) in spans.items()}  # a report may lack a lost source
     return found
 
 
@@ -258,10 +258,11 @@ def _useful_ns(batch: Batch, segments: list[LedgerSegment]) -> int:
 
 
 def follow(outage: Outage, journal: Sequence[Event], lost_ns: int) -> MeasuredRecovery:
-    """An outage, which undid so much work, until as much is read again as when the fault struck."""
+    """An outage, which undid so much work, until as much is read again as ever before the fault struck: an earlier
+    fault may have undone work that was not yet done again."""
     work = pieces(journal)
-    before = [piece for piece in work if piece.start_ns < outage.death_ns]
-    reached = before[-1].read_at(min(outage.death_ns, before[-1].end_ns)) if before else 0.0
+    before = (piece for piece in work if piece.start_ns < outage.death_ns)
+    reached = max((piece.read_at(min(outage.death_ns, piece.end_ns)) for piece in before), default=0.0)
     ready_ns = outage.ready_ns
     restored = (
         max(p.when(reached), ready_ns) for p in work if ready_ns and p.start_ns >= ready_ns and p.read_to >= reached
@@ -272,12 +273,13 @@ def follow(outage: Outage, journal: Sequence[Event], lost_ns: int) -> MeasuredRe
 def follow_parts(
     outage: Outage, journal: Sequence[Event], lost_ns: int, recoveries: Sequence[PartitionRecovery]
 ) -> MeasuredRecovery:
-    """An outage of some partitions, which undid so much work, until each of them is as far as it was."""
+    """An outage of some partitions, which undid so much work, until each of them is as far as it was, and so is each
+    that an earlier outage had taken and that was still on its way."""
     until_ns = outage.ready_ns or float("inf")
-    own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
-    last_lives = {each.partition: each for each in own}.values()
-    reached = [each.reached_ns for each in last_lives if each.reached_ns is not None]
-    restored_ns = max(reached, default=None) if len(reached) == len(last_lives) else None
+    last_lives = {each.partition: each for each in recoveries if each.loss.notice_ns <= until_ns}.values()
+    behind = [each.reached_ns for each in last_lives if (each.reached_ns or float("inf")) > outage.death_ns]
+    reached = [at_ns for at_ns in behind if at_ns is not None]
+    restored_ns = max(reached, default=None) if len(reached) == len(behind) else None
     return _recovery(outage, journal, lost_ns, restored_ns)
 
 
@@ -321,9 +323,15 @@ def _stored(event: Event, window: tuple[int, int]) -> Row:
 
 
 def _left_behind(checkpoint: CheckpointStored, later: Iterable[Event]) -> bool:
-    """Whether the next recovery went to a line before this checkpoint."""
-    recovery = next((event for event in later if isinstance(event, Recovering)), None)
+    """Whether its partition went back next to a line before this checkpoint."""
+    recoveries = (event for event in later if isinstance(event, Recovering))
+    recovery = next((event for event in recoveries if _takes_back(event, checkpoint.partition)), None)
     return recovery is not None and recovery.line[checkpoint.partition] < checkpoint.number
+
+
+def _takes_back(recovery: Recovering, partition: str) -> bool:
+    """Whether a partition rolls back in a recovery. Old journals do not say which do: then all."""
+    return partition in recovery.restored or not (recovery.restored or recovery.promoted)
 
 
 def message_overhead(journal: Iterable[Event]) -> float | None:

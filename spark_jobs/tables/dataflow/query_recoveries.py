@@ -134,7 +134,8 @@ def _rows(
             "priority": priority_of(query, priorities),
             "death_ns": first.death_ns,
             "planned_ns": _last([burst.restored_ns.get(name) for name in hit]),
-            "available_ns": _last([reached.get(name) for name in hit]),
+            # One that was lost again may have been as far as it had been before that.
+            "available_ns": _last([reached.get(name) if name in burst.restored_ns else None for name in hit]),
             "predicted_ns": predicted_ns.get(query),
         }
 

@@ -81,7 +81,8 @@ def tentative(
 
 def totals(rows: Sequence[Row]) -> dict[str, float | None]:
     """Accuracy and predicted output fidelity of all windows with exact results together; None without any."""
-    frame = pd.DataFrame(rows, columns=["exact", "both", "output_fidelity"])
+    with_results = [row for row in rows if row["exact"]]
+    frame = pd.DataFrame(with_results, columns=["exact", "both", "output_fidelity"])
     exact = float(frame["exact"].sum())
     if not exact:
         return {"tentative_accuracy": None, "tentative_fidelity": None}

@@ -29,18 +29,22 @@ def spark_events(raw: Path, kinds: Container[str]) -> Iterator[dict[str, Any]]:
         except RefusedFile as refusal:
             print(refusal, file=sys.stderr)
             continue
-        with open(log, encoding="utf-8") as file:
+        with open(log, encoding="utf-8", errors="replace") as file:
             yield from (json.loads(line) for line in _lines(file, f"{EVENT_LOG}/{name}") if _event(line) in kinds)
 
 
 def _lines(file: TextIO, name: str) -> Iterator[str]:
-    """The lines of a log up to the first that is longer than any of Spark's, which would fill the memory."""
+    """The lines of a log up to the first that is longer than any of Spark's, which would fill the memory.
+
+    A line without an end is left out: its driver was killed while it wrote it.
+    """
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
             told = f"{name} has a line of more than {LONGEST_LINE:,} characters: it is not read, nor what follows"
             print(told, file=sys.stderr)
             return
-        yield line
+        if line.endswith("\n"):
+            yield line
 
 
 def _event(line: str) -> str | None:

@@ -272,6 +272,12 @@ def test_a_table_with_a_hole_does_not_end_the_judging(name: str, tmp_path: Path)
     assert "1 of its values of cause are missing" in row["detail"]
 
 
+def test_a_fault_without_targets_does_not_end_the_judging(tmp_path: Path) -> None:
+    """Whether one of its hosts was struck again cannot be told: `faults.values` fails."""
+    changes = {"faults": lambda frame: null("targets", 0)(put("joined_ns", 0, pd.NA)(frame))}
+    assert verdict_of("faults.healed", synthetic.make_run(tmp_path, changes=changes), tmp_path)["verdict"] == "unknown"
+
+
 def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     """A rule on a column that is not there raises inside Great Expectations, which reports it as a result."""
     from results.checks.check import Check

@@ -4,6 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from spark_jobs.tables.streaming import event_logs
 from spark_jobs.tables.streaming.event_logs import spark_events
 
@@ -42,3 +44,12 @@ def test_of_an_event_log_with_a_line_without_end_what_is_before_that_is_read(tmp
     assert [event["Job ID"] for event in spark_events(tmp_path / "raw", KINDS)] == [1, 3]
     told = "spark-events/app-1 has a line of more than 100 characters: it is not read, nor what follows\n"
     assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("torn", [b'"Job', b'"Job ID":2,"\xc3'])
+def test_a_line_that_a_killed_driver_did_not_finish_is_left_out(tmp_path: Path, torn: bytes) -> None:
+    folder = tmp_path / "raw" / "spark-events"
+    folder.mkdir(parents=True)
+    (folder / "app-1.inprogress").write_bytes((JOB % 1).encode() + b'{"Event":"SparkListenerJobStart",' + torn)
+    (folder / "app-2").write_text(JOB % 3)
+    assert [event["Job ID"] for event in spark_events(tmp_path / "raw", KINDS)] == [1, 3]

@@ -58,6 +58,13 @@ def test_what_cold_executors_take_longer_is_warm_up():
     assert classes(found)["useful"] == pytest.approx(8 + 8 + 6)
 
 
+def test_a_slow_batch_that_is_committed_as_the_query_dies_is_not_lost():
+    """It took 2 s longer than usual, and the host died while it was being committed."""
+    usual, cut = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 20.5, 21.5, 25)
+    found = ledger((0, 34 * NS), [batch(0, 0, 9), batch(1, 10, 21), batch(2, 25, 34)], [cut], usual, INTERVAL_NS)
+    assert classes(found) == {"useful": 8 + 10 + 8, "checkpoint": 3, "idle": 1, "detect": 0.5, "restart": 3.5}
+
+
 def test_a_fault_while_idle_loses_no_work():
     found = ledger((0, 20 * NS), [batch(0, 0, 6)], [outage(0, 8, 8.5, 12)], None, INTERVAL_NS)
     assert "lost" not in classes(found)
@@ -243,6 +250,15 @@ def test_a_fault_before_the_restart_extends_the_outage():
     assert found == [outage(0, 10, 11, 20, faults=2)]
 
 
+def test_a_fault_on_several_hosts_is_one_fault():
+    """Fault 1 strikes its two hosts one after the other, the second one just before the query is ready."""
+    faults = [struck(0, "kill", 10), struck(0, "kill", 10), struck(1, "kill", 14), struck(1, "kill", 19)]
+    begun = [("executors-lost", 11), ("executors-lost", 15), ("ready", 20)]
+    assert by_query(begun, faults) == [outage(0, 10, 11, 20, faults=2)]
+    again = [("executors-lost", 21), ("ready", 35)]
+    assert by_query([*begun, *again], faults) == [outage(0, 10, 11, 20, faults=2), outage(1, 20, 21, 35)]
+
+
 @pytest.mark.parametrize(("noticed_s", "blamed"), [(21, 1), (29, 1), (31, None)])
 def test_a_death_that_the_restarted_query_notices_only_then_begins_the_next_outage(noticed_s, blamed):
     """A host died at 19. Its executor counted as up, so the query was ready at 20, and failed."""
@@ -329,6 +345,13 @@ def test_a_failure_soon_after_the_end_of_a_fault_is_still_its_doing_and_later_it
     faults = [struck(0, "broker-kill", 10), undone("broker-kill", 14)]
     assert by_query([("query-failed", 134), ("ready", 140)], faults, [9]) == [outage(0, 10, 134, 140)]
     assert by_query([("query-failed", 135), ("ready", 140)], faults, [9]) == [outage(None, 135, 135, 140, faults=0)]
+
+
+@pytest.mark.parametrize(("noticed_s", "blamed"), [(150, 0), (320, 0), (321, None)])
+def test_a_fault_is_in_force_until_the_last_of_its_hosts_is_healed(noticed_s, blamed):
+    faults = [struck(0, "pause", 10), struck(0, "pause", 10), undone("pause", 14), undone("pause", 200)]
+    (found,) = by_query([("query-failed", noticed_s)], faults, [9])
+    assert found.fault == blamed
 
 
 def test_of_several_faults_in_force_the_last_one_is_to_blame_and_outages_never_overlap():
@@ -433,6 +456,13 @@ def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
     (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
     assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
     assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
+
+
+@pytest.mark.parametrize(("fault", "faults"), [(0, 1), (1, 2), (None, 1)])
+def test_a_fault_that_begins_two_outages_of_a_recovery_counts_once(fault, faults):
+    cuts = [outage(0, 16, 16.5, 22), outage(fault, 25, 25.5, 30, faults=int(fault is not None))]
+    (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
+    assert found.faults == faults
 
 
 @pytest.mark.parametrize(("first", "second", "last"), [(20, 28, 28), (20, None, 20), (None, 28, 28)])

@@ -9,6 +9,7 @@ from experiments.engines import TriggerMode
 from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import LoadMode
+from journal.events.common import ExecutorsLost
 from journal.events.injector import Injected
 from journal.events.query import QueryReady
 from journal.events.services import ProgramEnded
@@ -68,3 +69,23 @@ def test_a_commit_whose_report_died_with_the_driver_does_not_end_the_outage_of_t
     made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=asked, journal=lambda name, _: journals[name]))
     vars(made).update(batches=[*BEFORE, unreported, batch(4, 120, 140)])
     assert made.outages == [Outage(0, 1, 110 * NS, 111 * NS, 120 * NS)]
+
+
+@pytest.mark.parametrize(
+    ("others_s", "healed_s", "back_s"),
+    [((), None, 200), ((), 203, 200), ((), 180, None), ((150,), 180, 200), ((150,), 203, 200)],
+    ids=["held", "healed as the run ended", "no executor is told of", "no executor came", "others had theirs"],
+)
+def test_hosts_that_have_no_executor_again_are_away_until_the_window_ends(others_s, healed_s, back_s):
+    def row(struck_s, healed_s, executor_s):
+        moments_s = {"actual_ns": struck_s, "healed_ns": healed_s, "executors_ns": executor_s}
+        return {"kind": "kill"} | {name: None if at is None else at * NS for name, at in moments_s.items()}
+
+    killed, noticed = example(Injected, fault=1, fired_ns=160 * NS), example(ExecutorsLost, 161 * NS)
+    journals = {"supervisor": [], "injector": [killed], "query": [noticed]}
+    asked = SimpleNamespace(engine=SimpleNamespace(recovery_run=RecoveryMode.TASK))
+    made = Logs(SimpleNamespace(window=(100 * NS, 200 * NS), experiment=asked, journal=lambda name, _: journals[name]))
+    faults = [*(row(110, 120, other_s) for other_s in others_s), row(160, healed_s, None)]
+    vars(made).update(batches=BEFORE, faults=faults)
+    (found,) = made.outages
+    assert found.back_ns == (None if back_s is None else back_s * NS)

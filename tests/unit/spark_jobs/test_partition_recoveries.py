@@ -13,7 +13,7 @@ from spark_jobs.tables.dataflow.partition_recoveries import partition_recoveries
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import as_query_journal, losses
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.recoveries import lost_to
+from spark_jobs.tables.recoveries import lost_to, recoveries
 from tests.unit.spark_jobs.recovering_in_parts import (
     CHECKPOINT,
     DRIVER_STRUCK,
@@ -190,3 +190,16 @@ def test_an_outage_of_some_ends_when_the_last_of_them_is_where_it_was():
     assert (found.restored_ns, found.lost_s) == (at(47), pytest.approx(4 / 2 * (1 - IDLE)))
     without = followed(each for each in JOURNAL if each.name != "partition-reached" or each.partition != "in.1")
     assert follow_parts(outage, JOURNAL, 0, without).restored_ns is None
+
+
+def test_an_outage_while_partitions_are_on_their_way_ends_when_these_have_arrived_too():
+    """`in.0`, lost at 20 s, has caught up only at 50 s, and the partitions lost at 40 s at 47 s."""
+    late = told("partition-reached", 50, partition="in.0", epoch=2, records=400, size_bytes=800)
+    slow = [late if (each.name, getattr(each, "partition", "")) == (late.name, "in.0") else each for each in JOURNAL]
+    followed_s = {}
+    for name, journal in {"slow": slow, "in time": JOURNAL}.items():
+        known = followed(journal)
+        cuts = [Outage(0, 1, at(20), at(20.5), at(21)), Outage(2, 1, at(40), at(40.5), at(45))]
+        found = recoveries(cuts, lambda cut, known=known: follow_parts(cut, JOURNAL, 0, known), [], [], None)
+        followed_s[name] = [each.restored_ns / NS for each in found]
+    assert followed_s == {"slow": [50], "in time": [22, 47]}

@@ -122,6 +122,11 @@ def test_a_partition_that_is_lost_again_counts_anew_and_the_model_knows_no_such_
     assert rows(journal)["q0.0"] == (20.0, 60.1, 62.1, None)
 
 
+def test_a_query_of_which_a_partition_is_lost_again_for_good_is_not_available():
+    again = told("worker-lost", 35, worker="slot-5", partitions=("o0.0",))
+    assert rows([*START, *LOSSES, *FIRST_BACK, again, *THEN_BACK])["q0.0"] == (20.0, None, None, None)
+
+
 def test_blocking_is_planned_for_the_last_slot():
     blocking = spec.load("incremental-topology-1", ["engine.recovery=blocking"])
     journal = [*START, *LOSSES, joined(5, 30), joined(6, 40), joined(7, 50), *restored(2, 50.1, *LOST)]

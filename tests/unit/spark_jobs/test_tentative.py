@@ -79,6 +79,14 @@ def test_a_window_without_exact_results_has_no_accuracy():
     assert totals([row]) == totals([]) == {"tentative_accuracy": None, "tentative_fidelity": None}
 
 
+def test_a_window_without_exact_results_does_not_weigh_in_the_predicted_fidelity():
+    """Of what came before anybody was absent nothing is predicted."""
+    found = pd.concat([results(0, "a", 8), results(10, "abc", 20.5)])
+    rows = judged(journal((9, "requests.0")), found, results(10, "abcd"), results(10, "abcd", 41))
+    assert [(row["exact"], row.get("output_fidelity")) for row in rows] == [(0, None), (4, pytest.approx(0.75))]
+    assert totals(rows)["tentative_fidelity"] == pytest.approx(0.75)
+
+
 def test_results_of_single_records_are_judged_by_the_second():
     q1 = spec.load("dataflow-q12", ["workload.query=q1", *SETTINGS[:2], "engine.protocol=batch-aligned"])
     found = pd.concat([results(at, [f"0:{at}"], at + 1, length_s=0) for at in (10.1, 10.2, 11.1)])

@@ -17,7 +17,7 @@ from spark_jobs.tables.dataflow.journal_tables import (
 )
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.recoveries import lost_to
+from spark_jobs.tables.recoveries import lost_to, recoveries
 from spark_jobs.tables.rows import checkpoints
 from tests.unit.example_events import report
 from tests.unit.spark_jobs.timelines import at, classes, told
@@ -91,6 +91,13 @@ def test_without_commits_it_is_what_was_read():
     assert {b.records for b in found} == {RATE}
 
 
+def test_what_a_lost_source_has_read_counts_once_though_a_report_lacks_it():
+    lacking = [_without_partition_1(event) if event.at_ns == at(5) else event for event in JOURNAL[:30]]
+    found, whole = (batches(journal, NS, commits=False) for journal in (lacking, JOURNAL[:30]))
+    assert at(5) in {b.ended_ns for b in found}
+    assert sum(b.records for b in found) == sum(b.records for b in whole)
+
+
 def test_the_ledger_covers_the_window_and_knows_what_was_lost():
     window = (at(2), at(38))
     found = ledger(window, JOURNAL, [KILLED])
@@ -154,6 +161,16 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
     assert found.lost_s == pytest.approx(4 * (1 - IDLE), abs=0.01)
 
 
+def test_a_recovery_that_a_second_fault_extends_ends_when_as_much_is_read_as_before_the_first():
+    """Of the 19,500 events before the first fault, 18,000 are read again when the second one takes them."""
+    again = Outage(4, 1, at(27), at(28), at(30))
+    journal = [each for each in JOURNAL if each.at_ns <= at(27)]
+    journal += [told("recovering", 29, epoch=3, line={"a": 1}, positions=positions(16_000)), told("ready", 30)]
+    journal += list(reports(30, 40, 3, 16_000))
+    (found,) = recoveries([KILLED, again], lambda cut: follow(cut, journal, 0), [], [], None)
+    assert found.restored_ns / NS == pytest.approx(30 + 3.5, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("up_s", "executor_s"), [([0, 23.5, 24], 3.0), ([0, 20.5, 26], None), ([], None)], ids=["two", "others", "none"]
 )
@@ -175,6 +192,18 @@ def test_what_a_recovery_leaves_behind_is_invalid():
         ("a", 2, at(16), 0.7, 30, True, True, False),
     ]
     assert RUN_TABLES["partition_checkpoints"].of(found).num_rows == 3
+
+
+def test_what_a_survivor_has_stored_is_not_left_behind():
+    """Only `a` goes back to line 1. When `b` does so later, line 2 is complete."""
+    lines = [dict.fromkeys("ab", number) for number in (1, 2)]
+    kept = [told("checkpoint", 16, partition=name, number=2, seconds=0.5, forced=False) for name in "ab"]
+    back = [
+        told("recovering", second, epoch=epoch, line=line, restored=(name,))
+        for epoch, (second, line, name) in enumerate(zip((20, 30), lines, "ab", strict=True), 2)
+    ]
+    found = partition_checkpoints([*kept, *back], (at(0), at(40)))
+    assert [(row["partition"], row["invalid"]) for row in found] == [("a", True), ("b", False)]
 
 
 def test_the_overhead_of_messages():
