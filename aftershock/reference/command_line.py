@@ -14,7 +14,7 @@ writes exactly one JSON document to standard output; everything else goes to sta
 per second. Options cannot be abbreviated."""
 FEWEST_ALIKE = 3  # arguments that a command has in common with one before it, to be named only
 EXITS = (
-    ("0", "done, and every verdict passed"),
+    ("0", "done, and every verdict passed; `results show` ends with 0 whatever the verdicts are"),
     ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
     ("2", "bad input: one line names the field, its value and what is allowed"),
     ("3", "the environment failed"),
