@@ -68,8 +68,8 @@ def _name(action: argparse.Action) -> str:
 
 def _default(action: argparse.Action) -> str:
     """The default, where a call without the option has one that can be shown."""
-    if action.default in (None, False, [], argparse.SUPPRESS):
-        return ""
+    if action.default is None or action.default is False or action.default in ([], argparse.SUPPRESS):
+        return ""  # a default of 0 equals False, and is shown
     return code(" ".join(map(str, action.default)) if isinstance(action.default, list | tuple) else action.default)
 
 
