@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Declare `aftershock abort`."""
-    declared = command(
-        commands, "abort", "end a live run at once: undo its faults, and publish it as failed", abort_run
-    )
+    text = "end a live run: undo its faults at once, tear it down, and publish it as failed"
+    declared = command(commands, "abort", text, abort_run)
     declared.add_argument("run_id", help="a live run")
 
 

@@ -19,7 +19,10 @@ def add(commands: Any) -> None:
         commands, "benchmark", "run an experiment: start a cluster, inject faults, measure, report", benchmark
     )
     declared.add_argument(
-        "experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/examples/"
+        "experiment",
+        nargs="?",
+        default="wordcount",
+        help="a YAML file, or a name in experiments/examples/; default wordcount",
     )
     declared.add_argument(
         "--set",

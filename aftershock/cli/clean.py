@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare `aftershock clean`."""
     declared = command(commands, "clean", "remove what dead runs left on this machine and in S3", clean_up)
-    text = "only this run: a dead one, such as one of Airflow's scheduler, or one with objects in S3; default: all dead"
-    declared.add_argument("run_id", nargs="?", help=text)
+    named = "a run that Airflow's scheduler started must be named, and so must a finished run with objects in S3"
+    declared.add_argument("run_id", nargs="?", help=f"only this run; {named}; default: all dead runs")
 
 
 def clean_up(arguments: argparse.Namespace) -> int:

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     predictions = group(commands, "predict", "ask a model: utilization, or quality of output")
     utilization.add_prediction(predictions)
     fidelity.add(predictions)
-    simulations = group(commands, "simulate", "simulate what a model predicts")
+    simulations = group(commands, "simulate", "simulate utilization, or the testbed's protocols on many workers")
     utilization.add_simulation(simulations)
     protocols.add_simulation(simulations)
     plans = group(commands, "plan", "make a plan: of replicas, of a recovery, or of faults")

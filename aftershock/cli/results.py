@@ -19,7 +19,8 @@ from results.runs.state import RunState
 
 def add(commands: Any) -> None:
     """Declare `aftershock results` with the commands below it."""
-    words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
+    text = "list, show, compare, recompute, export, publish or remove runs"
+    words = group(commands, "results", text, otherwise="show")
     declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
     declared.add_argument("run_id", nargs="?", help="a finished run; default: list all")
     for module in (regressions, recompute, export, publish, prune):

@@ -13,8 +13,9 @@ PORTS = range(1, 65_536)
 
 def add(commands: Any) -> None:
     """Declare `aftershock serve`."""
-    declared = commands.add_parser("serve", help="open Airflow with the DAGs and the pages on this machine")
-    declared.add_argument("--port", type=int, default=8080, help="port of the pages")
+    text = "start Airflow with the DAGs and the result pages on this machine"
+    declared = commands.add_parser("serve", help=text, description=text)
+    declared.add_argument("--port", type=int, default=8080, help="port of the pages; default 8080")
     declared.set_defaults(run=open_airflow)
 
 

@@ -38,9 +38,7 @@ def add_simulation(commands: Any) -> None:
 def _add_system(declared: argparse.ArgumentParser) -> None:
     for name, text in SYSTEM.items():
         declared.add_argument(f"--{name}", type=float, required=True, help=text)
-    text = (
-        "delta, the delay of a checkpoint's token from one operator to the next [s]; default 0; matters from depth 2 on"
-    )
+    text = "delta, delay of a checkpoint's token per hop [s]; matters from depth 2 on; default 0.0"
     declared.add_argument("--hop-delay", type=float, default=0.0, help=text)
     declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")
 

@@ -14,7 +14,7 @@ writes exactly one JSON document to standard output; everything else goes to sta
 per second. Options cannot be abbreviated."""
 FEWEST_ALIKE = 3  # arguments that a command has in common with one before it, to be named only
 EXITS = (
-    ("0", "done, and every verdict passed"),
+    ("0", "done, and every verdict passed; `results show` ends with 0 whatever the verdicts are"),
     ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
     ("2", "bad input: one line names the field, its value and what is allowed"),
     ("3", "the environment failed"),
@@ -68,8 +68,8 @@ def _name(action: argparse.Action) -> str:
 
 def _default(action: argparse.Action) -> str:
     """The default, where a call without the option has one that can be shown."""
-    if action.default in (None, False, [], argparse.SUPPRESS):
-        return ""
+    if action.default is None or action.default is False or action.default in ([], argparse.SUPPRESS):
+        return ""  # a default of 0 equals False, and is shown
     return code(" ".join(map(str, action.default)) if isinstance(action.default, list | tuple) else action.default)
 
 

@@ -37,7 +37,7 @@ class LedgerClass(StrEnum):
     LOST = "lost"  # work that a fault undid
     DETECT = "detect"  # from the fault until it was noticed
     RESTART = "restart"  # from the notice until work went on
-    WARM_UP = "warm-up"  # what the first batch took too long
+    WARM_UP = "warm-up"  # extra time of the first batch
     IDLE = "idle"  # waiting for input
 
 

@@ -54,7 +54,7 @@ MEANINGS = {
     LedgerClass.LOST: "work that a fault undid",
     LedgerClass.DETECT: "from the fault until it was noticed",
     LedgerClass.RESTART: "from the notice until work went on",
-    LedgerClass.WARM_UP: "what the first batch took too long",
+    LedgerClass.WARM_UP: "extra time of the first batch",
     LedgerClass.IDLE: "waiting for input",
 }
 
