@@ -76,8 +76,8 @@ def value_rules(table: str) -> list[Rule]:
         rules.append(in_set("class", *(each.value for each in LedgerClass)))
     if table == "probes":
         rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
-    for column, words in WORDS.get(table, {}).items():
-        rules.append(in_set(column, *(word.value for word in words)))
+    for name, words in WORDS.get(table, {}).items():
+        rules.append(in_set(name, *(word.value for word in words)))
     return rules
 
 
