@@ -23,16 +23,19 @@ from infra.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
 from infra.services import spark
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
+from journal.events.services import GENERATOR, RecordsSent
+from journal.reader import events
 from results.runs.store import Run
 from spark_jobs.tables.orders import Orders
 
 HOST, JOB = "controller", "tables"  # in the mark of the job
 LOG = f"{JOB}.log"  # in raw/logs
-LIMIT_S = 900
+LIMIT_S = 1800
 POLL_S = 0.1
 LIVENESS_POLL_S = 1.0  # between checks whether the job runs; each takes CPU time from the job
-# Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
-JAVA = f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
+# A job of fewer records mostly starts, and the second JIT compiler takes more CPU time than it saves
+# (docs/lab/run-time.md#the-batch-job).
+MANY_RECORDS = 500_000
 
 
 def start(run: Run, owner: Handle) -> None:
@@ -120,7 +123,14 @@ def _command(run: Run) -> list[str]:
         "spark.sql.shuffle.partitions": "4",
     }
     words = (str(run.root), str(_orders(run).folder))
-    return spark.submit_command("local[*]", program, *words, memory="1536m", java=JAVA, conf=conf)
+    java = spark.COLLECTOR if _records(run) >= MANY_RECORDS else f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
+    return spark.submit_command("local[*]", program, *words, memory="1536m", java=java, conf=conf)
+
+
+def _records(run: Run) -> int:
+    """How many records the generator has sent, as far as it has told."""
+    told = [event.sent for event in events(run.raw / "generator.jsonl", GENERATOR) if isinstance(event, RecordsSent)]
+    return told[-1] if told else 0
 
 
 def _environment() -> dict[str, str]:

@@ -16,7 +16,10 @@ from infra import launch
 from infra.cluster import Handle
 from infra.processes import members
 from infra.services import spark
+from journal.events.services import RecordsSent
+from journal.writer import Journal
 from results.runs.store import Run
+from tests.unit.example_events import example
 from tests.unit.marked_processes import wait_for
 
 OBEDIENT = """
@@ -100,6 +103,13 @@ def test_tables_built_again_need_no_cluster(run, program):
     program("raise ValueError('no ledger')")
     with pytest.raises(EnvironmentFailure, match=r"the job build failed \(ValueError: no ledger\)"):
         batch_job.build_again(run)
+
+
+@pytest.mark.parametrize(("sent", "has_both"), [([], False), ([499_999], False), ([2, 500_000], True)])
+def test_a_job_of_many_records_has_both_compilers(run, sent, has_both):
+    for count in sent:
+        Journal(run.raw / "generator.jsonl").record(example(RecordsSent, sent=count))
+    assert any(spark.FIRST_COMPILER in word for word in batch_job._command(run)) is not has_both
 
 
 def test_the_job_asks_for_a_secret_listens_on_loopback_and_is_told_no_secret(run):
