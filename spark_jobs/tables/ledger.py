@@ -148,7 +148,7 @@ class _Timeline:
 
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[LedgerSegment]:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
-        survived = after if after is not None and after.death_ns < batch.ended_ns else None
+        survived = after if after is not None and after.went_on and after.death_ns < batch.ended_ns else None
         survived = self._absent(batch) or survived
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
         if survived:  # a batch that warms up as well has no time of its own for either

@@ -58,6 +58,13 @@ def test_what_cold_executors_take_longer_is_warm_up():
     assert classes(found)["useful"] == pytest.approx(8 + 8 + 6)
 
 
+def test_a_slow_batch_that_is_committed_as_the_query_dies_is_not_lost():
+    """It took 2 s longer than usual, and the host died while it was being committed."""
+    usual, cut = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 20.5, 21.5, 25)
+    found = ledger((0, 34 * NS), [batch(0, 0, 9), batch(1, 10, 21), batch(2, 25, 34)], [cut], usual, INTERVAL_NS)
+    assert classes(found) == {"useful": 8 + 10 + 8, "checkpoint": 3, "idle": 1, "detect": 0.5, "restart": 3.5}
+
+
 def test_a_fault_while_idle_loses_no_work():
     found = ledger((0, 20 * NS), [batch(0, 0, 6)], [outage(0, 8, 8.5, 12)], None, INTERVAL_NS)
     assert "lost" not in classes(found)

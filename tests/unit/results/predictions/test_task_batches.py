@@ -140,7 +140,7 @@ def _batch(number: int, began_s: float, ended_s: float) -> Batch:
 
 def _outage(number: int, at_s: float) -> Outage:
     """The driver notices at once, and the query goes on."""
-    return Outage(number, 1, _at(at_s), _at(at_s + 0.05), _at(at_s + 0.05))
+    return Outage(number, 1, _at(at_s), _at(at_s + 0.05), _at(at_s + 0.05), went_on=True)
 
 
 def _fault(number: int, at_s: float, host: int) -> dict[str, object]:
