@@ -27,8 +27,7 @@ from results.checks.check import (
 from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import Rule, between, in_set, pairs_equal, present
 from results.tables.columns import SIGNED
-from results.tables.schema import RUN_TABLES, TABLES, FaultOutcome, LedgerClass
-from results.tables.testbed import RecoveredHow
+from results.tables.schema import RUN_TABLES, TABLES, WORDS, LedgerClass
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
@@ -77,10 +76,8 @@ def value_rules(table: str) -> list[Rule]:
         rules.append(in_set("class", *(each.value for each in LedgerClass)))
     if table == "probes":
         rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
-    if table == "partition_recoveries":
-        rules.append(in_set("how", *(how.value for how in RecoveredHow)))
-    if table == "faults":
-        rules.append(in_set("outcome", *(outcome.value for outcome in FaultOutcome)))
+    for name, words in WORDS.get(table, {}).items():
+        rules.append(in_set(name, *(word.value for word in words)))
     return rules
 
 
