@@ -80,7 +80,12 @@ RUN_TABLES: dict[str, Table] = {
                 label="Utilization by records",
             ),
             must(WHOLE, "faults", "number of planned faults"),
-            must(WHOLE, "records_committed", "records committed in the window", "records"),
+            must(
+                WHOLE,
+                "records_committed",
+                "committed records of the batches in the window; a batch that is partly outside counts with its share",
+                "records",
+            ),
             may(TEXT, "protocol", "protocol of the testbed"),
             may(
                 TEXT,
@@ -211,7 +216,12 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "recovery", "number of the recovery, from 0"),
             may(WHOLE, "fault", "the fault that caused it; null if none is known", bounds=SIGNED),
             must(WHOLE, "faults", "number of faults that struck during it"),
-            must(WHOLE, "death_ns", "time of the first fault"),
+            must(
+                WHOLE,
+                "death_ns",
+                "start of the outage: the first fault, or the last commit after it if the query worked on; the notice"
+                " if no fault is known",
+            ),
             may(WHOLE, "notice_ns", "time at which the driver noticed the outage"),
             may(WHOLE, "ready_ns", "time from which the query works at its usual pace again"),
             may(WHOLE, "restored_ns", "time at which the query has reached its progress before the fault"),
@@ -275,10 +285,10 @@ RUN_TABLES: dict[str, Table] = {
         ),
     ),
     "latency": Table(
-        "a second of the window in which records were committed",
+        "a second of the window in which results of records were out",
         (
             must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
-            must(WHOLE, "records", "input records that were committed in that second", "records"),
+            must(WHOLE, "records", "input records whose results were out in that second", "records"),
             must(REAL, "p50_s", "median latency"),
             must(REAL, "p99_s", "99th percentile of latency"),
             must(REAL, "p999_s", "99.9th percentile of latency", label="P99.9"),
