@@ -106,7 +106,7 @@ TESTBED_TABLES: dict[str, Table] = {
             must(REAL, "seconds", "how long it took", "s"),
             may(WHOLE, "size_bytes", "size of the checkpoint; null for a round"),
             must(FLAG, "forced", "whether the protocol forced it"),
-            must(FLAG, "invalid", "whether the next recovery rolled back to a recovery line before it"),
+            must(FLAG, "invalid", "whether its partition then rolled back to a recovery line before it"),
             must(FLAG, "in_window", "whether it was stored within the window"),
         ),
     ),

@@ -323,9 +323,15 @@ def _stored(event: Event, window: tuple[int, int]) -> Row:
 
 
 def _left_behind(checkpoint: CheckpointStored, later: Iterable[Event]) -> bool:
-    """Whether the next recovery went to a line before this checkpoint."""
-    recovery = next((event for event in later if isinstance(event, Recovering)), None)
+    """Whether its partition went back next to a line before this checkpoint."""
+    recoveries = (event for event in later if isinstance(event, Recovering))
+    recovery = next((event for event in recoveries if _takes_back(event, checkpoint.partition)), None)
     return recovery is not None and recovery.line[checkpoint.partition] < checkpoint.number
+
+
+def _takes_back(recovery: Recovering, partition: str) -> bool:
+    """Whether a partition rolls back in a recovery. Old journals do not say which do: then all."""
+    return partition in recovery.restored or not (recovery.restored or recovery.promoted)
 
 
 def message_overhead(journal: Iterable[Event]) -> float | None:

@@ -194,6 +194,18 @@ def test_what_a_recovery_leaves_behind_is_invalid():
     assert RUN_TABLES["partition_checkpoints"].of(found).num_rows == 3
 
 
+def test_what_a_survivor_has_stored_is_not_left_behind():
+    """Only `a` goes back to line 1. When `b` does so later, line 2 is complete."""
+    lines = [dict.fromkeys("ab", number) for number in (1, 2)]
+    kept = [told("checkpoint", 16, partition=name, number=2, seconds=0.5, forced=False) for name in "ab"]
+    back = [
+        told("recovering", second, epoch=epoch, line=line, restored=(name,))
+        for epoch, (second, line, name) in enumerate(zip((20, 30), lines, "ab", strict=True), 2)
+    ]
+    found = partition_checkpoints([*kept, *back], (at(0), at(40)))
+    assert [(row["partition"], row["invalid"]) for row in found] == [("a", True), ("b", False)]
+
+
 def test_the_overhead_of_messages():
     assert message_overhead(JOURNAL) == pytest.approx(1.25)
     assert message_overhead([]) is None
