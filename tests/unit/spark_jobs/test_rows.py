@@ -113,6 +113,13 @@ def test_a_fault_that_found_one_of_its_hosts_up_is_not_absorbed():
     assert (found["outcome"], found["proof"]) == ("injected", "4 processes killed; 0 survivors, 0 open ports")
 
 
+def test_a_host_that_was_not_struck_need_not_have_an_executor_again():
+    log = [injected(0, "worker-1", 3), example(Withheld, host="worker-2")]
+    up = {"worker-1": [START_NS, START_NS + 9 * NS], "worker-2": [START_NS]}
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log, up))
+    assert found["executors_ns"] == START_NS + 9 * NS
+
+
 def test_a_fault_that_never_came_is_missing():
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [Armed(1)]))
     assert (found["outcome"], found["actual_ns"], found["healed_ns"]) == ("missing", None, None)
