@@ -146,7 +146,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     write_records(made.raw)
     (made.raw / "spark-events").mkdir()
     lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
-    (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
+    (made.raw / "spark-events" / "app-1").write_text("\n".join(lines) + "\n", encoding="utf-8")
     batch_job.carry_out("build", made, owner=NOBODY)
     return made
 
