@@ -123,14 +123,14 @@ def _command(run: Run) -> list[str]:
         "spark.sql.shuffle.partitions": "4",
     }
     words = (str(run.root), str(_orders(run).folder))
-    java = spark.COLLECTOR if _records(run) >= MANY_RECORDS else f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
+    java = spark.COLLECTOR if _records(run) >= MANY_RECORDS else spark.MOSTLY_STARTING
     return spark.submit_command("local[*]", program, *words, memory="1536m", java=java, conf=conf)
 
 
 def _records(run: Run) -> int:
     """How many records the generator has sent, as far as it has told."""
-    told = [event.sent for event in events(run.raw / "generator.jsonl", GENERATOR) if isinstance(event, RecordsSent)]
-    return told[-1] if told else 0
+    told = events(run.raw / "generator.jsonl", GENERATOR)
+    return max((event.sent for event in told if isinstance(event, RecordsSent)), default=0)
 
 
 def _environment() -> dict[str, str]:

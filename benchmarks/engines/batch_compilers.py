@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,7 +38,7 @@ COLUMNS = pa.schema([
     ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC")),
     ("value", pa.binary()),
 ])  # fmt: skip
-COMPILERS = {"the first": f"{spark.COLLECTOR} {spark.FIRST_COMPILER}", "both": spark.COLLECTOR}
+COMPILERS = {"the first": spark.MOSTLY_STARTING, "both": spark.COLLECTOR}
 
 
 @one_line_errors()
@@ -69,15 +70,10 @@ def _make(path: Path, spec: NexmarkSpec, count: int) -> None:
 
 
 def _table(start: int, values: Sequence[bytes]) -> pa.Table:
-    positions = range(start, start + len(values))
-    columns = [
-        [INPUT] * len(values),
-        [position % PARTITIONS for position in positions],
-        [position // PARTITIONS for position in positions],
-        [SCHEDULE.due_ms(position) for position in positions],
-        values,
-    ]
-    return pa.table(columns, schema=COLUMNS)
+    positions = np.arange(start, start + len(values))
+    offsets, partitions = np.divmod(positions, PARTITIONS)
+    due_ms = SCHEDULE.all_due_ms(positions)
+    return pa.table([[INPUT] * len(values), partitions, offsets, due_ms, values], schema=COLUMNS)
 
 
 def _measured(events: Path, spec: NexmarkSpec, options: str) -> tuple[float, float]:

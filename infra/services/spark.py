@@ -13,7 +13,8 @@ from infra.launch import MASTER_PORT
 # A worker that finds no master tries again every 5 to 15 s; Spark's own numbers are 6, then ten more every 30 to 90 s.
 RETRIES = "-Dspark.worker.initialRegistrationRetries=60 -Dspark.worker.maxRegistrationRetries=120"
 COLLECTOR, FIRST_COMPILER = "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
-DAEMON_OPTIONS = f"{COLLECTOR} {FIRST_COMPILER} -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
+MOSTLY_STARTING = f"{COLLECTOR} {FIRST_COMPILER}"  # of a JVM that ends before the second compiler would pay
+DAEMON_OPTIONS = f"{MOSTLY_STARTING} -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
 EVENT_LOG = "spark-events"  # the folder of Spark's event logs, in the raw logs of a run
 RECOVERY_LIMIT_S = 10  # a master that was started again waits so long for workers and drivers that died meanwhile
 

@@ -13,7 +13,16 @@ from scipy import stats
 from experiments.engines import ProtocolName
 from experiments.wording import counted
 from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_workers, facts
-from reproductions.checkmate.experiments import LOAD_RATES, PROTOCOLS, QUERIES, SHORT, SHUFFLED, killed, loaded
+from reproductions.checkmate.experiments import (
+    LOAD_RATES,
+    PROTOCOLS,
+    QUERIES,
+    SHORT,
+    SHUFFLED,
+    killed,
+    load_in_words,
+    loaded,
+)
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
@@ -290,7 +299,7 @@ SIMULATED_COUNT_CHECKS = (
 REPRODUCTIONS = (
     measured(
         "checkmate/fig-08",
-        f"mean checkpoint time at {LOAD_RATES[1]:,.0f} records/s; simulated: at 80 % of what the protocol sustains",
+        f"mean checkpoint time at {load_in_words(LOAD_RATES[1])}; simulated: at 80 % of what the protocol sustains",
         needs=loaded,
         of_cell=times_under_load,
         plot=_plot_times,

@@ -103,6 +103,11 @@ def _under_load(
     return on_testbed(purpose, query, protocol, engine=LOADED | (engine or {}), **settings, **fields)
 
 
+def load_in_words(rate: float) -> str:
+    """A load [records/s] as titles and verdicts tell it."""
+    return f"{rate:,.0f} records/s"
+
+
 def sustainable_rate(run: Run | None) -> float | None:
     """The highest rate that a search has found to be sustained [records/s], if it did."""
     rates = run.table("runs")["sustainable_rate"].dropna() if run else []

@@ -16,6 +16,7 @@ from reproductions.checkmate.experiments import (
     HOT_SHARES,
     LOAD_RATES,
     SHUFFLED,
+    load_in_words,
     skewed,
     skewed_and_killed,
 )
@@ -53,10 +54,6 @@ def _skew_of(experiment: Experiment) -> Row:
     return {"hot_share": experiment.workload.hot_sellers, "load_rate": experiment.load.rate}
 
 
-def _told(load: float) -> str:
-    return f"{load:,.0f} records/s"
-
-
 def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = complete(by_query(table, query), "quantity")
@@ -68,7 +65,7 @@ def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
         ]
 
     name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load / 1000:.0f}k"
-    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {_told(load)}"
+    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {load_in_words(load)}"
     return at_least(name, ratios, 1.0, expected, like_rows(("mean", "std"), COOR, UNC, 0.75))
 
 
@@ -86,7 +83,7 @@ def _plot(table: pd.DataFrame) -> Figure:
         shown = table[(table["quantity"] == quantity) & (table["load_rate"] == load)]
         for axes, query in zip(row, SHUFFLED, strict=True):
             _draw_by_hot_share(axes, by_query(shown, query), "mean")
-            axes.set(title=f"{query.upper()}, {_told(load)}", yscale="log")
+            axes.set(title=f"{query.upper()}, {load_in_words(load)}", yscale="log")
         row[0].set_ylabel(f"{quantity} [s]")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
@@ -136,7 +133,7 @@ def _plot_restarts(table: pd.DataFrame) -> Figure:
 REPRODUCTIONS = (
     measured(
         "checkmate/fig-12",
-        "latency and checkpoint time by share of hot items, at " + " and ".join(map(_told, LOAD_RATES)),
+        "latency and checkpoint time by share of hot items, at " + " and ".join(map(load_in_words, LOAD_RATES)),
         needs=skewed,
         of_cell=under_skew,
         plot=_plot,
@@ -145,7 +142,7 @@ REPRODUCTIONS = (
     ),
     measured(
         "checkmate/fig-13",
-        f"restart time by share of hot items, at {_told(LOAD_RATES[0])}",
+        f"restart time by share of hot items, at {load_in_words(LOAD_RATES[0])}",
         needs=skewed_and_killed,
         of_cell=restarts_under_skew,
         plot=_plot_restarts,
