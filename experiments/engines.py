@@ -59,6 +59,7 @@ class ProtocolName(StrEnum):
 
 
 BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
+BY_OWN_CLOCK = (ProtocolName.UNCOORDINATED, ProtocolName.COMMUNICATION_INDUCED)
 
 
 class EngineSpec(Spec):
@@ -249,6 +250,14 @@ class EngineSpec(Spec):
             f" newer ones cannot be read; output waits until this many lines follow; default: {SPARE_LINES}",
         ),
     ] = None
+    staggered: Annotated[
+        bool | None,
+        Field(
+            description="dataflow, protocols uncoordinated and communication-induced: whether slots take their"
+            " checkpoints one after the other, evenly spread over the interval, like hosts whose clocks are not in"
+            " step; default: false, so all take them at the same time"
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -288,6 +297,11 @@ class EngineSpec(Spec):
     def spare_lines_run(self) -> int:
         """How many older lines of checkpoints the testbed keeps, given or by default."""
         return SPARE_LINES if self.spare_lines is None else self.spare_lines
+
+    @property
+    def staggered_run(self) -> bool:
+        """Whether slots of the testbed take their checkpoints one after the other, given or by default."""
+        return self.staggered is True
 
     @property
     def planner_limit_run_s(self) -> float:

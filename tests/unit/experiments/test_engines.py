@@ -224,6 +224,8 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("engine.spare_lines=11", "engine.spare_lines", "10 or less"),
         ("engine={name: dataflow, protocol: uncoordinated, spare_lines: 0}", "engine.spare_lines", "is coordinated"),
+        ("engine.staggered=true", "engine.staggered", "left out unless engine.protocol is uncoordinated or communicat"),
+        ("engine={staggered: false}", "engine.staggered", "left out with engine structured-streaming"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),
