@@ -112,8 +112,8 @@ def _counts(checkpoints: int, invalid: int) -> Row:
 
 
 def _printed(query: str, protocol: str) -> Row:
-    """What the paper's table has."""
-    values = zip(PRINTED_COLUMNS, PRINTED[query][protocol], strict=True)
+    """What the paper's table has; nothing of the cyclic query, which is in another."""
+    values = zip(PRINTED_COLUMNS, PRINTED[query][protocol], strict=True) if query in PRINTED else ()
     return {f"printed_{name}": value for name, value in values}
 
 
