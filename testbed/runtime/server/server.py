@@ -147,8 +147,9 @@ class Server:
         another driver has come.
         """
         while not stopping():
+            looked_s = time.monotonic()
             turn(self.selector, TURN_S)
-            self._on_clock(time.monotonic())
+            self._on_clock(looked_s)
             self._carry_out()
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
@@ -262,6 +263,7 @@ class Server:
     # What time brings.
 
     def _on_clock(self, now_s: float) -> None:
+        """As of `now_s` [s, monotonic]: everything that had come by then was heard, however long that took."""
         self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
         self._costs.on_clock(now_s)
