@@ -207,15 +207,22 @@ def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
     server._carry_out()
 
 
-@pytest.fixture
-def three(server, tmp_path):
-    """Two slots that host, and one that stands by, since it came last."""
+@contextmanager
+def three_guests(server, folder):
+    """Slots that join one after the other."""
     with ExitStack() as stack:
         slots = []
         for task in range(3):
             slots.append(stack.enter_context(guest(server)))
             say(slots[-1], Hello((HERE, 1), task, 0))
-            serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == len(slots))
+            serve_until(server, lambda: len(events_in(folder, "worker-joined")) == len(slots))
+        yield slots
+
+
+@pytest.fixture
+def three(server, tmp_path):
+    """Two slots that host, and one that stands by, since it came last."""
+    with three_guests(server, tmp_path) as slots:
         yield slots
 
 
@@ -265,6 +272,21 @@ def test_a_death_explains_a_break_though_the_coordinator_was_too_busy_to_hear_of
     three[2].close()
     serve_until(server, lambda: len(events_in(tmp_path, "worker-lost")) == 2)
     assert {each["worker"] for each in events_in(tmp_path, "worker-lost")} == {"slot-2", "slot-3"}
+
+
+def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, clock):
+    job = replace(JOB, slots=3, protocol="batch-aligned", recovery="passive", store=str(tmp_path / "store"))
+    server = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))
+    with closing(server), three_guests(server, tmp_path) as (staying, _, dying):
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        seats = {name: seat for seat, name in server._coordinator.placement.hosts.items()}
+        say(staying, Broken(1, seats["slot-3"]), Broken(1, seats["slot-2"]))
+        serve_until(server, lambda: server._broken)
+        dying.close()
+        serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
+        clock.s += BROKEN_GRACE_S
+        serve_until(server, lambda: len(events_in(tmp_path, "worker-lost")) == 2)
+    assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-3", "slot-1"]
 
 
 def test_a_report_sums_up_the_slots_that_host_partitions(server, three, tmp_path):
