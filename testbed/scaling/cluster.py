@@ -65,7 +65,7 @@ class Cluster:
 
     layout       with `workers` partitions of every operator
     interval_s   between checkpoints
-    credit       messages under way on a channel, as `Limits.frames_in_flight`
+    credit       messages under way on a channel, as `PartitionLimits.frames_in_flight`
     hook_s       CPU seconds that a hook of the protocol takes for one message
     group        how many messages go together as one
     staggered    whether workers take their own checkpoints one after the other, evenly spread over the interval
