@@ -84,11 +84,16 @@ def _private_key(login: Login, name: str) -> paramiko.PKey:
     except LOCKED:
         found = "a key with a passphrase"
     except NO_KEY:
-        certificate = Path(f"{login.key}-cert.pub")
+        certificate = certificate_of(login.key)
         or_else = f", or its certificate {certificate} is damaged" if certificate.exists() else ""
         found = f"no private key, or a damaged one{or_else}"
     cause = f"{login.key}, needed to log in to {name}, holds {found}"
     raise EnvironmentFailure(cause, "put a private SSH key without a passphrase there (RSA, ECDSA or Ed25519)")
+
+
+def certificate_of(key: Path) -> Path:
+    """The file of a private key's certificate, where OpenSSH looks for it, too; a key need not have one."""
+    return Path(f"{key}-cert.pub")
 
 
 def _admitted(login: Login, key: paramiko.PKey, name: str, address: str) -> paramiko.SSHClient:

@@ -109,12 +109,14 @@ def machines_of(handle: Handle) -> dict[str, MachineLogin]:
 
 
 def copy_keys(handle: Handle) -> None:
-    """Keep the keys with the run: its injector, on the gateway, logs in to the workers with them."""
+    """Keep the keys, and their certificates, with the run: the injector logs in to the workers from the gateway."""
     copied = {}
     for name, machine in machines_of(handle).items():
-        key = _logins(handle) / f"key-{name}"
+        key, certificate = _logins(handle) / f"key-{name}", ssh.certificate_of(Path(machine.key))
         key.touch(mode=0o600)
         shutil.copyfile(machine.key, key)
+        if certificate.exists():
+            shutil.copyfile(certificate, ssh.certificate_of(key))
         copied[name] = MachineLogin(**{**asdict(machine), "key": str(key)})
     _save(handle, copied)
 
