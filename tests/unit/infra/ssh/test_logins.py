@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from experiments.errors import BadInput
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.remote import ssh
@@ -26,6 +29,14 @@ def laid_out(folder: Path, **addresses: str) -> Handle:
     path.write_text(json.dumps({"hosts": hosts}), encoding="utf-8")
     spec = ClusterSpec(driver="ssh", workers=len(hosts) - 1, inventory=str(path))
     return logins.lay_out(spec, "run-1", folder / "run" / "cluster")
+
+
+def test_two_names_of_one_machine_are_refused(tmp_path: Path) -> None:
+    """A partition of the one host would cut off the other, which may be the gateway."""
+    with pytest.raises(BadInput) as refused:
+        laid_out(tmp_path, gateway="127.0.0.1", worker="localhost")
+    line = "cluster.inventory: 'worker: localhost' is not usable; allowed: a machine of its own: "
+    assert str(refused.value) == f"{line}gateway has the address 127.0.0.1, too"
 
 
 def test_a_run_keeps_its_keys_with_their_certificates(tmp_path: Path) -> None:
