@@ -86,6 +86,7 @@ class MachineAgent(Agent):
         """End every process of the run here but this one, and give the machine up; returns what is left.
 
         If the run does not have the machine any more, another one may: then packet filters and delays are left alone.
+        So the run keeps a machine that still has its processes, filters or delay, until a further call removes them.
         """
         ours = self._claim() is not None
         if not ours:
@@ -97,7 +98,8 @@ class MachineAgent(Agent):
         for target in (self.target, machine):
             left.update(_death(target, and_its_delay=ours).fire().left)
         left["nftables tables"] = int(ours and partition.has_table())
-        claims.give_up(self.token)
+        if not (left["survivors"] or left["nftables tables"]):
+            claims.give_up(self.token)
         return {**left, "claims": int(self._claim() is not None)}
 
     def leave(self) -> None:
