@@ -57,7 +57,7 @@ class NetnsDriver(RemoteHosts):
             return f"partition where nftables works: `apt-get install nftables` ({reason})"
         if options.delay and (reason := delay.refusal()):
             return f"no delay on this machine ({reason}), but cpu_share"
-        return None
+        return ssh.refusal(options.delay)
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
