@@ -46,6 +46,15 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
     assert agent._carry_out(made, ListServices()) == {"done": []}
 
 
+def test_an_address_that_is_not_the_machines_own_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the public one in a cloud: nothing could listen on it, and no worker would join."""
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    failed = agent._carry_out(MachineAgent("h", "203.0.113.5", "/nowhere"), SurveyMachine([], []))["failed"]
+    why = "no program of this machine can listen at this internal_address (Cannot assign requested address)"
+    assert failed == f"203.0.113.5: {why}"
+
+
 def test_a_survey_looks_at_the_interface_that_would_be_delayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "FOLDER", tmp_path)
     monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
