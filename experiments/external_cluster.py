@@ -25,13 +25,17 @@ from experiments.secrets import secret_argument
 FIELD = "cluster.inventory"  # of an experiment, which names the file
 HOST = "{host}"  # in an argument of a command: stands for the name of the host, as `list_hosts` tells it
 MOST_ARGUMENTS = 64
-PORT = r":[0-9]{1,5}"
-MACHINE = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
+PORT = r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+MACHINE = rf"{LABEL}(\.{LABEL})*"
 MASTER = Spelling(
     rf"^(spark://{MACHINE}{PORT}|k8s://(https?://)?[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?|yarn)$",
-    "spark://HOST:PORT, k8s://https://HOST:PORT, or yarn",
+    "spark://HOST:PORT, k8s://https://HOST:PORT, or yarn; HOST is an IPv4 address or a DNS name, PORT at most 65535",
 )
-BROKERS = Spelling(rf"^{MACHINE}{PORT}(,{MACHINE}{PORT})*$", "HOST:PORT, of several with commas between them")
+BROKERS = Spelling(
+    rf"^{MACHINE}{PORT}(,{MACHINE}{PORT})*$",
+    "HOST:PORT, of several with commas between them; HOST is an IPv4 address or a DNS name, PORT at most 65535",
+)
 FOLDER = Spelling(
     r"^(/[^/\s]+(/[^/\s]+)*|[a-z][a-z0-9+.-]*://[^/\s]+(/[^/\s]+)*)$",
     "the absolute path of a folder that this machine and every host see, or a URL such as s3a://BUCKET/FOLDER",

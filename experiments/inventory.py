@@ -32,8 +32,9 @@ from experiments.errors import BadInput, in_file
 from experiments.hosts import Role
 
 FIELD = "cluster.inventory"  # of an experiment, which names the file
+LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 DNS_LABEL = Spelling(
-    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+    rf"^{LABEL}$",
     "1 to 63 small letters, digits and hyphens, a hyphen neither first nor last",
 )
 DOMAIN = Spelling(
@@ -44,7 +45,7 @@ USER = Spelling(
     r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$",
     "1 to 32 letters, digits, dots, underscores and hyphens, a letter or underscore first",
 )
-HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
+HOST_NAME = re.compile(rf"{LABEL}(\.{LABEL})*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
 # What the SSH client (`infra.remote.ssh`) can use.

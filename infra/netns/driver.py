@@ -6,7 +6,6 @@ Needs root, `ip` and Debian's openssh-server. The keys are made for the run, in 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ PACKAGES = {
     "nsenter": "util-linux",
     "mount": "mount",
 }
+KEY_LIMIT_S = 30.0  # other runs wait meanwhile, for the lock on provisioning
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debian makes it when the service starts
 
 
@@ -57,7 +57,7 @@ class NetnsDriver(RemoteHosts):
             return f"partition where nftables works: `apt-get install nftables` ({reason})"
         if options.delay and (reason := delay.refusal()):
             return f"no delay on this machine ({reason}), but cpu_share"
-        return None
+        return ssh.refusal(options.delay)
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
@@ -155,19 +155,11 @@ def _make_keys(handle: Handle) -> None:
 
 def _make_key(path: Path) -> str:
     """Make an Ed25519 key that only its owner can read; returns its public half, as a line."""
-    command = [
-        find_program("ssh-keygen"),
-        "-q",
-        "-t",
-        "ed25519",
-        "-N",
-        "",
-        "-C",
-        "",
-        "-f",
-        str(path),
-    ]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    options = ("-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path))
+    try:
+        done = programs.run(find_program("ssh-keygen"), *options, limit_s=KEY_LIMIT_S)
+    except OSError as error:
+        raise EnvironmentFailure(f"ssh-keygen could not make {path} ({error.strerror})", "see the machine") from None
     if done.returncode:
         raise EnvironmentFailure(f"ssh-keygen could not make {path} ({done.stderr.strip()})", "see the disk")
     return path.with_name(f"{path.name}.pub").read_text(encoding="utf-8")

@@ -137,7 +137,8 @@ class RemoteHosts(DeclaredFaults, Driver):
             return startup.revive(self, handle, target)
         if kind in gateway.STARTS:
             return gateway.restart(self, handle, kind)
-        proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, requests.UndoFault(kind))))
+        undone = self.ask(handle, target, requests.UndoFault(kind))  # it makes a connection that broke while idle again
+        proof = self.clock(handle, target).here(Proof(**undone))
         return self.reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
 
     def reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:

@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
+from experiments.waiting import Deadline
 from infra.remote.session import Disconnected
 
 LONGEST_LINE = 2**20  # bytes: answers have some hundred
@@ -36,9 +37,10 @@ class JsonLines(ABC):
     def ask(self, within_s: float, **request: Any) -> Any:
         """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
         with self._asking:
+            deadline = Deadline(within_s)
             self.set_limit(within_s)
             self._send(request)
-            return self._answer()
+            return self._answer(deadline)
 
     def _send(self, request: dict[str, Any]) -> None:
         try:
@@ -47,7 +49,7 @@ class JsonLines(ABC):
         except self.lost_by as error:
             self._lost(error)
 
-    def _answer(self) -> Any:
+    def _answer(self, deadline: Deadline) -> Any:
         """The next line that is JSON: a login shell may print others before the program begins.
 
         What runs on a host may have the program say anything: what is no answer ends the session, and nothing else.
@@ -59,6 +61,9 @@ class JsonLines(ABC):
                     self._lost(EOFError((self.error_output().strip().splitlines() or ["it ended"])[-1]))
                 if line.startswith("{"):
                     return json.loads(line)
+                if (left_s := deadline.left_s) <= 0:
+                    self._lost(TimeoutError("no answer in time"))
+                self.set_limit(left_s)
         except self.lost_by as error:
             self._lost(error)
         except (ValueError, RecursionError):

@@ -26,6 +26,7 @@ from infra.threads import precedence_here
 
 PORT = 22
 CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
+LONGEST_DELAY_S = 2.0  # of what a host sends: a step of a new connection takes two messages of it, one after the other
 KEEPALIVE_S = 10
 UNREACHED = (OSError, EOFError, paramiko.SSHException)
 NOT_JUDGED = ("timeout", "EOF")  # in what paramiko says of a login that the server neither accepted nor refused
@@ -84,11 +85,16 @@ def _private_key(login: Login, name: str) -> paramiko.PKey:
     except LOCKED:
         found = "a key with a passphrase"
     except NO_KEY:
-        certificate = Path(f"{login.key}-cert.pub")
+        certificate = certificate_of(login.key)
         or_else = f", or its certificate {certificate} is damaged" if certificate.exists() else ""
         found = f"no private key, or a damaged one{or_else}"
     cause = f"{login.key}, needed to log in to {name}, holds {found}"
     raise EnvironmentFailure(cause, "put a private SSH key without a passphrase there (RSA, ECDSA or Ed25519)")
+
+
+def certificate_of(key: Path) -> Path:
+    """The file of a private key's certificate, where OpenSSH looks for it, too; a key need not have one."""
+    return Path(f"{key}-cert.pub")
 
 
 def _admitted(login: Login, key: paramiko.PKey, name: str, address: str) -> paramiko.SSHClient:
@@ -132,6 +138,17 @@ def _attempt(login: Login, key: paramiko.PKey, name: str, address: str) -> param
         client.close()
         raise
     return client
+
+
+def refusal(delay_s: float) -> str | None:
+    """Why what a host sends cannot be delayed by so much [s]; None if it can.
+
+    An existing connection survives a longer delay. But if it breaks, or if the injector dies, the host can be healed
+    over a new one only.
+    """
+    if delay_s <= LONGEST_DELAY_S:
+        return None
+    return f"a delay of at most {LONGEST_DELAY_S:g} s: a longer one lets no new SSH connection through to heal it"
 
 
 def entry_of(address: str, port: int) -> str:

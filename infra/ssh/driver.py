@@ -56,6 +56,8 @@ class SshDriver(RemoteHosts):
 
     def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
         """What one of these machines cannot do."""
+        if reason := ssh.refusal(options.delay):
+            return reason
         asked = "partition" if kind is FaultKind.PARTITION else "delay" if options.delay else None
         if asked is None:
             return None

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         Host(name, _resolved(host), host.role, spec.worker_cores, spec.worker_memory_mb)
         for name, host in chosen.items()
     ]
+    _require_a_machine_each(hosts, chosen)
     handle = startup.handle_on(spec, run_id, root, hosts=hosts)
     _write_logins(handle, chosen)
     (_logins(handle) / "inventory").symlink_to(path)
@@ -77,6 +79,16 @@ def _resolved(host: InventoryHost) -> str:
     except OSError:
         allowed = "an IPv4 address, or a name that has one here"
         raise BadInput(inventory.FIELD, f"{host.name}: {host.cluster_address}", allowed) from None
+
+
+def _require_a_machine_each(hosts: Sequence[Host], chosen: Mapping[str, InventoryHost]) -> None:
+    """Raise `BadInput` if two names lead to one machine: a fault of its network would strike both hosts."""
+    first: dict[str, InventoryHost] = {}
+    for host in hosts:
+        machine, other = chosen[host.name], first.setdefault(host.address, chosen[host.name])
+        if other is not machine:
+            allowed = f"a machine of its own: {other.name} has the address {host.address}, too"
+            raise BadInput(inventory.FIELD, f"{machine.name}: {machine.cluster_address}", allowed)
 
 
 def _logins(handle: Handle) -> Path:
@@ -109,12 +121,14 @@ def machines_of(handle: Handle) -> dict[str, MachineLogin]:
 
 
 def copy_keys(handle: Handle) -> None:
-    """Keep the keys with the run: its injector, on the gateway, logs in to the workers with them."""
+    """Keep the keys, and their certificates, with the run: the injector logs in to the workers from the gateway."""
     copied = {}
     for name, machine in machines_of(handle).items():
-        key = _logins(handle) / f"key-{name}"
+        key, certificate = _logins(handle) / f"key-{name}", ssh.certificate_of(Path(machine.key))
         key.touch(mode=0o600)
         shutil.copyfile(machine.key, key)
+        if certificate.exists():
+            shutil.copyfile(certificate, ssh.certificate_of(key))
         copied[name] = MachineLogin(**{**asdict(machine), "key": str(key)})
     _save(handle, copied)
 

@@ -26,6 +26,7 @@ from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import StrikeOnHost
 
+ANY_PORT = 0
 OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
 
 
@@ -54,7 +55,11 @@ class MachineAgent(Agent):
         self.target = replace(self.target, machine_ports=self.target.machine_ports | frozenset(ports))
 
     def survey(self, needed: list[str], ports: list[int]) -> dict[str, Any]:
-        """What a run would find: paths that cannot be read, ports that are taken, faults that cannot be, who has it."""
+        """What a run would find: paths that cannot be read, ports that are taken, faults that cannot be, who has it.
+
+        Raises `OSError` if the address at which the other hosts reach the machine is not its own.
+        """
+        _require_own(self.target.address)
         claim = claims.owner()
         return {
             "missing": [path for path in needed if not os.access(path, os.R_OK)],
@@ -86,6 +91,7 @@ class MachineAgent(Agent):
         """End every process of the run here but this one, and give the machine up; returns what is left.
 
         If the run does not have the machine any more, another one may: then packet filters and delays are left alone.
+        So the run keeps a machine that still has its processes, filters or delay, until a further call removes them.
         """
         ours = self._claim() is not None
         if not ours:
@@ -97,7 +103,8 @@ class MachineAgent(Agent):
         for target in (self.target, machine):
             left.update(_death(target, and_its_delay=ours).fire().left)
         left["nftables tables"] = int(ours and partition.has_table())
-        claims.give_up(self.token)
+        if not (left["survivors"] or left["nftables tables"]):
+            claims.give_up(self.token)
         return {**left, "claims": int(self._claim() is not None)}
 
     def leave(self) -> None:
@@ -121,6 +128,15 @@ class MachineAgent(Agent):
         if claim is None or claim.token != self.token:
             found = f"this machine is run {claim.run_id}'s" if claim else "this machine is no run's"
             raise PermissionError(errno.EPERM, f"{found}, so nothing is done on it", str(claims.file()))
+
+
+def _require_own(address: str) -> None:
+    """Raise `OSError` unless a program can listen on an address, as broker, master and workers will."""
+    try:
+        is_taken(address, ANY_PORT)
+    except OSError as error:
+        why = f"no program of this machine can listen at this internal_address ({error.strerror})"
+        raise OSError(error.errno, why, address) from None
 
 
 def _death(target: Target, *, and_its_delay: bool) -> StrikeOnHost:

@@ -43,7 +43,9 @@ def test_a_mere_name_of_a_program_is_left_to_path(tmp_path: Path) -> None:
     assert external_cluster.load(clusters.make(tmp_path / "there", list_hosts=["kubectl"])).list_hosts == ("kubectl",)
 
 
-@pytest.mark.parametrize("master", ["spark://10.0.0.5:7077", "k8s://https://api.example.org:6443", "yarn"])
+@pytest.mark.parametrize(
+    "master", ["spark://10.0.0.5:7077", f"spark://{'h' * 63}.a-b:65535", "k8s://https://api.example.org:6443", "yarn"]
+)
 def test_masters_of_three_kinds_are_known(master: str, tmp_path: Path) -> None:
     assert external_cluster.load(clusters.make(tmp_path / "there", master=master)).master == master
 
@@ -55,6 +57,10 @@ def test_masters_of_three_kinds_are_known(master: str, tmp_path: Path) -> None:
         ({"master": "local[*]"}, "master: 'local[*]' is not usable; allowed: spark://HOST:PORT, k8s://https://HOST"),
         ({"address": "gateway"}, "address: 'gateway' is not usable; allowed: an IPv4 address"),
         ({"address": "0.0.0.0"}, "address: '0.0.0.0' is not usable; allowed: an IPv4 address of this machine"),
+        ({"master": "spark://h:70000"}, "master: 'spark://h:70000' is not usable; allowed: spark://HOST:PORT, k8s://"),
+        ({"master": "spark://a..b:7077"}, "master: 'spark://a..b:7077' is not usable; allowed: spark://HOST:PORT, k8s"),
+        ({"brokers": "h:9092,h:65536"}, "brokers: 'h:9092,h:65536' is not usable; allowed: HOST:PORT"),
+        ({"brokers": f"{'h' * 64}:1"}, f"brokers: '{'h' * 64}:1' is not usable; allowed: HOST:PORT"),
         ({"brokers": "kafka"}, "brokers: 'kafka' is not usable; allowed: HOST:PORT"),
         ({"checkpoints": "store"}, "checkpoints: 'store' is not usable; allowed: the absolute path of a folder"),
         ({"checkpoints": "/"}, "checkpoints: '/' is not usable; allowed: the absolute path of a folder"),

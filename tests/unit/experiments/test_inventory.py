@@ -144,6 +144,7 @@ def test_hosts_that_do_not_go_together_are_refused(
         ("address", "198.18.0.256"),
         ("address", "two words"),
         ("address", ""),
+        ("address", f"{'n' * 64}.example"),
         ("internal_address", "::"),
         ("port", 0),
         ("port", True),

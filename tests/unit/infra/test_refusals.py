@@ -15,6 +15,7 @@ from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle, Host
 from infra.drivers import driver_of
+from infra.strikes import delay
 from tests.unit.infra.external import clusters
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "drivers.md"
@@ -61,6 +62,16 @@ def test_what_hosts_lack_is_told_beside_the_kinds_that_can_be_injected() -> None
         f"{kinds.replace('pause', 'partition, pause')} with driver ssh, "
         "whose machines have no power switch and no disk that may be filled"
     )
+
+
+@pytest.mark.parametrize("driver", ["netns", "ssh"])
+def test_a_delay_that_would_keep_the_heal_out_is_refused(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay, "refusal", lambda: None)
+    asked, spec = driver_of(driver), ClusterSpec(driver=driver)
+    monkeypatch.setattr(asked, "_refusals", {spec: {"worker-1": {"delay": None}}}, raising=False)
+    assert asked.refusal(spec, FaultKind.SLOW, FaultOptions(delay=2.0)) is None
+    refused = asked.refusal(spec, FaultKind.SLOW, FaultOptions(delay=2.5))
+    assert str(refused).startswith("a delay of at most 2 s: a longer one lets no new SSH connection through")
 
 
 def test_a_local_host_is_not_cut_off_because_that_would_cut_off_the_machine(tmp_path: Path) -> None:

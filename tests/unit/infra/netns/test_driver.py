@@ -13,6 +13,7 @@ from infra import programs
 from infra.cluster import Handle, Host, Role
 from infra.launch import REPOSITORY
 from infra.netns import driver as netns
+from tests.unit.infra.external.clusters import program
 
 HOSTS = {"gateway": Host("gateway", "198.18.7.1", Role.GATEWAY, 1, 512)}
 PROVISION = """
@@ -39,6 +40,18 @@ def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(programs, "SBIN", "/nowhere")
     with pytest.raises(EnvironmentFailure, match=r"sshd is missing.*apt-get install openssh-server"):
         netns.find_program("sshd")
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [("exec sleep 60", r"no end in 0.1 s\); see the machine"), ("echo full >&2; exit 1", r"full\); see the disk")],
+)
+def test_a_key_that_cannot_be_made_is_told(tmp_path, monkeypatch, script, reason):
+    program(tmp_path / "ssh-keygen", f"#!/bin/sh\n{script}\n")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(netns, "KEY_LIMIT_S", 0.1 if "sleep" in script else 60.0)
+    with pytest.raises(EnvironmentFailure, match=rf"^ssh-keygen could not make \S+/client \({reason}$"):
+        netns._make_key(tmp_path / "client")
 
 
 @pytest.mark.extended

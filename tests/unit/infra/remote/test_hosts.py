@@ -21,6 +21,7 @@ from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
 from infra.launch import REPOSITORY
 from infra.processes import has_precedence, listening, members, take_precedence
+from infra.remote import hosts as module
 from infra.remote import reach
 from infra.remote.answers import Misspoken
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
@@ -137,6 +138,27 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     assert strike.fire().done == {"processes killed": 1}
     assert victim.wait(60) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+def test_a_heal_does_without_a_connection_that_broke_while_it_was_idle(
+    handle: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has used it since the strike, so nobody has noticed; and the host's clock has to be asked again."""
+
+    class Unnoticed(Pipes):
+        alive = True
+
+        def close(self) -> None:
+            self.alive = False
+            super().close()
+
+    hosts = RemoteHosts(lambda _handle, host, command: Unnoticed(command, host.address))
+    monkeypatch.setattr(module, "CLOCK_HOLDS_S", 0.0)
+    broken = hosts.session(handle, handle.hosts["worker-1"])
+    broken.process.kill()
+    broken.process.wait(60)
+    assert hosts.heal(handle, "worker-1", FaultKind.PAUSE).holds
+    hosts.close(handle)
 
 
 def test_a_connection_whose_program_has_ended_is_closed_when_another_is_made(handle: Handle) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -82,6 +84,25 @@ def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, 
     with pytest.raises(Disconnected, match="no answer"):
         lines.ask(LIMIT_S, do="clock")
     assert not lines.alive
+
+
+def test_lines_that_are_no_answer_do_not_make_it_wait_for_longer(ends: tuple[Lines, socket.socket]) -> None:
+    lines, far = ends
+    over = threading.Event()
+
+    def chatter() -> None:
+        with suppress(OSError):  # the near end is closed
+            while not over.wait(0.05):
+                far.sendall(b"chatter\n")
+
+    chattering = threading.Thread(target=chatter, daemon=True)
+    chattering.start()
+    began = time.monotonic()
+    with pytest.raises(Disconnected, match=r"in time|timed out"):
+        lines.ask(0.3, do="clock")
+    assert time.monotonic() - began < LIMIT_S
+    over.set()
+    chattering.join()
 
 
 def test_the_end_of_the_program_is_told_in_its_error_output(ends: tuple[Lines, socket.socket]) -> None:

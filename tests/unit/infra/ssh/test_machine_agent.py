@@ -46,6 +46,15 @@ def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypa
     assert agent._carry_out(made, ListServices()) == {"done": []}
 
 
+def test_an_address_that_is_not_the_machines_own_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the public one in a cloud: nothing could listen on it, and no worker would join."""
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    failed = agent._carry_out(MachineAgent("h", "203.0.113.5", "/nowhere"), SurveyMachine([], []))["failed"]
+    why = "no program of this machine can listen at this internal_address (Cannot assign requested address)"
+    assert failed == f"203.0.113.5: {why}"
+
+
 def test_a_survey_looks_at_the_interface_that_would_be_delayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "FOLDER", tmp_path)
     monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
@@ -80,8 +89,25 @@ def test_the_empty_chains_of_a_prepared_partition_do_not_stay(
     made = MachineAgent("h", "127.0.251.12", "/nowhere")
     assert made.claim("r", "/r") is None
     left = made.vacate()
-    assert (left["nftables tables"], left["claims"]) == (len(tables), 0)
+    assert (left["nftables tables"], left["claims"]) == (len(tables), len(tables))
     assert bool(tables) != removable
+
+
+def test_a_machine_is_not_given_up_before_its_delay_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run would have a slow machine, and the next `clean` would leave it alone and say that all is well."""
+    delayed = {"interfaces delayed": 1}
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    monkeypatch.setattr(partition, "has_table", lambda: False)
+    monkeypatch.setattr("infra.strikes.ready.undelay", lambda address: delayed)
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    assert made.claim("r", "/r") is None
+    left = made.vacate()
+    assert left["survivors"] > 0
+    assert left["claims"] == 1
+    delayed.clear()
+    assert not any(made.vacate().values())
+    assert claims.owner() is None
 
 
 def test_a_table_on_a_machine_of_another_run_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
