@@ -228,7 +228,7 @@ def recoveries(run: Run) -> Figure | None:
             look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": label}
             axes.plot(left[rows], known.index[rows], marker, **look)
     if not many:
-        for row, told in enumerate(recovery_totals(known)):
+        for row, told in enumerate(recovery_totals(run, known)):
             place = (14 if not_known[row] else 5, 0)
             axes.annotate(told, (left[row], row), place, textcoords="offset points", va="center")
     begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)
