@@ -53,6 +53,19 @@ def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections)
     assert max(map(len, lines)) <= 92
 
 
+def test_of_many_protections_a_few_stand_side_by_side():
+    """Each of the repository's matrices has four or more."""
+    for number in range(1, 5):
+        engine = QUERY | {"partitions": 2 + number}
+        write_run(f"run-{number}", engine=engine, useful_s=90.0, checkpoint_s=10.0, service_rate=1000.0 * number)
+    lines = shown(matrices(index.rows())).splitlines()
+    heads = [line.split() for line in lines if line.split() and set(line.split()) <= set("1234")]
+    assert heads == [["1", "2", "3"], ["4"]]
+    rates = [line.split()[3::2] for line in lines if line.startswith("  Rate without failures")]
+    assert rates == [["900", "1,800", "2,700"], ["3,600"]]
+    assert max(map(len, lines)) <= 92
+
+
 def test_what_is_left_out_is_told():
     write_run("bad", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), wrong=3)
     (one,) = written()
