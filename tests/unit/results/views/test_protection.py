@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from results.protection.contest import Contestant
 from results.protection.estimates import mean
 from results.protection.matrix import LeftOut, Matrix, matrices
 from results.summary import index
@@ -96,6 +97,17 @@ def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes(two_prot
     assert [pytest.approx(each) for each in ends.values()] == [[900.0, 450.0], [800.0, 800 / 1.4]]
     (change,) = [line for line in axes.lines if "recovery" not in line.get_label()]
     assert change.get_xdata()[0] == pytest.approx(3600 / 44)
+
+
+def test_more_protections_than_there_are_colours_are_told_apart_by_their_lines(two_protections):
+    (one,) = two_protections
+    estimates = {name: mean([900.0 if name == "rate" else 9.0] * 3, name) for name in ("rate", "cost_s")}
+    many = [Contestant(f"protection {number}", **estimates, tried_at=0.01) for number in range(9)]
+    drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
+    vars(drawn)["contestants"] = many
+    (axes,) = plot([drawn]).axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines if "protection" in line.get_label()}
+    assert len(looks) == 9
 
 
 def test_the_plot_of_a_set_rate_has_the_costs():
