@@ -11,7 +11,14 @@ from matplotlib.container import BarContainer
 
 from results.views import charts
 from results.views.palette import FAULT, MEASURED, MODEL, PHASE_COLOURS, PHASE_NAMES
-from results.views.plots import MANY_FAULTS, latency, recoveries, timeline, useful_time
+from results.views.plots import (
+    MANY_FAULTS,
+    latency,
+    recoveries,
+    timeline,
+    useful_time,
+    utilization_over_interval,
+)
 from tests.unit.results import synthetic
 
 COMMITTED, UNKNOWN = "committed", "unknown from here"
@@ -50,6 +57,20 @@ def test_a_meaning_has_the_same_colour_in_every_plot(tmp_path):
         assert colours.get("fault", FAULT) == FAULT
     assert [drawn[i][name] for i, name in enumerate((COMMITTED, "median", "measured"))] == [MEASURED] * 3
     assert drawn[2]["replayed"] == MODEL
+
+
+@pytest.mark.parametrize("predicted", [0.59, 0.65, 0.71])
+def test_a_prediction_outside_of_its_interval_is_drawn_where_it_is(tmp_path, predicted):
+    """The mean of the replays lies there if fewer than a fortieth of them are wild."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(predicted=predicted, low=0.6, high=0.7)
+
+    axes = utilization_over_interval(synthetic.make_run(tmp_path, changes={"predictions": change})).axes[0]
+    (arms,) = (bars for _, _, bars in axes.containers)
+    assert arms[0].get_segments()[0][:, 1] == pytest.approx([0.6, 0.7])
+    marks = [line.get_ydata()[0] for line in axes.get_lines() if line.get_marker() == "_"]
+    assert sorted(marks) == pytest.approx(sorted([0.6, 0.7, predicted])), "both ends of the interval, and the mean"
 
 
 def lines_of(axes) -> dict[str, tuple]:
