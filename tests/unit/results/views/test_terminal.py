@@ -135,6 +135,12 @@ def test_the_replay_predicts_and_eq_10_expects(tmp_path: Path) -> None:
     assert f"expected utilization {now} {then}" in told
 
 
+def test_an_interval_that_a_checkpoint_fills_leaves_no_utilization_to_expect(tmp_path: Path) -> None:
+    """A checkpoint takes 0.7 s. Eq. 10 has a negative number here."""
+    run = synthetic.make_run(tmp_path, changes={"predictions": lambda frame: frame.assign(interval_s=0.5)})
+    assert "eq. 10 expects 0 at this interval, and 0." in " ".join(summary(run).split())
+
+
 def test_without_faults_the_prediction_is_that_of_the_model_without_faults(tmp_path: Path) -> None:
     assert "by the model without faults" in summary(synthetic.make_run(tmp_path, kills=()))
 
