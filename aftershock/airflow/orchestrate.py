@@ -32,7 +32,18 @@ from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
 from results.runs import store
 
-OURS = ("aftershock", "chaos", "infra", "journal", "models", "results", "spark_jobs", "testbed", "workloads")
+OURS = (
+    "aftershock",
+    "chaos",
+    "experiments",
+    "infra",
+    "journal",
+    "models",
+    "results",
+    "spark_jobs",
+    "testbed",
+    "workloads",
+)
 LOGS_VARIABLE = "AIRFLOW__LOGGING__BASE_LOG_FOLDER"
 POLL_S = 0.2
 
