@@ -33,12 +33,15 @@ def _known_passages(spec: WordCountSpec) -> list[bytes]:
 def passages(spec: WordCountSpec) -> list[bytes]:
     """Passages of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
 
-    Raises `BadInput` when the corpus does not exist or holds no text.
+    Raises `BadInput` when the corpus does not exist, cannot be read, or holds no text.
     """
     root = user_path(spec.corpus) if spec.corpus else Path(sysconfig.get_paths()["purelib"])
-    if not root.exists():
-        raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
-    found = _first(root, int(spec.corpus_mb * 2**20))
+    try:
+        if not root.exists():
+            raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
+        found = _first(root, int(spec.corpus_mb * 2**20))
+    except OSError as error:
+        raise BadInput("workload.corpus", str(root), f"text that can be read ({error.strerror})") from None
     if not found:
         raise BadInput("workload.corpus", str(root), f"text in files that end in {', '.join(TEXT_FILES)}")
     return found

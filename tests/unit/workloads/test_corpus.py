@@ -88,6 +88,13 @@ def test_a_corpus_that_does_not_exist_is_named(tmp_path):
     assert (mistake.value.field, mistake.value.value) == ("workload.corpus", str(tmp_path / "nowhere"))
 
 
+def test_a_corpus_that_cannot_be_looked_at_is_named(tmp_path):
+    endless = str(tmp_path / ("x" * 300))
+    with pytest.raises(BadInput, match=r"text that can be read \(File name too long\)") as mistake:
+        passages(spec(endless))
+    assert (mistake.value.field, mistake.value.value) == ("workload.corpus", endless)
+
+
 @pytest.mark.parametrize("files", [{}, {"image.png": "binary"}, {"empty.txt": "", "blank.md": " \n\n"}])
 def test_a_corpus_without_text_is_named(tmp_path, files):
     write(tmp_path, files)
