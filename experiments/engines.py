@@ -26,6 +26,7 @@ REPLICATION_RATIO = 0.5
 SPARE_LINES = 1
 TRIM_EVERY_S = 1.0
 CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
+MOST_IN_A_LOG = 10**12  # entries or records; from 2**63 on, no document of a run holds a number
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
@@ -198,6 +199,7 @@ class EngineSpec(Spec):
         int | None,
         Field(
             ge=1,
+            le=MOST_IN_A_LOG,
             description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
             " read more entries of its log than this (Q in paper cec); default: no target",
         ),
@@ -206,6 +208,7 @@ class EngineSpec(Spec):
         int | None,
         Field(
             ge=1,
+            le=MOST_IN_A_LOG,
             description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
             " replay more records than this (U in paper cec); default: no target",
         ),

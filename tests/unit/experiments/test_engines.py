@@ -148,6 +148,11 @@ def test_the_testbed_has_defaults_of_its_own():
             "workload.moves_every",
             "left out with selectivity 1",
         ),
+        (
+            "workload={name: window-tree, moves_every: 9, parallelism: [3, 1]}",
+            "workload.moves_every",
+            "left out with fewer than 4 partitions of the source",
+        ),
         (f"engine={COPIED}, replication_ratio: 1.5}}", "engine.replication_ratio", "1 or less"),
         ("engine.copied=[out.0]", "engine.copied", "left out unless engine.recovery is partially-active"),
         *(
