@@ -167,7 +167,7 @@ _CLUSTER = {
     " workers.",
     "cluster.worker_memory_mb": "Spark may use this much memory on each worker. Raise it if executors run out of"
     " memory.",
-    "cluster.worker_disk_mb": "A worker's own disk, in memory, has this size; drivers local and ssh have none."
+    "cluster.worker_disk_mb": "A worker's own disk, in memory, has this size. Only drivers netns and docker have one."
     " Lower it to fill a disk sooner.",
     "cluster.inventory": "With driver ssh: the JSON file that lists your machines. With driver external: the one that"
     " describes your cluster. Give its path.",
