@@ -59,8 +59,8 @@ _ENGINE = {
     "engine.protocol": "Says how the testbed takes checkpoints. Change it to compare protocols.",
     "engine.records_per_message": "The testbed sends at most this many records in a message. Set it to 1 for what"
     " the papers ran, larger for throughput.",
-    "engine.batch_length_s": "With protocol *batch-aligned* a batch covers this much time. Shorten it for lower"
-    " latency.",
+    "engine.batch_length_s": "With protocols *batch-aligned* and *output-log* a batch covers this much time."
+    " Shorten it for lower latency.",
     "engine.chaining": "Sources execute the maps and filters that follow them. Choose no to send every record over the"
     " network between operators.",
     "engine.standby": "This many of the testbed's slots wait idle to take the place of lost ones. Raise it to restore"
