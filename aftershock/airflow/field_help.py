@@ -87,6 +87,8 @@ _ENGINE = {
     " a copy. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
     "engine.capacity": "A slot takes at most this many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
+    "engine.staggered": "With protocols *uncoordinated* and *communication-induced* slots take their checkpoints one"
+    " after the other. Choose yes to measure what clocks that are out of step cost.",
     "engine.spare_lines": "Protocol *coordinated* keeps this many older recovery lines. Raise it if a store may"
     " lose objects; at 0, output appears soonest.",
     "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log than this. Set"
