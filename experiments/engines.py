@@ -109,7 +109,8 @@ class EngineSpec(Spec):
         Field(
             ge=SHORTEST_S,
             le=LONGEST_S,
-            description=f"dataflow, protocol batch-aligned: time that a batch covers [s]; default: {BATCH_LENGTH_S:g}",
+            description="dataflow, protocols batch-aligned and output-log: time that a batch covers [s];"
+            f" default: {BATCH_LENGTH_S:g}, or the checkpoint interval if that is shorter",
         ),
     ] = None
     chaining: Annotated[
