@@ -59,7 +59,7 @@ from testbed.runtime.stillness import Stillness
 PROGRESS_S, TURN_S = 0.5, 0.02
 FIRST_EPOCH = 1  # before it, no partition has made progress
 DRAINING_ROUND_S = 0.25
-MOST_FAILURES = 10
+MOST_FAILURES, FAILURES_EACH = 10, 2  # of all slots, and of each if that comes to more: one outage may end them all
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
@@ -248,7 +248,7 @@ class Server:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
         self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1
-        if self._failures >= MOST_FAILURES:
+        if self._failures >= max(MOST_FAILURES, FAILURES_EACH * self._job.slots):
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
