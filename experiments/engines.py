@@ -26,6 +26,7 @@ REPLICATION_RATIO = 0.5
 SPARE_LINES = 1
 TRIM_EVERY_S = 1.0
 CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
+MOST_IN_A_LOG = 10**12  # entries or records; from 2**63 on, no document of a run holds a number
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
@@ -59,6 +60,7 @@ class ProtocolName(StrEnum):
 
 
 BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
+BY_OWN_CLOCK = (ProtocolName.UNCOORDINATED, ProtocolName.COMMUNICATION_INDUCED)
 
 
 class EngineSpec(Spec):
@@ -107,7 +109,8 @@ class EngineSpec(Spec):
         Field(
             ge=SHORTEST_S,
             le=LONGEST_S,
-            description=f"dataflow, protocol batch-aligned: time that a batch covers [s]; default: {BATCH_LENGTH_S:g}",
+            description="dataflow, protocols batch-aligned and output-log: time that a batch covers [s];"
+            f" default: {BATCH_LENGTH_S:g}, or the checkpoint interval if that is shorter",
         ),
     ] = None
     chaining: Annotated[
@@ -197,6 +200,7 @@ class EngineSpec(Spec):
         int | None,
         Field(
             ge=1,
+            le=MOST_IN_A_LOG,
             description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
             " read more entries of its log than this (Q in paper cec); default: no target",
         ),
@@ -205,6 +209,7 @@ class EngineSpec(Spec):
         int | None,
         Field(
             ge=1,
+            le=MOST_IN_A_LOG,
             description="dataflow, protocol output-log: a partition saves windows as long as a recovery would"
             " replay more records than this (U in paper cec); default: no target",
         ),
@@ -249,6 +254,14 @@ class EngineSpec(Spec):
             f" newer ones cannot be read; output waits until this many lines follow; default: {SPARE_LINES}",
         ),
     ] = None
+    staggered: Annotated[
+        bool | None,
+        Field(
+            description="dataflow, protocols uncoordinated and communication-induced: whether slots take their"
+            " checkpoints one after the other, evenly spread over the interval, like hosts whose clocks are not in"
+            " step; default: false, so all take them at the same time"
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -288,6 +301,11 @@ class EngineSpec(Spec):
     def spare_lines_run(self) -> int:
         """How many older lines of checkpoints the testbed keeps, given or by default."""
         return SPARE_LINES if self.spare_lines is None else self.spare_lines
+
+    @property
+    def staggered_run(self) -> bool:
+        """Whether slots of the testbed take their checkpoints one after the other, given or by default."""
+        return self.staggered is True
 
     @property
     def planner_limit_run_s(self) -> float:

@@ -28,6 +28,7 @@ from experiments.documents import kinds
 from experiments.documents.field_types import Spelling
 from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json
+from experiments.documents.plain_files import LARGEST_BYTES, RefusedFile, read_whole
 from experiments.errors import BadInput, in_file
 from experiments.hosts import Role
 
@@ -172,7 +173,9 @@ def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     # `Path.expanduser` would raise for the home of an unknown user; with this one, the file is just missing.
     file = (folder / os.path.expanduser(host.key_file)).absolute()
     try:
-        _require_usable(file.read_bytes())
+        _require_usable(read_whole(file, LARGEST_BYTES, links=True))
+    except RefusedFile as refusal:
+        raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM}; this is {refusal.what}") from None
     except OSError as error:
         raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -69,7 +69,7 @@ class ClusterSpec(Spec):
         Field(
             ge=64,
             le=1_048_576,
-            description="size of a worker's own disk [MB], which is in memory; drivers local and ssh have none",
+            description="size of a worker's own disk [MB], which is in memory; only drivers netns and docker have one",
         ),
     ] = 512
     inventory: Annotated[

@@ -20,6 +20,7 @@ from journal.events.common import LOSSES
 
 log = logging.getLogger(__name__)
 LONGEST_LINE = 2**20  # bytes; what is longer is no entry, and is not kept in memory
+BEYOND_NS = 2**63  # moments have 64 bits, in tables too
 
 
 def raw_entries(path: Path) -> Iterator[dict[str, Any]]:
@@ -128,7 +129,7 @@ class JournalFollower(Generic[DigestT]):
             event = self._vocabulary.decode(line, entry["event"])
             if event is not None:
                 self._digest.take(event)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             _warn(self._path, error, entry)
 
     def _goes_on(self, file: BinaryIO) -> bool:
@@ -147,5 +148,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    fits = isinstance(entry, dict) and isinstance(entry.get("event"), str) and type(entry.get("at_ns")) is int
-    return entry if fits else None
+    if not (isinstance(entry, dict) and isinstance(entry.get("event"), str)):
+        return None
+    at_ns = entry.get("at_ns")
+    return entry if type(at_ns) is int and abs(at_ns) < BEYOND_NS else None

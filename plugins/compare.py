@@ -42,6 +42,7 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         request,
         "compare.html",
         rows=rows,
+        same=same,
         differences={
             present.detail_label(name): [present.detail_text(name, value) for value in values]
             for name, values in side_by_side.differences(rows, settings).items()

@@ -13,6 +13,7 @@ MODULES = {  # module: what it reproduces, in the order of the list
     "checkmate.recoveries": ("checkmate/fig-09", "checkmate/fig-10", "checkmate/fig-11"),
     "checkmate.skew": ("checkmate/fig-12", "checkmate/fig-13"),
     "checkmate.cycle": ("checkmate/table-4",),
+    "checkmate.staggered": ("checkmate/staggered",),
     "ppa.plans": ("ppa/examples", "ppa/fig-14a", "ppa/fig-14b", "ppa/fig-14c", "ppa/fig-14d"),
     "ppa.recoveries": ("ppa/fig-07", "ppa/fig-08", "ppa/fig-10"),
     "ppa.checkpoint_cost": ("ppa/fig-09",),

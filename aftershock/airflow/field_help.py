@@ -59,8 +59,8 @@ _ENGINE = {
     "engine.protocol": "Says how the testbed takes checkpoints. Change it to compare protocols.",
     "engine.records_per_message": "The testbed sends at most this many records in a message. Set it to 1 for what"
     " the papers ran, larger for throughput.",
-    "engine.batch_length_s": "With protocol *batch-aligned* a batch covers this much time. Shorten it for lower"
-    " latency.",
+    "engine.batch_length_s": "With protocols *batch-aligned* and *output-log* a batch covers this much time."
+    " Shorten it for lower latency.",
     "engine.chaining": "Sources execute the maps and filters that follow them. Choose no to send every record over the"
     " network between operators.",
     "engine.standby": "This many of the testbed's slots wait idle to take the place of lost ones. Raise it to restore"
@@ -87,6 +87,8 @@ _ENGINE = {
     " a copy. Set it where the load moves, with recovery *partially-active* and a ratio between 0 and 1.",
     "engine.capacity": "A slot takes at most this many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
+    "engine.staggered": "With protocols *uncoordinated* and *communication-induced* slots take their checkpoints one"
+    " after the other. Choose yes to measure what clocks that are out of step cost.",
     "engine.spare_lines": "Protocol *coordinated* keeps this many older recovery lines. Raise it if a store may"
     " lose objects; at 0, output appears soonest.",
     "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log than this. Set"
@@ -167,7 +169,7 @@ _CLUSTER = {
     " workers.",
     "cluster.worker_memory_mb": "Spark may use this much memory on each worker. Raise it if executors run out of"
     " memory.",
-    "cluster.worker_disk_mb": "A worker's own disk, in memory, has this size; drivers local and ssh have none."
+    "cluster.worker_disk_mb": "A worker's own disk, in memory, has this size. Only drivers netns and docker have one."
     " Lower it to fill a disk sooner.",
     "cluster.inventory": "With driver ssh: the JSON file that lists your machines. With driver external: the one that"
     " describes your cluster. Give its path.",

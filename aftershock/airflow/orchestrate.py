@@ -32,7 +32,18 @@ from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
 from results.runs import store
 
-OURS = ("aftershock", "chaos", "infra", "journal", "models", "results", "spark_jobs", "testbed", "workloads")
+OURS = (
+    "aftershock",
+    "chaos",
+    "experiments",
+    "infra",
+    "journal",
+    "models",
+    "results",
+    "spark_jobs",
+    "testbed",
+    "workloads",
+)
 LOGS_VARIABLE = "AIRFLOW__LOGGING__BASE_LOG_FOLDER"
 POLL_S = 0.2
 
@@ -48,11 +59,12 @@ def run(experiment: spec.Experiment) -> store.Run:
     steps.check(experiment)
     run_id = steps.new_run_id(experiment)
     print(f"run {run_id}", file=sys.stderr)
-    status = None
+    reason = "interrupted before its end"
     try:
         status = run_dag(experiment, run_id)
+        reason = f"Airflow ended with status {status} before the run did"
     finally:
-        steps.teardown(run_id, "interrupted before its end")
+        steps.teardown(run_id, reason)
     if not store.is_finished(run_id):
         raise EnvironmentFailure(f"Airflow ended with status {status} before the run began", f"see {log_file(run_id)}")
     return store.finished(run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -60,8 +61,26 @@ def require_seed(seed: int) -> None:
 
 
 def show(arguments: argparse.Namespace, found: dict[str, Any], text: str) -> None:
-    """Print what was found: the document for a program, the text for a person."""
-    print(json.dumps(found) if arguments.json else text)
+    """Print what was found: the document for a program, the text for a person.
+
+    JSON has no number for what is infinite or was not computed: the document has null there.
+    """
+    print(_as_json(found) if arguments.json else text)
+
+
+def _as_json(found: dict[str, Any]) -> str:
+    try:
+        return json.dumps(found, allow_nan=False)
+    except ValueError:  # rare: only then is the document, which may be large, looked through
+        return json.dumps(_finite(found), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def verdict_code(verdicts: Iterable[str]) -> int:

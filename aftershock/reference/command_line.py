@@ -15,7 +15,11 @@ per second. Options cannot be abbreviated."""
 FEWEST_ALIKE = 3  # arguments that a command has in common with one before it, to be named only
 EXITS = (
     ("0", "done, and every verdict passed; `results show` ends with 0 whatever the verdicts are"),
-    ("1", "a verdict failed or is unknown; of `results regress` and `compare`: something became worse"),
+    (
+        "1",
+        "a verdict failed or is unknown. `results regress` and `compare --against`: something became worse."
+        " `results compare` of runs: the check against eq. 10 failed",
+    ),
     ("2", "bad input: one line names the field, its value and what is allowed"),
     ("3", "the environment failed"),
     ("130", "interrupted"),

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from experiments.documents.parsing import Misfit
-from experiments.engines import BY_BATCH, EngineName, EngineSpec, ProtocolName, TriggerMode
+from experiments.engines import BY_BATCH, BY_OWN_CLOCK, EngineName, EngineSpec, ProtocolName, TriggerMode
 from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import (
     OF_STRUCTURED_STREAMING,
@@ -38,7 +38,16 @@ ONLY_UNDER = {
     RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "standby_room", "trim_every_s"),
 }
 OF_THE_TESTBED = (
-    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "spare_lines"),
+    *(
+        "protocol",
+        "records_per_message",
+        "batch_length_s",
+        "chaining",
+        "standby",
+        "tentative",
+        "spare_lines",
+        "staggered",
+    ),
     *("planner", "planner_limit_s", "capacity", "cpu_limit"),
     *(*CHOOSING, "copied", "standby_room", "trim_every_s"),
     *("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"),
@@ -130,6 +139,10 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine.copied, which says what has a copy")
     if engine.spare_lines is not None and engine.protocol_run is not ProtocolName.COORDINATED:
         raise Misfit("engine.spare_lines", engine.spare_lines, "left out unless engine.protocol is coordinated")
+    if engine.staggered is not None and engine.protocol_run not in BY_OWN_CLOCK:
+        by_clock = " or ".join(protocol.value for protocol in BY_OWN_CLOCK)
+        allowed = f"left out unless engine.protocol is {by_clock}: in the others the coordinator or the input decides"
+        raise Misfit("engine.staggered", str(engine.staggered).lower(), allowed)
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

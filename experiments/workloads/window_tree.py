@@ -10,6 +10,8 @@ from experiments.documents.parsing import Misfit
 from experiments.workloads.base import Slide, WindowLength, WorkloadName
 from experiments.workloads.layered import WIDTHS, LayeredSpec, Width
 
+QUARTERS = 4  # of the sources, which have most of the load in turn
+
 
 class WindowTreeSpec(LayeredSpec):
     """A source and a chain of operators, each of which keeps a sliding window and passes on a share of its input.
@@ -43,7 +45,10 @@ class WindowTreeSpec(LayeredSpec):
         return len(self.parallelism) - 1
 
     @model_validator(mode="after")
-    def _can_stop_tuples(self) -> WindowTreeSpec:
+    def _load_can_move(self) -> WindowTreeSpec:
         if self.moves_every is not None and self.selectivity == 1:
             raise Misfit("moves_every", self.moves_every, "left out with selectivity 1, which lets all tuples pass")
+        if self.moves_every is not None and self.sources < QUARTERS:
+            allowed = f"left out with fewer than {QUARTERS} partitions of the source: a quarter would have none"
+            raise Misfit("moves_every", self.moves_every, allowed)
         return self

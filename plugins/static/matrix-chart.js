@@ -2,6 +2,7 @@
 import { axis, drawAll, legend, number, tooltip } from "./chart.js";
 
 const SHADES = ["blue", "orange", "green", "red", "pink", "sky", "text"];
+const DASHES = ["solid", "dashed", [12, 3, 3, 3]]; // the next ones where the colours begin again
 
 /** Records per second over failures per hour, with the limits of 95 % dotted, and where another protection takes over. */
 const rates = (data) => ({ colour, narrow }) => {
@@ -15,12 +16,12 @@ const rates = (data) => ({ colour, narrow }) => {
   return {
     count: last, say,
     option: {
-      grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names }),
+      grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names, icon: "inherit", itemWidth: 28 }),
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
       xAxis: axis({ name: "failures per hour of time not lost to failures", nameGap: 28, max: "dataMax", axisLabel: { ...axis({}).axisLabel, showMaxLabel: false } }),
       yAxis: axis({ name: "records per second", nameGap: narrow ? 44 : 56, min: 0 }),
       series: data.names.flatMap((_, k) => [
-        { ...line(k, "value", { width: 2.5 }), markLine: k === 0 ? changes : undefined },
+        { ...line(k, "value", { width: 2.5, type: DASHES[Math.floor(k / SHADES.length) % DASHES.length] }), markLine: k === 0 ? changes : undefined },
         line(k, "low", { width: 1, type: "dotted" }), line(k, "high", { width: 1, type: "dotted" }),
       ]),
     },

@@ -77,10 +77,14 @@ def workers_told(workers: int, is_simulated: bool) -> str:
 
 
 def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None = None) -> None:
-    """A mark for each row, queries along the x axis and protocols side by side; `error` is drawn to both sides."""
-    draw_by_protocol(axes, table, [list(QUERIES).index(query) for query in table["query"]], value, error)
-    axes.set_xticks(range(len(QUERIES)), [query.upper() for query in QUERIES])
-    axes.set_xlim(-0.5, len(QUERIES) - 0.5)
+    """A mark for each row, queries along the x axis and protocols side by side; `error` is drawn to both sides.
+
+    Those of NexMark have their places in any case, others that of the table.
+    """
+    queries = list(dict.fromkeys([*QUERIES, *table["query"]]))
+    draw_by_protocol(axes, table, [queries.index(query) for query in table["query"]], value, error)
+    axes.set_xticks(range(len(queries)), [query.upper() if query in QUERIES else query for query in queries])
+    axes.set_xlim(-0.5, len(queries) - 0.5)
 
 
 def draw_by_protocol(

@@ -11,7 +11,7 @@ from experiments.engines import ProtocolName
 from experiments.errors import BadInput
 from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, UNC, complete, facts
 from reproductions.checkmate.checkpoints import checkpoint_times, few_invalid, taken_checkpoints, validity
-from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
+from reproductions.checkmate.experiments import CYCLE, CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
@@ -49,7 +49,7 @@ def on_the_cycle(cell: Cell) -> Iterator[Row]:
 
 def with_refusal(table: pd.DataFrame) -> pd.DataFrame:
     """The table with a row for COOR: what it is refused with."""
-    about = {"query": "reachability", "protocol": COOR, "workers": WORKERS, "replicate": 0, "simulated": False}
+    about = {"query": CYCLE.value, "protocol": COOR, "workers": WORKERS, "replicate": 0, "simulated": False}
     return pd.concat([table, pd.DataFrame([about | {"refusal": refusal(ProtocolName.COORDINATED)}])], ignore_index=True)
 
 

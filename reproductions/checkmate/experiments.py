@@ -11,8 +11,9 @@ from itertools import product
 from typing import Any
 
 from experiments.documents.parsing import parse
-from experiments.engines import ProtocolName
+from experiments.engines import BY_OWN_CLOCK, ProtocolName
 from experiments.spec import Experiment
+from experiments.workloads.base import WorkloadName
 from experiments.workloads.catalogue import NexmarkQuery
 from reproductions.measured import repeated
 from results.runs.store import Run
@@ -39,7 +40,7 @@ HOT_SHARES = (0.1, 0.2, 0.3)
 # No shares of what is sustained: at some 150,000 records/s the generator gives in before the query does, since they
 # share two cores (docs/lab/checkmate-measured.md#who-gives-in-first).
 LOAD_RATES = (60_000.0, 100_000.0)
-CYCLIC_RATE, CYCLIC_KILL_AT_S = 3000.0, 48.0
+CYCLE, CYCLIC_RATE, CYCLIC_KILL_AT_S = WorkloadName.REACHABILITY, 3000.0, 48.0
 CYCLIC_PROTOCOLS = PROTOCOLS[1:]
 
 
@@ -47,6 +48,14 @@ def killed(size: int) -> list[Experiment]:
     """Each query with each protocol, a worker killed; `size` runs of each."""
     kill = kill_at(KILL_AT_S)
     return repeated((on_testbed("kill", *cell, faults=kill) for cell in product(QUERIES, PROTOCOLS)), size)
+
+
+def staggered(size: int) -> list[Experiment]:
+    """Each query, the cyclic one too, with each protocol of own clocks, which are out of step, a worker killed."""
+    kill, out_of_step = kill_at(KILL_AT_S), {"staggered": True}
+    asked = product(QUERIES, BY_OWN_CLOCK)
+    made = [on_testbed("staggered", *cell, engine=out_of_step, faults=kill) for cell in asked]
+    return repeated([*made, *(on_cycle(protocol, "staggered-cycle", out_of_step) for protocol in BY_OWN_CLOCK)], size)
 
 
 def one_record(size: int) -> list[Experiment]:
@@ -119,13 +128,14 @@ def cyclic(size: int) -> list[Experiment]:
     return repeated((on_cycle(protocol) for protocol in CYCLIC_PROTOCOLS), size)
 
 
-def on_cycle(protocol: ProtocolName) -> Experiment:
+def on_cycle(protocol: ProtocolName, purpose: str = "cycle", engine: dict[str, Any] | None = None) -> Experiment:
     """The cyclic query with a protocol; raises `BadInput` for one that can't run it."""
     return _experiment(
-        f"checkmate-cycle-{SHORT[protocol].lower()}-w{WORKERS}",
+        f"checkmate-{purpose}-{SHORT[protocol].lower()}-w{WORKERS}",
         protocol,
         WORKERS,
-        workload={"name": "reachability"},
+        engine,
+        workload={"name": CYCLE.value},
         load={"mode": "rate", "rate": CYCLIC_RATE},
         faults=kill_at(CYCLIC_KILL_AT_S),
     )

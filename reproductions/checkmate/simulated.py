@@ -43,11 +43,12 @@ READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 
 
 
 class SimulatedCell(NamedTuple):
-    """One cell: a query with a protocol on a number of simulated workers."""
+    """One cell: a query with a protocol on a number of simulated workers, with checkpoints staggered or not."""
 
     query: NexmarkQuery
     protocol: ProtocolName
     workers: int
+    staggered: bool = False
 
     def saturated(self) -> SaturatedCluster:
         """With as much as the cluster takes, at one record per message."""
@@ -133,7 +134,9 @@ def _loaded(cell: SimulatedCell) -> LoadedCluster:
 @cache
 def _deployment(cell: SimulatedCell) -> Deployment:
     protocol = by_name(cell.protocol.value)
-    return Deployment(_workload(cell.query), protocol, _costs(cell.query), cell.workers, RECORDS_PER_MESSAGE)
+    return Deployment(
+        _workload(cell.query), protocol, _costs(cell.query), cell.workers, RECORDS_PER_MESSAGE, cell.staggered
+    )
 
 
 def _workload(query: NexmarkQuery) -> NexmarkSpec:

@@ -172,6 +172,8 @@ def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -
         rounds = struck.partition_checkpoints.rounds
         taken_s, complete_s = (rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
+    if struck.experiment.engine.staggered_run:
+        raise Unreplayable("slots take their checkpoints one after the other: no model says which of them are undone")
     stores_s = np.full(RUNS, _store_s(source))
     return Periods(source.interval_s, costs_s, stores_s, load, _lost_shares(struck, source))
 

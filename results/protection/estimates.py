@@ -7,6 +7,7 @@ Teachers Should Know About the Bootstrap, 2015, section 4.3).
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,8 +44,11 @@ class Estimate:
         return {"value": self.value, "low": low, "high": high, "count": self.count}
 
 
-def mean(values: Sequence[float], of: str) -> Estimate | None:
-    """The mean of values; None of none. What it is `of` seeds its draws, so that those of two means are independent."""
+def mean(values: Sequence[float], of: str, *, most: float = math.inf) -> Estimate | None:
+    """The mean of values, of which none can be above `most`; None of none.
+
+    What it is `of` seeds its draws, so that those of two means are independent.
+    """
     if not values:
         return None
     sample, count = np.asarray(values, dtype=float), len(values)
@@ -53,7 +57,7 @@ def mean(values: Sequence[float], of: str) -> Estimate | None:
         return Estimate(centre, count, None)
     generator = np.random.default_rng([SEED, zlib.crc32(of.encode())])
     drawn = sample[generator.integers(0, count, (DRAWS, count))].mean(axis=1)
-    return Estimate(centre, count, np.maximum(centre + _stretch(count) * (drawn - centre), 0.0))
+    return Estimate(centre, count, np.clip(centre + _stretch(count) * (drawn - centre), 0.0, most))
 
 
 def _stretch(count: int) -> float:

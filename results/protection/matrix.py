@@ -6,6 +6,7 @@ faults stand in the matrix of every kind of failure of their setting.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from results.summary.index import IndexRow
 from results.tables.schema import SCHEMA_VERSION
 
 MOST_RUNS = 40  # of one protection: the newest, since the code under test changes
+SHARES = {"checkpoint_share", "accuracy"}  # columns of estimates that are 1 at the most
 NO_RATE = "a set rate leaves no rate to compare: all protections that keep up with it have the same"
 TOO_FEW = "fewer than two protections have three runs with a rate and three faults each"
 
@@ -76,7 +78,11 @@ class Protection:
             "accuracy": [run.accuracy for run in struck],
         }
         return {
-            name: mean([value for value in each if value is not None], f"{self.label} {name}")
+            name: mean(
+                [value for value in each if value is not None],
+                f"{self.label} {name}",
+                most=1.0 if name in SHARES else math.inf,
+            )
             for name, each in values.items()
         }
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.spec import Experiment
 
 NOT_WHAT_IS_RUN = {"seed", "tolerances"}
+NEW_FIELDS = {"staggered"}  # of the engine, younger than published runs, whose digests must stay
 DIGEST_DIGITS = 16
 GIB = 2**30
 
@@ -48,10 +49,12 @@ def experiment_digest(experiment: Experiment) -> str:
 
     It is of the experiment with everything filled in that it leaves open, and without what its load mode does not look
     at: where a later version has another default, what it runs is another thing. A field that a later version adds
-    changes every digest, until the runs are computed again.
+    changes every digest, unless `NEW_FIELDS` has it and it is false or left out.
     """
     load = experiment.load.model_copy(update={"probe_s": experiment.probe_s})
     decided = {"faults": experiment.fault_spec, "engine": experiment.engine.filled_in, "load": load}
     stated = experiment.model_copy(update=decided).model_dump(mode="json", exclude=NOT_WHAT_IS_RUN)
     stated["load"] = {name: value for name, value in stated["load"].items() if name in load.used}
+    engine = stated["engine"]
+    stated["engine"] = {name: value for name, value in engine.items() if name not in NEW_FIELDS or value}
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]

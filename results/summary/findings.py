@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import SupportsFloat
 
+import numpy as np
 import pandas as pd
 
 from experiments.recovery_modes import PARTIAL
@@ -87,10 +88,12 @@ class ModelInputs:
     depth: int
 
     def at(self, interval_s: Values) -> Values:
-        """Utilization that eq. 10 expects at another checkpoint interval [s], scalar or array."""
-        return utilization(
-            self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s, interval_s, self.hop_delay_s, self.depth
-        )
+        """Utilization that eq. 10 expects at another checkpoint interval [s], scalar or array.
+
+        It is 0 if a checkpoint takes the whole interval or more, where eq. 10 has no meaning.
+        """
+        known = self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s
+        return np.maximum(utilization(*known, interval_s, self.hop_delay_s, self.depth), 0.0)
 
 
 def figure_or_dash(value: SupportsFloat | None) -> str:

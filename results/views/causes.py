@@ -197,6 +197,12 @@ def _first_beyond(
     return look
 
 
+def _from_single_faults(run: Run) -> pd.DataFrame:
+    """The recoveries that metric `restart_s` is of: further faults make a restart longer."""
+    rows = table_or_empty(run, "recoveries")
+    return rows[rows["faults"] == 1]
+
+
 def _last_within(within: np.ndarray) -> int | None:
     """The position after the last one that is within; None if the last one is, or none."""
     if within[-1]:
@@ -211,4 +217,5 @@ LOOKS: dict[str, Callable[[Run, Sequence[Run]], Cause | None]] = {
     "p99_latency_s": _first_beyond(LATENCY, "p99_s"),
     "checkpoint_s": _first_beyond("checkpoints", "checkpoint_s", usual_checkpoints),
     **{f"{phase}_s": _first_beyond("recoveries", f"{phase}_s") for phase in PHASES},
+    "restart_s": _first_beyond("recoveries", "restart_s", _from_single_faults),
 }

@@ -135,14 +135,20 @@ def recoveries(run: Run) -> dict[str, Any] | None:
         "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in begins],
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
         "executor": _listed(known[f"{EXECUTOR}_s"]),
-        "totals": recovery_totals(known),
+        "totals": recovery_totals(run, known),
     }
 
 
-def recovery_totals(known: pd.DataFrame) -> list[str]:
-    """How long each of these recoveries took in all [s], in words: of one that did not end, the least it can be."""
+def recovery_totals(run: Run, known: pd.DataFrame) -> list[str]:
+    """How long each recovery of a run took in all [s], in words: of one that did not end, the least it can be.
+
+    That is at least until the end of the window. `known` are the recoveries (`timed_recoveries`).
+    """
+    facts, is_over = the_run(run), known["restore_s"].notna()
     totals_s = known[[f"{phase}_s" for phase in PHASES]].astype("float64").sum(axis="columns")
-    is_over = known["restore_s"].notna()
+    if facts is not None:
+        until_end_s = float(facts["window_s"]) - known["death_at_s"]
+        totals_s = totals_s.where(is_over, np.fmax(totals_s, until_end_s))
     return [f"{'' if over else 'more than '}{significant(s)} s" for over, s in zip(is_over, totals_s, strict=True)]
 
 

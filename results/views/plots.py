@@ -94,11 +94,11 @@ def utilization_over_interval(run: Run) -> Figure | None:
     curve = "expected by eq. 10, at the costs and the fault rate of this run"
     axes.plot(intervals, inputs.at(intervals), color=MODEL, lw=1.4, label=curve)
     if found.predicted is not None and found.low is not None and found.high is not None:
-        arms = [[found.predicted - found.low], [found.high - found.predicted]]
+        half = (found.high - found.low) / 2  # the mean may lie outside, and no arm may be of negative length
         label = f"predicted: {significant(found.predicted)} ({significant(found.low)} to {significant(found.high)})"
-        axes.errorbar(
-            [here], [found.predicted], yerr=arms, color=MODEL, fmt="_", ms=16, capsize=8, zorder=5, label=label
-        )
+        look: dict[str, Any] = {"color": MODEL, "zorder": 5}
+        axes.errorbar([here], [found.low + half], yerr=half, fmt="none", capsize=8, label=label, **look)
+        axes.plot([here], [found.predicted], "_", ms=16, **look)
     if best is not None:
         star = f"best: {significant(best.optimal_expected)} at T* = {significant(best.optimal_interval_s)} s"
         axes.axvline(best.optimal_interval_s, color=MODEL, ls=":", lw=1.2)
@@ -228,7 +228,7 @@ def recoveries(run: Run) -> Figure | None:
             look: dict[str, Any] = {"color": GREY, "ms": 3 if many else 6, "transform": beside, "label": label}
             axes.plot(left[rows], known.index[rows], marker, **look)
     if not many:
-        for row, told in enumerate(recovery_totals(known)):
+        for row, told in enumerate(recovery_totals(run, known)):
             place = (14 if not_known[row] else 5, 0)
             axes.annotate(told, (left[row], row), place, textcoords="offset points", va="center")
     begins = zip(known["death_at_s"], known["targets"].fillna(NO_KNOWN_FAULT), strict=True)

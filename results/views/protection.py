@@ -15,6 +15,7 @@ from results.protection.estimates import Estimate
 from results.protection.matrix import MOST_RUNS, Group, LeftOut, Matrix, Protection
 
 WIDTH, NAMES, CELL = 92, 30, 19
+BESIDE = (WIDTH - NAMES) // CELL  # protections whose cells fit in one line
 HOUR_S = 3600.0
 MISSING = "\N{EN DASH}"
 
@@ -111,17 +112,25 @@ def shown(matrices: Sequence[Matrix]) -> str:
 
 def _lines(matrix: Matrix) -> list[str]:
     found = [*textwrap.wrap(on_one_line(title(matrix)), WIDTH), f"on {on_one_line(matrix.setting.machine)}"]
-    for number, each in enumerate(matrix.protections, 1):
+    numbered = list(enumerate(matrix.protections, 1))
+    for number, each in numbered:
         struck = f"{significant(HOUR_S * each.failure_rate)} failures per hour"
         text = f"{number:>3}  {each.label}: {len(each.runs)} runs, {each.faults} faults, {struck}"
         found += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 5)
-    found.append(" " * NAMES + "".join(f"{number:>{CELL}}" for number in range(1, len(matrix.protections) + 1)))
+    for start in range(0, len(numbered), BESIDE):
+        found += _side_by_side(numbered[start : start + BESIDE])
+    return [*found, *(line for each in sentences(matrix) for line in textwrap.wrap(each, WIDTH))]
+
+
+def _side_by_side(numbered: Sequence[tuple[int, Protection]]) -> list[str]:
+    """The quantities of some protections, a column for each, below its number."""
+    found = [" " * NAMES + "".join(f"{number:>{CELL}}" for number, _ in numbered)]
     for column in COLUMNS:
-        cells = [cell(column, each.estimates[column.name]) for each in matrix.protections]
+        cells = [cell(column, each.estimates[column.name]) for _, each in numbered]
         if any(each.value != MISSING for each in cells):
             found.append(f"  {column.heading:{NAMES - 2}}" + "".join(f"{each.value:>{CELL}}" for each in cells))
             found.append(" " * NAMES + "".join(f"{each.likely:>{CELL}}" for each in cells))
-    return [*found, *(line for each in sentences(matrix) for line in textwrap.wrap(each, WIDTH))]
+    return found
 
 
 def as_csv(matrices: Iterable[Matrix]) -> str:

@@ -19,6 +19,7 @@ from results.views.protection import HOUR_S, as_csv, title
 from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, PINK, RED, SKY, WIDTH_IN, write_figure
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, INK)
+DASHES = ("-", "--", "-.")  # the next ones where the colours begin again
 PANEL_IN, TITLE_CHARACTERS = 4.0, 100
 NAME = "matrix"
 
@@ -53,7 +54,8 @@ def _draw_rates(axes: Axes, matrix: Matrix) -> None:
     rates = compared_rates(matrix.contestants)
     for number, each in enumerate(matrix.contestants):
         colour, found = COLOURS[number % len(COLOURS)], curve(each, rates)
-        axes.plot(HOUR_S * rates, found["value"], color=colour, label=each.name)
+        dashes = DASHES[number // len(COLOURS) % len(DASHES)]
+        axes.plot(HOUR_S * rates, found["value"], color=colour, ls=dashes, label=each.name)
         axes.fill_between(HOUR_S * rates, found["low"], found["high"], color=colour, alpha=0.18, lw=0)
     for win in matrix.wins[:-1]:
         at = HOUR_S * win.until

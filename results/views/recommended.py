@@ -44,11 +44,8 @@ def option(found: Advised) -> str | None:
     if found.interval is None:
         return None
     best, (low_s, high_s) = found.interval.advice, found.interval.interval_s
-    return (
-        None
-        if low_s <= best.interval_s <= high_s
-        else f"--set engine.checkpoint_interval_s={best.optimal_interval_s:.1f}"
-    )
+    advised = significant(best.optimal_interval_s).replace(",", "")
+    return None if low_s <= best.interval_s <= high_s else f"--set engine.checkpoint_interval_s={advised}"
 
 
 def undecided(found: Advised) -> str | None:

@@ -38,7 +38,7 @@ from results.verdict import Verdict
 
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
-BAR = 30
+BAR = 25  # of the whole window
 QUERY_MOMENTS = ("death", "planned", "predicted", "available", "normal")
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
@@ -146,7 +146,7 @@ def _utilization(run: Run) -> list[str]:
     if found.model == REPLAY_MODEL and found.expected is not None:
         expected = significant(found.expected)
         lines.append(f"  expected   {expected}   by eq. 10 at the planned fault rate: the mean over other seeds")
-    return lines
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent=" " * 13)]
 
 
 def _advice(run: Run) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
-# The coordinator's server hears no slot while it plans, and gives up those it has not heard for `silence_limit_s`, 5 s.
+# While it plans, the coordinator's server hears no slot and sends no orders.
 PLANNING_S = 1.0
 
 

@@ -111,6 +111,7 @@ class Job(TypedJson):
     spare_lines             how many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
+    staggered               whether slots take their checkpoints one after the other, evenly spread over the interval
     batch_length_s          by batches: what a batch covers of the time at which records were due
     silence_limit_s         a slot that says nothing for so long is given up
     saving                  of protocol output-log: when parts of states are saved
@@ -147,6 +148,7 @@ class Job(TypedJson):
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
+    staggered: bool = False
     silence_limit_s: float = 5.0
     limits: PartitionLimits = field(default_factory=PartitionLimits)
     saving: Saving = field(default_factory=Saving)
@@ -172,6 +174,8 @@ class Job(TypedJson):
         if self.protocol_class.by_batch and self.batch_length_s > self.checkpoint_interval_s:
             allowed = f"at most the checkpoint interval, {self.checkpoint_interval_s:g}"
             raise BadInput("batch_length_s", self.batch_length_s, allowed)
+        if self.staggered and not self.protocol_class.on_own_time:
+            raise BadInput("staggered", self.staggered, f"false with protocol {self.protocol}, which has no own clocks")
         if (why := self.strategy.check(self.protocol_class)) is not None:
             raise BadInput("recovery", self.recovery, why)
         if self.tentative and (why := self.strategy.why_not_tentative()) is not None:

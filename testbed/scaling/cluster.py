@@ -65,9 +65,10 @@ class Cluster:
 
     layout       with `workers` partitions of every operator
     interval_s   between checkpoints
-    credit       messages under way on a channel, as `Limits.frames_in_flight`
+    credit       messages under way on a channel, as `PartitionLimits.frames_in_flight`
     hook_s       CPU seconds that a hook of the protocol takes for one message
     group        how many messages go together as one
+    staggered    whether workers take their own checkpoints one after the other, evenly spread over the interval
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Cluster:
         credit: int = 32,
         hook_s: float = 0.0,
         group: int = 1,
+        staggered: bool = False,
     ) -> None:
         """Raises `BadInput` for a protocol that can't protect the dataflow."""
         protocol.check(layout)
@@ -104,7 +106,8 @@ class Cluster:
             self._at(interval_s, self._on_round_due)
         if protocol.on_own_time:
             for partition in self.partitions:
-                self._at(interval_s, partial(self._on_timer, partition))
+                share = (1 + partition.layout.index) / self.workers if staggered else 1.0
+                self._at(share * interval_s, partial(self._on_timer, partition))
 
     def run(self, until_s: float) -> None:
         """Let virtual time go on to this second."""

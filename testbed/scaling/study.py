@@ -62,14 +62,23 @@ class LoadedCluster:
 class Deployment:
     """A query with a protocol on a number of simulated workers, with a limit of records per message.
 
+    Workers that are `staggered` take their own checkpoints one after the other.
+
     What a hook of the protocol takes is timed here as it is made, which takes some tenths of a second: `hook_s`, in CPU
     seconds, so that it is the same on a busy machine.
     """
 
     def __init__(
-        self, spec: NexmarkSpec, protocol: type[Protocol], costs: Costs, workers: int, records_per_message: int
+        self,
+        spec: NexmarkSpec,
+        protocol: type[Protocol],
+        costs: Costs,
+        workers: int,
+        records_per_message: int,
+        staggered: bool = False,
     ) -> None:
         self._protocol, self._costs, self._records = protocol, costs, records_per_message
+        self._staggered = staggered
         self._layout = lay_out(dataflow(spec, workers, Delivery.PLAIN))
         probe = Cluster(self._layout, protocol, costs, Load(records_per_message), INTERVAL_S)
         while probe.totals.hooks < PROBE_HOOKS and probe.now_s < PROBE_MOST_S:
@@ -109,7 +118,7 @@ class Deployment:
         """A cluster that reads about `per_second` records/s, with messages in groups that are large enough for that."""
         group = min(self._most_grouped, max(1, ceil(self._hooks_per_record * per_second / HOOKS_PER_SECOND)))
         arguments = (self._layout, self._protocol, self._costs, load, INTERVAL_S)
-        return Cluster(*arguments, hook_s=self.hook_s, group=group)
+        return Cluster(*arguments, hook_s=self.hook_s, group=group, staggered=self._staggered)
 
 
 @cache

@@ -43,8 +43,8 @@ class RecordChain:
         """Shut out every writer before this one. Returns the newest record, which is this writer's first one now, or
         `NOTHING` if there is none.
 
-        Raises `EnvironmentFailure` if the store refuses, or if the record can't be read: an older one may name what was
-        deleted since.
+        Raises `EnvironmentFailure` if the store refuses, and then may be called again; `UnreadableObject` if the record
+        can't be read, since an older one may name what was deleted since.
         """
         while True:
             self._number, self.first = self._newest(), 0
@@ -88,11 +88,10 @@ class RecordChain:
             return NOTHING
         try:
             return self._store.get(_key(self._number))[WRITER_BYTES:]
-        except UnreadableObject as error:
+        except UnreadableObject:
             if self._newest() > self._number:
                 return None
-            lost = f"the record of the previous driver is lost: {error}"
-            raise EnvironmentFailure(lost, "start the run again") from error
+            raise
 
     def _found(self, number: int) -> bytes:
         try:

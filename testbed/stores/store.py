@@ -73,12 +73,14 @@ class ObjectStore(ABC):
         return found[:length]
 
     def check(self) -> None:
-        """Raises `EnvironmentFailure` for a store that takes nothing, or doesn't give it back."""
+        """Raises `EnvironmentFailure` for a store that takes nothing, or does not list it or give it back."""
         key, content = f"check/{uuid4().hex}-0", b"content"
         self.put(key, [content])
         try:
             if self.get(key) != content:
                 raise UnreadableObject(key, "it differs")
+            if key not in self.keys("check"):
+                raise UnreadableObject(key, "it is not listed")
             if self.create(key, content):
                 allowed = "one that creates an object only if there is none (S3: If-None-Match)"
                 raise EnvironmentFailure("the store creates an object that is there already", f"use {allowed}")

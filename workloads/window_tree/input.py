@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from experiments.workloads.window_tree import WindowTreeSpec
+from experiments.workloads.window_tree import QUARTERS, WindowTreeSpec
 from workloads import by_position
 from workloads.json_records import PLACE
 from workloads.nexmark.counters import below, bits, chosen
@@ -26,7 +26,6 @@ TUPLE, TUPLES = "tuple", pa.schema([(name, pa.int64()) for name in (PLACE, "at_n
 # The next mark is FACTOR x mark mod MARKS: a full sequence of 1 to MARKS - 1 (Park, Miller and Stockmeyer, CACM 1993).
 MARKS, FACTOR = 2**31 - 1, 48_271
 VALUES = 1_000_000
-QUARTERS = 4
 STOPPED = 7 / 8  # share of the tuples of a source outside the quarter that has the load: they get nowhere
 
 

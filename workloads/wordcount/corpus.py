@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,21 +33,28 @@ def _known_passages(spec: WordCountSpec) -> list[bytes]:
 def passages(spec: WordCountSpec) -> list[bytes]:
     """Passages of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
 
-    Raises `BadInput` when the corpus does not exist or holds no text.
+    Raises `BadInput` when the corpus does not exist, cannot be read, or holds no text.
     """
     root = user_path(spec.corpus) if spec.corpus else Path(sysconfig.get_paths()["purelib"])
-    if not root.exists():
-        raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
-    found: list[bytes] = []
-    room = int(spec.corpus_mb * 2**20)
-    for path in _files(root):
-        for passage in _read(path):
-            found.append(passage)
-            room -= len(passage)
-            if room <= 0:
-                return found
+    try:
+        if not root.exists():
+            raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
+        found = _first(root, int(spec.corpus_mb * 2**20))
+    except OSError as error:
+        raise BadInput("workload.corpus", str(root), f"text that can be read ({error.strerror})") from None
     if not found:
         raise BadInput("workload.corpus", str(root), f"text in files that end in {', '.join(TEXT_FILES)}")
+    return found
+
+
+def _first(root: Path, room: int) -> list[bytes]:
+    """The first passages, until they have that many bytes."""
+    found: list[bytes] = []
+    for passage in itertools.chain.from_iterable(map(_read, _files(root))):
+        found.append(passage)
+        room -= len(passage)
+        if room <= 0:
+            break
     return found
 
 
@@ -57,11 +65,13 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> Iterator[bytes]:
+    """The passages of a file, which is read as far as they are asked for: it may be larger than the memory."""
     passage = b""
-    for line in path.read_bytes().splitlines():
-        passage = (passage + b" " + line.strip()[:LONGEST_LINE]).strip()
-        if len(passage) >= PASSAGE_BYTES:
-            yield passage
-            passage = b""
+    with path.open(encoding="latin-1") as file:  # every byte is a character of it, and each kind of line end is one
+        for line in file:
+            passage = (passage + b" " + line.encode("latin-1").strip()[:LONGEST_LINE]).strip()
+            if len(passage) >= PASSAGE_BYTES:
+                yield passage
+                passage = b""
     if passage:
         yield passage

@@ -175,6 +175,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         recovery=engine.recovery_run.value,
         tentative=engine.tentative_run,
         spare_lines=engine.spare_lines_run,
+        staggered=engine.staggered_run,
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
         planner_limit_s=engine.planner_limit_run_s,
         capacity=engine.capacity,

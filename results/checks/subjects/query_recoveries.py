@@ -89,13 +89,15 @@ def _as_planned(evidence: Evidence) -> list[Rule]:
 
 def _worst(table: pd.DataFrame) -> str:
     worst = table.loc[table["off"].idxmax()]
-    return f"{len(table)} queries, the worst is {worst['query']}: {significant(worst['off'])} of the allowed difference"
+    told = f"{significant(worst['off'])} of the allowed difference" if np.isfinite(worst["off"]) else "never planned"
+    return f"{len(table)} queries, the worst is {worst['query']}: {told}"
 
 
 def _slowest(table: pd.DataFrame) -> str:
     worst = table.loc[table["off"].idxmax()]
-    off = significant(worst["off"])
-    return f"{len(table)} queries, the slowest is {worst['query']}: it took {off} of the allowed time"
+    took = f"it took {significant(worst['off'])} of the allowed time"
+    told = took if np.isfinite(worst["off"]) else "its latency did not become normal again"
+    return f"{len(table)} queries, the slowest is {worst['query']}: {told}"
 
 
 def _planned_when(query: pd.Series) -> str:

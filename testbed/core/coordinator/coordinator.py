@@ -146,6 +146,7 @@ class Coordinator:
         self._copying.drop(lost)
         self.placement.fill()
         if not lost and not promoted:
+            self._make_copies()
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost

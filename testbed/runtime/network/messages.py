@@ -27,7 +27,7 @@ class Hello:
 class Peers:
     """A recovery begins.
 
-    addresses  of the worker in every seat (`core.placement`), slots first; None where there is none
+    addresses  of the worker in every seat (`core.coordinator.placement`), slots first; None where there is none
     workers    their serial numbers, which never come again; 0 where there is none
     mine       which seat is yours; -1 for one that has none
     restored   the partitions that roll back; the others go on
@@ -152,7 +152,7 @@ class Cost:
 class SlotStatus:
     """A sign of life, with what the slot's partitions have counted.
 
-    tallies    by partition the counts of `progress.Tally`
+    tallies    by partition the counts of `counts_and_watermarks.Tally`
     positions  of sources: where they read on
     copied     of copies of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it

@@ -17,7 +17,7 @@ from testbed.core.coordinator.write_ahead import Costs, Ends, WriteAhead
 from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import CoordinatorEffect
 from testbed.stores.record_chain import RecordChain
-from testbed.stores.store import ObjectStore
+from testbed.stores.store import ObjectStore, UnreadableObject
 
 AGAIN_S, PATIENCE_S = 0.5, 120.0  # a store that refuses a record is retried, but not for ever
 
@@ -30,9 +30,13 @@ class RecordKeeper:
     """
 
     def __init__(self, store: ObjectStore) -> None:
-        """Raises `EnvironmentFailure` if the store refuses, or if what is there can't be read."""
+        """Raises `EnvironmentFailure` if the store refuses for too long, or if what is there can't be read."""
         self._chain = RecordChain(store)
-        found = self._chain.take_over()
+        try:
+            found = retry(self._chain.take_over, EnvironmentFailure, interval_s=AGAIN_S, limit_s=PATIENCE_S)
+        except UnreadableObject as error:
+            lost = f"the record of the previous driver is lost: {error}"
+            raise EnvironmentFailure(lost, "start the run again") from error
         self.driver = self._chain.first
         self.found: LineRecord | None = decode_record(found) if found else None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")

@@ -69,7 +69,6 @@ class _Break:
 
     due_s: float
     epoch: int
-    slot: int
     worker: str
 
 
@@ -121,7 +120,7 @@ class Server:
         self.address: Address = self._admission.address
         self._guests: dict[str, Guest] = {}
         self._named = self._failures = 0
-        self._broken: dict[Guest, _Break] = {}
+        self._broken: dict[tuple[Guest, int], _Break] = {}  # by who told of it, and the other slot
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
@@ -147,8 +146,9 @@ class Server:
         another driver has come.
         """
         while not stopping():
+            looked_s = time.monotonic()
             turn(self.selector, TURN_S)
-            self._on_clock(time.monotonic())
+            self._on_clock(looked_s)
             self._carry_out()
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
@@ -215,7 +215,7 @@ class Server:
         if self._guests.pop(guest.name, None) is None:
             return
         guest.link.close()
-        self._broken.pop(guest, None)
+        self._broken = {ends: each for ends, each in self._broken.items() if guest not in ends}
         if guest.hello is not None:
             had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
@@ -239,9 +239,10 @@ class Server:
 
     def _note_broken(self, guest: Guest, message: Broken) -> None:
         """What was heard in an earlier epoch is over."""
-        known, other = self._broken.get(guest), self._coordinator.placement.hosts.get(message.slot)
+        ends, other = (guest, message.slot), self._coordinator.placement.hosts.get(message.slot)
+        known = self._broken.get(ends)
         if other is not None and (known is None or known.epoch != message.epoch):
-            self._broken[guest] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, message.slot, other)
+            self._broken[ends] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, other)
 
     def _on_failed(self, guest: Guest, failed: SlotError) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
@@ -262,6 +263,7 @@ class Server:
     # What time brings.
 
     def _on_clock(self, now_s: float) -> None:
+        """As of `now_s` [s, monotonic]: everything that had come by then was heard, however long that took."""
         self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
         self._costs.on_clock(now_s)
@@ -270,10 +272,10 @@ class Server:
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
                 self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
-        for guest, noted in list(self._broken.items()):
+        for (guest, slot), noted in list(self._broken.items()):
             if now_s >= noted.due_s:
-                del self._broken[guest]
-                is_there = self._coordinator.placement.hosts.get(noted.slot) == noted.worker
+                self._broken.pop((guest, slot), None)
+                is_there = self._coordinator.placement.hosts.get(slot) == noted.worker
                 if noted.epoch == self._coordinator.epoch and is_there:
                     self.lose(guest, "its connection to another slot broke")
         if now_s >= self._next_round_s:

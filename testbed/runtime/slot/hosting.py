@@ -60,7 +60,8 @@ class Hosting:
         tell: Callable[[int, ToCoordinator], None],
     ) -> None:
         self._on_own_time, self._tell = job.protocol_class.on_own_time, tell
-        self._hosted, self._timers = Hosted(job, layout), Timers(job.checkpoint_interval_s)
+        self._hosted = Hosted(job, layout)
+        self._timers = Timers(job.checkpoint_interval_s, job.slots if job.staggered else 1)
         self._exchange = Exchange(layout, job.slots, mesh, self._at)
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
         self._storing = Storing(store, storing, self._at, by_batch=job.protocol_class.by_batch)
@@ -78,7 +79,7 @@ class Hosting:
             if partition.number in peers.restored:
                 partition.leave()
                 self._storing.restart(partition.number)
-        self._timers.stop()
+        self._timers.begin(peers.mine)
         self._inputs.begin()
         self._exchange.begin(peers)
         self._reporting.begin(peers)

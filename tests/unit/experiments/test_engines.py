@@ -148,6 +148,11 @@ def test_the_testbed_has_defaults_of_its_own():
             "workload.moves_every",
             "left out with selectivity 1",
         ),
+        (
+            "workload={name: window-tree, moves_every: 9, parallelism: [3, 1]}",
+            "workload.moves_every",
+            "left out with fewer than 4 partitions of the source",
+        ),
         (f"engine={COPIED}, replication_ratio: 1.5}}", "engine.replication_ratio", "1 or less"),
         ("engine.copied=[out.0]", "engine.copied", "left out unless engine.recovery is partially-active"),
         *(
@@ -224,6 +229,8 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("engine.spare_lines=11", "engine.spare_lines", "10 or less"),
         ("engine={name: dataflow, protocol: uncoordinated, spare_lines: 0}", "engine.spare_lines", "is coordinated"),
+        ("engine.staggered=true", "engine.staggered", "left out unless engine.protocol is uncoordinated or communicat"),
+        ("engine={staggered: false}", "engine.staggered", "left out with engine structured-streaming"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),

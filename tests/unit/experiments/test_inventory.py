@@ -18,6 +18,7 @@ from experiments import inventory, spec
 from experiments.errors import BadInput
 from experiments.hosts import Role
 from tests.unit.ssh_keys import new_key
+from tests.unit.strange_files import put
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
 ECDSA = (
@@ -219,6 +220,19 @@ def in_pem(key: Any, written: form.PrivateFormat) -> bytes:
 def test_an_unreadable_key_file_says_why(write: Write) -> None:
     assert "No such file" in refused(write(GATEWAY | {"key_file": "missing"}, host("worker-1"))).allowed
     assert "without a passphrase" in refused(write(GATEWAY | {"key_file": "locked"}, host("worker-1"))).allowed
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a folder", "a socket"])
+def test_a_key_file_that_is_no_file_is_refused_and_never_waited_for(write: Write, keys: Path, kind: str) -> None:
+    strange = keys / f"strange {kind}"
+    put(kind, strange)
+    problem = refused(write(GATEWAY | {"key_file": strange.name}, host("worker-1")))
+    assert (problem.field, problem.allowed) == ("hosts.0.key_file", f"{inventory.KEY_FILE_FORM}; this is {kind}")
+
+
+def test_a_key_file_may_be_a_link_to_one(write: Write, keys: Path) -> None:
+    (keys / "linked").symlink_to(keys / "key")
+    assert inventory.load(write(GATEWAY | {"key_file": "linked"}, host("worker-1"))).gateway.key_file == keys / "linked"
 
 
 def test_unknown_fields_are_refused(write: Write) -> None:

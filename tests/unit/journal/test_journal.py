@@ -155,6 +155,22 @@ def test_an_entry_that_cannot_be_used_is_left_out_and_said_once(tmp_path, follow
     assert str(tmp_path / "log.jsonl") in said
 
 
+class Inverses(Numbers):
+    """Keeps the inverse of each number."""
+
+    def take(self, event):
+        self.found.append(1 / event.number)
+
+
+def test_an_event_with_which_a_digest_cannot_calculate_is_left_out(tmp_path, caplog):
+    journal = Journal(tmp_path / "log.jsonl")
+    for number in (1, 0, 2):
+        journal.record(Tick(number))
+    followed = JournalFollower(tmp_path / "log.jsonl", Vocabulary(Tick), Inverses)
+    assert followed.poll().found == [1.0, 0.5]
+    assert [message.count("ZeroDivisionError") for message in caplog.messages] == [1]
+
+
 @pytest.mark.parametrize("again", [1, 3, 5])
 def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_path, followed, again):
     followed.poll()
@@ -285,6 +301,7 @@ def test_a_write_that_was_short_is_gone_on_with(tmp_path):
         *(b"5", b'["tick"]', b'"tick"', b'{"event": "\xc3', b"", b"[" * 200_000),
         *(b'{"at_ns": 1, "number": 7}', b'{"event": 5, "at_ns": 1, "number": 7}', b'{"event": "tick", "number": 7}'),
         *(b'{"event": "tick", "at_ns": %s, "number": 7}' % odd for odd in (b'"1"', b"1.5", b"true", b"null")),
+        b'{"event": "tick", "at_ns": %d, "number": 7}' % 2**63,
     ],
 )
 def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):

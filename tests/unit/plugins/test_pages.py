@@ -420,6 +420,14 @@ def test_repeats_of_one_experiment_differ_in_nothing_that_was_run(browser: TestC
     assert "Bytes sent" not in words
 
 
+def test_runs_that_do_not_say_what_they_ran_are_not_said_to_be_of_one_experiment(browser: TestClient):
+    for name in ("one", "other"):
+        synthetic.make_run(store.home() / "runs", run_id=name)
+    words = get(browser, "/aftershock/compare?run=one&run=other").words
+    assert "Nothing that is recorded: these runs do not say which experiment they are of." in words
+    assert "the same experiment" not in words
+
+
 def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(browser: TestClient):
     plain = synthetic.make_run(store.home() / "runs", run_id="plain")
     for name, late_s in (("early", 0.0), ("late", 9.0)):

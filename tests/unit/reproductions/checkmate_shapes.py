@@ -133,6 +133,12 @@ def on_cycle() -> Shape:
     return lambda experiment: quality | checkpointed(invalid=2, count=40)(experiment) | restarted(2.0)(experiment)
 
 
+def staggered() -> Shape:
+    """A few invalid checkpoints wherever workers send to each other."""
+    some, none = checkpointed(invalid=2, count=40), checkpointed(count=40)
+    return lambda experiment: (none if query(experiment) == "q1" else some)(experiment)
+
+
 SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims
     "checkmate/fig-07": sustaining(),
     "checkmate/table-2": overhead(),
@@ -144,6 +150,7 @@ SHAPES: dict[str, Shape] = {  # runs that show what each table or figure claims
     "checkmate/fig-12": skews(),
     "checkmate/fig-13": restarted(6.0),
     "checkmate/table-4": on_cycle(),
+    "checkmate/staggered": staggered(),
 }
 
 
@@ -175,4 +182,5 @@ SIMULATED = {  # simulated rows that show it
     "checkmate/fig-08": simulated("mean", TAKEN),
     "checkmate/table-3": invalid(0.03),
     "checkmate/fig-11": simulated("own_s", RESTARTED),
+    "checkmate/staggered": invalid(0.03),
 }

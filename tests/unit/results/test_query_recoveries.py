@@ -59,6 +59,15 @@ def test_queries_are_held_against_the_plan_of_the_model(tmp_path, frame, expecte
     assert verdict(tmp_path, frame, PLANNED)[0] == expected
 
 
+def test_a_query_that_was_never_planned_or_on_time_again_is_said_to_be_so(tmp_path):
+    never_planned = table().assign(planned_ns=[pd.NA, synthetic.ns(50)])
+    _, told = verdict(tmp_path / "planned", never_planned, PLANNED)
+    assert told.startswith("2 queries, the worst is q1.0: never planned ")
+    never_normal = table().assign(normal_ns=[pd.NA, synthetic.ns(53)])
+    _, told = judged_on_time(tmp_path / "normal", never_normal, 90)
+    assert told.startswith("2 queries, the slowest is q1.0: its latency did not become normal again ")
+
+
 @pytest.mark.parametrize(
     ("planned_s", "told"), [(59, "34 s later"), (41, "16 s later"), (None, "never")], ids=["late", "early", "never"]
 )

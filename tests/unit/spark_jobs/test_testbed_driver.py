@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,9 +15,11 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from journal.events.common import DriverStarted
 from journal.writer import Journal
 from spark_jobs.testbed import driver
 from spark_jobs.testbed.driver import Asked
+from testbed.runtime.job import Job
 from tests.unit.testbed.small_job import HERE, JOB
 
 PARENT = """
@@ -64,6 +67,27 @@ def test_a_program_is_asked_to_stop_by_a_signal_and_to_drain_by_a_file(drained: 
     assert Asked(drained).to_drain
     asked.stop(signal.SIGTERM, None)
     assert (asked.to_stop, asked.has_spark) == (True, True)
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_only_the_first_driver_ends_the_run_because_the_store_refuses_at_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_second: bool
+) -> None:
+    """A second one knows that the store works. It waits for it, as the first one would have."""
+    store, job_path, journal_path = (tmp_path / name for name in ("store", "query.json", "query.jsonl"))
+    store.write_text("no directory, as long as it refuses")
+    job = replace(JOB, store=str(store), store_key_file=str(tmp_path / "store.key"))
+    job_path.write_text(json.dumps(job.to_json()), encoding="utf-8")
+    if is_second:
+        Journal(journal_path).record(DriverStarted())
+    begun: list[Job] = []
+    monkeypatch.setattr(sys, "argv", ["driver.py", str(job_path), str(journal_path)])
+    monkeypatch.setattr(driver, "_session", lambda job: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(driver, "run", lambda spark, job, journal, asked: begun.append(job))
+    monkeypatch.setattr(signal, "signal", lambda number, act: None)
+    with pytest.raises(SystemExit) as end:
+        driver.main()
+    assert (end.value.code, begun) == ((0, [job]) if is_second else (EnvironmentFailure.exit_code, []))
 
 
 def test_a_stage_that_ends_by_any_error_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,18 @@ def test_a_line_of_independent_checkpoints_has_no_orphan(protocol):
     assert found.line != initial_line(run.layout)
 
 
+@pytest.mark.parametrize("protocol", ["uncoordinated", "communication-induced"])
+def test_clocks_out_of_step_leave_a_checkpoint_invalid_of_each_partition_that_receives_from_others(protocol):
+    """On every worker but one, those of both operators that receive from others: these sent it more after their own."""
+    in_step, staggered = (
+        cluster(protocol, spec=Q12, workers=4, per_second=400.0, staggered=staggered) for staggered in (False, True)
+    )
+    for run in (in_step, staggered):
+        run.run(19.9)
+    assert in_step.restart().undone == 0
+    assert staggered.restart().undone == 2 * (4 - 1)
+
+
 def test_restart_reads_states_and_logs_and_connects():
     """The busiest worker: three partitions, each with three states; the last log of a sender may be in flight."""
     quick, linked = replace(CHEAP, connect_s=0.0), replace(CHEAP, connect_s=1.0)

@@ -1,6 +1,7 @@
 """The text of the word count: which files, in which order, in which portions, and what is no corpus."""
 
 import os
+import tracemalloc
 
 import pytest
 
@@ -59,6 +60,22 @@ def test_no_more_text_than_asked_for(tmp_path):
     assert half == passages(spec(tmp_path, 1.0))[: len(half)]
 
 
+def test_a_file_larger_than_memory_is_read_as_far_as_it_is_needed(tmp_path):
+    write(tmp_path, {"huge": "words and words\n" * 4000})
+    os.truncate(tmp_path / "huge", 2**26)  # the rest is a hole, and takes no room on the disk
+    tracemalloc.start()
+    found = passages(spec(tmp_path / "huge", 0.03))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(map(len, found)) >= 0.03 * 2**20
+    assert peak < 2**22
+
+
+def test_every_kind_of_line_end_ends_a_line(tmp_path):
+    (tmp_path / "mixed.txt").write_bytes(b"one\rtwo\r\nthree\n\x85four\x1cfive\x0bsix")
+    assert passages(spec(tmp_path)) == [b"one two three \x85four\x1cfive\x0bsix"]
+
+
 def test_the_default_is_the_text_of_the_installed_packages():
     found = passages(WordCountSpec(corpus_mb=0.1))
     assert sum(map(len, found)) >= 0.1 * 2**20
@@ -69,6 +86,13 @@ def test_a_corpus_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(BadInput, match="exists") as mistake:
         passages(spec(tmp_path / "nowhere"))
     assert (mistake.value.field, mistake.value.value) == ("workload.corpus", str(tmp_path / "nowhere"))
+
+
+def test_a_corpus_that_cannot_be_looked_at_is_named(tmp_path):
+    endless = str(tmp_path / ("x" * 300))
+    with pytest.raises(BadInput, match=r"text that can be read \(File name too long\)") as mistake:
+        passages(spec(endless))
+    assert (mistake.value.field, mistake.value.value) == ("workload.corpus", endless)
 
 
 @pytest.mark.parametrize("files", [{}, {"image.png": "binary"}, {"empty.txt": "", "blank.md": " \n\n"}])

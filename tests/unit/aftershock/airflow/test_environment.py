@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.airflow import environment, orchestrate, serve
-from experiments import spec
+from experiments import locks, spec
 from experiments.errors import BadInput, EnvironmentFailure
 
 
@@ -114,3 +114,8 @@ def test_running_refuses_bad_input_before_anything_starts(home):
 )
 def test_only_the_projects_own_lines_are_shown(line, shown):
     assert orchestrate.readable(line) == shown
+
+
+def test_what_a_run_tells_of_a_lock_that_it_waits_for_is_shown():
+    record = {"timestamp": "2026-11-20T10:51:09.32Z", "logger": locks.log.name, "event": "waiting for a start"}
+    assert orchestrate.readable(json.dumps(record)) == "10:51:09 waiting for a start"

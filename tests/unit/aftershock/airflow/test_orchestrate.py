@@ -13,6 +13,7 @@ from aftershock.airflow import orchestrate
 from aftershock.airflow.terminal_progress import AIRFLOW_STARTS_S
 from aftershock.run import steps
 from experiments import spec
+from experiments.errors import EnvironmentFailure
 
 OUR_LINE = '{"timestamp": "2026-11-20T10:51:09.32Z", "logger": "infra.local", "event": "3 hosts"}'
 
@@ -91,6 +92,14 @@ def test_an_airflow_that_was_killed_is_followed_by_a_teardown(airflow, torn_down
     airflow.does("kill -KILL $$")
     assert orchestrate.run_dag(spec.validate({}), "run-1") == -9
     assert torn_down == [("run-1", "Airflow was ended by signal 9", False)]
+
+
+def test_a_run_that_airflow_did_not_bring_to_its_end_was_not_interrupted(airflow, torn_down):
+    airflow.does("exit 3")
+    with pytest.raises(EnvironmentFailure, match="Airflow ended with status 3"):
+        orchestrate.run(spec.validate({}))
+    ((_, reason, _),) = torn_down
+    assert reason == "Airflow ended with status 3 before the run did"
 
 
 def test_an_experiment_with_thousands_of_faults_reaches_airflow(airflow, home, tmp_path):

@@ -68,6 +68,16 @@ def test_predict_utilization_for_a_person(call):
     assert "young" in out
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_what_is_beyond_the_largest_number_is_null_in_json(call):
+    words = "predict utilization --failure-rate 5e-324 --checkpoint-cost 1e300 --recovery-time 0 --interval 1e301"
+    code, out, _ = call(f"{words} --json")
+    found = json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert (code, found["utilization"], found["optimal_interval"]) == (0, pytest.approx(0.9), None)
+    assert found["intervals"] == dict.fromkeys(("young", "daly", "daly_higher_order", "zhuang"))
+    assert "optimal interval T*        inf s" in call(words)[1]
+
+
 def test_simulate_utilization_is_the_simulation(as_json, call):
     words = f"{SIMULATE} --depth {DEPTH} --hop-delay {DELAY}"
     found = as_json(f"{words} --runs 20 --failures 50 --seed 3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from results.predictions.process import MeasuredProcess
 from results.predictions.recommendation import recommend
 from results.runs.store import Run, write_json
 from results.summary.findings import model_inputs
-from results.views.recommended import recommended
+from results.views.recommended import option, recommended
 from tests.unit.results import synthetic
 
 
@@ -149,6 +150,14 @@ def test_a_person_reads_whether_to_change_anything(run, tmp_path):
     text = recommended(advise(made(tmp_path, changes=rarely | cheap)))
     assert "--set engine.checkpoint_interval_s=" in text
     assert all(len(line) <= 92 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("best_s", "told"), [(0.0413, "0.0413"), (0.25, "0.25"), (5.361, "5.36"), (1234.5, "1234")])
+def test_the_option_has_the_interval_of_the_table_however_short_or_long(run, best_s, told):
+    found = advise(run)
+    advice = replace(found.interval.advice, optimal_interval_s=best_s)
+    known = replace(found, interval=replace(found.interval, advice=advice, interval_s=(0.9 * best_s, 1.1 * best_s)))
+    assert option(known) == f"--set engine.checkpoint_interval_s={told}"
 
 
 def test_a_run_without_faults_advises_nothing(tmp_path):

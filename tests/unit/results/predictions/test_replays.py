@@ -165,6 +165,13 @@ def test_hosts_on_their_own_time_keep_their_part_if_they_took_a_checkpoint_befor
     assert [lost_s[1][faults.index(fault)] for fault, _ in short] == pytest.approx([each for _, each in short])
 
 
+def test_what_a_fault_undoes_of_slots_that_are_out_of_step_is_not_predicted():
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds())
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
+    with pytest.raises(Unreplayable, match="no model says which of them are undone"):
+        replay_run(MeasuredProcess(run, dataflow(protocol="uncoordinated", staggered=True)))
+
+
 def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:
     """Two partitions' checkpoints at multiples of a time since the epoch; the second has stored its own `lag_s` later.
 

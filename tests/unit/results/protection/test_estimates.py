@@ -30,6 +30,11 @@ def test_no_draw_is_negative():
     assert mean([0.0, 0.0, 9.0], "a").limits[0] == 0.0
 
 
+def test_no_draw_of_a_share_is_above_1():
+    assert mean([1.0, 1.0, 0.9], "a").limits[1] > 1.0
+    assert mean([1.0, 1.0, 0.9], "a", most=1.0).limits[1] == 1.0
+
+
 def test_the_same_values_give_the_same_draws_and_those_of_two_means_are_independent():
     values = [1.0, 2.0, 4.0, 8.0]
     first, again, other = (mean(values, name).draws for name in ("a", "a", "b"))

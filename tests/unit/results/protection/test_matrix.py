@@ -267,6 +267,13 @@ def test_accuracy_is_of_runs_with_faults_and_a_run_without_an_oracle_is_told():
     assert one.protections[0].uncompared == 1
 
 
+def test_no_interval_of_a_share_reaches_beyond_1():
+    """Student's interval of three such accuracies reaches to 1.1."""
+    for number, accuracy in enumerate((1.0, 1.0, 0.9)):
+        fast(f"run-{number}", facts={"tentative_accuracy": accuracy})
+    assert found()[0].protections[0].estimates["accuracy"].limits[1] == 1.0
+
+
 def test_one_workload_is_named_by_its_first_word_or_by_all():
     fast("words")
     fast("bids", fields={"workload": {"name": "nexmark", "query": "q12"}})

@@ -7,6 +7,7 @@ import pytest
 
 from experiments import engines, loads, spec
 from experiments.spec import Experiment
+from results.runs import machine
 from results.runs.machine import _rounded, experiment_digest, machine_class
 
 
@@ -74,6 +75,7 @@ def test_two_kinds_of_the_same_part_differ_though_neither_states_a_field():
 
 
 TESTBED = {"workload": {"name": "nexmark", "query": "q12"}, "engine": {"name": "dataflow"}}
+STAGGERED = ({}, {"staggered": False}, {"staggered": True})
 SEARCH = {"load": {"mode": "sustainable"}}
 
 
@@ -84,6 +86,13 @@ def digest(*changes, **engine):
     if engine:
         document["engine"] = {**document.get("engine", {}), **engine}
     return experiment_digest(Experiment.model_validate(document))
+
+
+def test_a_field_that_is_younger_than_published_runs_counts_only_if_it_changes_something(monkeypatch):
+    left_out, false, true = (digest(TESTBED, protocol="uncoordinated", **given) for given in STAGGERED)
+    assert left_out == false != true
+    monkeypatch.setattr(machine, "NEW_FIELDS", set())
+    assert digest(TESTBED, protocol="uncoordinated") != left_out
 
 
 def test_what_an_engine_or_a_search_decides_is_part_of_what_is_run(monkeypatch):

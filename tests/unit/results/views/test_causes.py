@@ -119,6 +119,24 @@ def test_the_first_recovery_that_is_longer_than_any_of_the_baseline(make, baseli
     assert parts_from_baseline(make("same"), baseline, "restart_s") is None
 
 
+def test_only_restarts_that_the_metric_counts_are_compared(make):
+    """In every run a second fault makes the first restart 60 s longer, which is no cause and hides none."""
+
+    def longer(by_s):
+        def change(rows):
+            again, late = rows["recovery"] == 0, rows["recovery"] >= 2
+            took_s = rows["restart_s"] + np.where(late, by_s, 0.0) + np.where(again, 60.0 + by_s, 0.0)
+            return rows.assign(restart_s=took_s, faults=np.where(again, 2, 1))
+
+        return change
+
+    others = [make(f"other-{number}", recoveries=longer(0.0)) for number in range(2)]
+    found = parts_from_baseline(make("slow", recoveries=longer(30.0)), others, "restart_s")
+    assert (found.table, found.second) == ("recoveries", pytest.approx(synthetic.KILLS_S[2]))
+    assert "at most 4.88 s in its baseline" in found.words
+    assert parts_from_baseline(make("same", recoveries=longer(0.0)), others, "restart_s") is None
+
+
 def test_only_checkpoints_that_the_metric_counts_are_compared(make):
     """A batch before the window, and one that an outage touched, cost 5 s in every run: they are no cause."""
 

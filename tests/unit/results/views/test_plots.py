@@ -11,7 +11,14 @@ from matplotlib.container import BarContainer
 
 from results.views import charts
 from results.views.palette import FAULT, MEASURED, MODEL, PHASE_COLOURS, PHASE_NAMES
-from results.views.plots import MANY_FAULTS, latency, recoveries, timeline, useful_time
+from results.views.plots import (
+    MANY_FAULTS,
+    latency,
+    recoveries,
+    timeline,
+    useful_time,
+    utilization_over_interval,
+)
 from tests.unit.results import synthetic
 
 COMMITTED, UNKNOWN = "committed", "unknown from here"
@@ -50,6 +57,20 @@ def test_a_meaning_has_the_same_colour_in_every_plot(tmp_path):
         assert colours.get("fault", FAULT) == FAULT
     assert [drawn[i][name] for i, name in enumerate((COMMITTED, "median", "measured"))] == [MEASURED] * 3
     assert drawn[2]["replayed"] == MODEL
+
+
+@pytest.mark.parametrize("predicted", [0.59, 0.65, 0.71])
+def test_a_prediction_outside_of_its_interval_is_drawn_where_it_is(tmp_path, predicted):
+    """The mean of the replays lies there if fewer than a fortieth of them are wild."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(predicted=predicted, low=0.6, high=0.7)
+
+    axes = utilization_over_interval(synthetic.make_run(tmp_path, changes={"predictions": change})).axes[0]
+    (arms,) = (bars for _, _, bars in axes.containers)
+    assert arms[0].get_segments()[0][:, 1] == pytest.approx([0.6, 0.7])
+    marks = [line.get_ydata()[0] for line in axes.get_lines() if line.get_marker() == "_"]
+    assert sorted(marks) == pytest.approx(sorted([0.6, 0.7, predicted])), "both ends of the interval, and the mean"
 
 
 def lines_of(axes) -> dict[str, tuple]:
@@ -105,7 +126,10 @@ def test_a_catch_up_that_was_not_measured_is_marked_at_the_end_of_its_bar(tmp_pa
 
 
 def test_a_recovery_that_the_run_did_not_see_to_its_end_is_no_short_one(tmp_path):
-    """Of the last one only the detection is known, 1.1 s or so: the bar must not read as a recovery of 1.1 s."""
+    """Of the last one only the detection is known, 1.1 s or so: the bar must not read as a recovery of 1.1 s.
+
+    It began at 201.7 s, and the window ends at 240 s.
+    """
     later = ("ready_ns", "restored_ns", "normal_ns", "restart_s", "restore_s", "catch_up_s", "executor_s")
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
@@ -118,6 +142,7 @@ def test_a_recovery_that_the_run_did_not_see_to_its_end_is_no_short_one(tmp_path
     assert marks.get_ydata().tolist() == [5]
     told = [text.get_text() for text in figure.axes[0].texts]
     assert [text.startswith("more than ") for text in told] == [False] * 5 + [True]
+    assert told[-1] == "more than 38.3 s"
     assert charts.recoveries(run)["totals"] == told, "the page says the same"
 
 

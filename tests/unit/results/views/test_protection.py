@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from results.protection.contest import Contestant
 from results.protection.estimates import mean
 from results.protection.matrix import LeftOut, Matrix, matrices
 from results.summary import index
@@ -53,6 +54,19 @@ def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections)
     assert max(map(len, lines)) <= 92
 
 
+def test_of_many_protections_a_few_stand_side_by_side():
+    """Each of the repository's matrices has four or more."""
+    for number in range(1, 5):
+        engine = QUERY | {"partitions": 2 + number}
+        write_run(f"run-{number}", engine=engine, useful_s=90.0, checkpoint_s=10.0, service_rate=1000.0 * number)
+    lines = shown(matrices(index.rows())).splitlines()
+    heads = [line.split() for line in lines if line.split() and set(line.split()) <= set("1234")]
+    assert heads == [["1", "2", "3"], ["4"]]
+    rates = [line.split()[3::2] for line in lines if line.startswith("  Rate without failures")]
+    assert rates == [["900", "1,800", "2,700"], ["3,600"]]
+    assert max(map(len, lines)) <= 92
+
+
 def test_what_is_left_out_is_told():
     write_run("bad", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), wrong=3)
     (one,) = written()
@@ -83,6 +97,17 @@ def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes(two_prot
     assert [pytest.approx(each) for each in ends.values()] == [[900.0, 450.0], [800.0, 800 / 1.4]]
     (change,) = [line for line in axes.lines if "recovery" not in line.get_label()]
     assert change.get_xdata()[0] == pytest.approx(3600 / 44)
+
+
+def test_more_protections_than_there_are_colours_are_told_apart_by_their_lines(two_protections):
+    (one,) = two_protections
+    estimates = {name: mean([900.0 if name == "rate" else 9.0] * 3, name) for name in ("rate", "cost_s")}
+    many = [Contestant(f"protection {number}", **estimates, tried_at=0.01) for number in range(9)]
+    drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
+    vars(drawn)["contestants"] = many
+    (axes,) = plot([drawn]).axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines if "protection" in line.get_label()}
+    assert len(looks) == 9
 
 
 def test_the_plot_of_a_set_rate_has_the_costs():

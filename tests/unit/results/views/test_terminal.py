@@ -7,10 +7,12 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from experiments.wording import significant
 from results.checks import validate
+from results.predictions.described import REASONS
 from results.runs.store import Run, write_json
 from results.summary.findings import LAW_MODEL, REPLAY_MODEL, advice, the_run
 from results.tables.schema import RUN_TABLES, TABLES, LedgerClass
@@ -20,6 +22,7 @@ from results.views.terminal import summary
 from tests.unit.results import synthetic
 
 PROTOCOL = "batch-aligned"
+DOWN_BY_ITSELF = "the query was down once without a fault, which a replay of faults cannot know"
 
 
 def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
@@ -96,6 +99,24 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     assert "✓ utilization.predicted" in text
 
 
+@pytest.mark.parametrize("why", [*REASONS, DOWN_BY_ITSELF])
+def test_the_reason_why_nothing_is_predicted_fits_a_terminal(why: str, tmp_path: Path) -> None:
+    def nothing(frame: pd.DataFrame) -> pd.DataFrame:
+        model = why if why in REASONS else REPLAY_MODEL
+        return frame[:1].assign(model=model, predicted=None, low=None, high=None, why=why)
+
+    text = summary(synthetic.make_run(tmp_path, changes={"predictions": nothing}))
+    assert why in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 92
+
+
+def test_a_window_that_all_went_to_one_class_fits_a_terminal(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={"ledger": lambda frame: frame.assign(**{"class": "useful"})})
+    (line,) = (line for line in summary(run).splitlines() if line.startswith("  useful"))
+    assert line.endswith("100 % " + "█" * 25)
+    assert len(line) == 92
+
+
 def test_the_replay_predicts_and_eq_10_expects(tmp_path: Path) -> None:
     """One word for each: what the summary says is predicted is of the replay, and all that eq. 10 says is expected."""
     run = synthetic.make_run(
@@ -112,6 +133,12 @@ def test_the_replay_predicts_and_eq_10_expects(tmp_path: Path) -> None:
     assert f"eq. 10 expects {now} at this interval, and {then} at the best one" in told
     assert f"expected {expected} by eq. 10 at the planned fault rate" in told
     assert f"expected utilization {now} {then}" in told
+
+
+def test_an_interval_that_a_checkpoint_fills_leaves_no_utilization_to_expect(tmp_path: Path) -> None:
+    """A checkpoint takes 0.7 s. Eq. 10 has a negative number here."""
+    run = synthetic.make_run(tmp_path, changes={"predictions": lambda frame: frame.assign(interval_s=0.5)})
+    assert "eq. 10 expects 0 at this interval, and 0." in " ".join(summary(run).split())
 
 
 def test_without_faults_the_prediction_is_that_of_the_model_without_faults(tmp_path: Path) -> None:

@@ -143,6 +143,15 @@ def test_what_a_copy_has_spilled_goes_when_its_worker_is_lost():
     assert swept == [SweepCopy(each.name, 2) for each in chain(0, 0, 0).partitions]
 
 
+def test_copies_that_are_lost_are_made_again_at_once_where_there_is_room():
+    """Until then their primaries are without protection. The stable line may not move for a checkpoint interval."""
+    coordinator = with_copies()
+    coordinator.on_joined("w2", "w2")
+    assert {copy.worker for copy in coordinator.copies.of.values()} == {"w1"}
+    coordinator.on_lost("w1")
+    assert {number: copy.worker for number, copy in coordinator.copies.of.items()} == dict.fromkeys(range(3), "w2")
+
+
 def test_a_copy_behind_the_line_does_not_replace_its_primary():
     coordinator = with_copies(line=1)
     for number in (0, 1):

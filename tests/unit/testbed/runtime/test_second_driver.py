@@ -19,6 +19,7 @@ from testbed.runtime.network.wire import NO_PARTITION, block
 from testbed.runtime.server import record_keeper, store_watch
 from testbed.runtime.server.server import Server
 from testbed.stores.record_chain import TakenOver
+from testbed.stores.store import DirectoryStore
 from tests.unit.marked_processes import wait_for
 from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
@@ -159,6 +160,42 @@ def test_nothing_begins_while_the_store_refuses_records(started, tmp_path, monke
     monkeypatch.setattr(server._records._chain, "add", refuse)
     with join(server, tmp_path):
         assert len(tries) == 4
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """What the store will refuse: each of these methods once."""
+    left = []
+
+    def reluctant(name, real):
+        def act(store, *given):
+            if name in left:
+                left.remove(name)
+                raise EnvironmentFailure("no answer", "wait")
+            return real(store, *given)
+
+        return act
+
+    for name in ("create", "keys", "get"):
+        monkeypatch.setattr(DirectoryStore, name, reluctant(name, getattr(DirectoryStore, name)))
+    return left
+
+
+def test_a_second_driver_waits_for_a_store_that_refuses(started, tmp_path, monkeypatch, refusing):
+    """The first one would have done so. An outage that takes the driver may take the store for a while, too."""
+    monkeypatch.setattr(record_keeper, "AGAIN_S", 0.01)
+    with join(started(), tmp_path):
+        refusing += ["keys", "get", "create", "keys", "create"]
+        second = started()
+    assert (refusing, second._records.found.epoch) == ([], 1)
+
+
+def test_a_second_driver_does_not_wait_for_ever(started, tmp_path, monkeypatch, refusing):
+    monkeypatch.setattr(record_keeper, "PATIENCE_S", 0.0)
+    with join(started(), tmp_path):
+        refusing += ["create"]
+        with pytest.raises(EnvironmentFailure, match="no answer"):
+            started()
 
 
 def test_a_store_that_refuses_records_for_long_ends_the_run(started, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import struct
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,9 @@ from testbed.runtime.network.messages import (
 )
 from testbed.runtime.network.secret import TOKEN_BYTES
 from testbed.runtime.network.wire import NO_PARTITION, block
-from testbed.runtime.server.server import MOST_FAILURES, Server
+from testbed.runtime.server import guest as guest_module
+from testbed.runtime.server import server as server_module
+from testbed.runtime.server.server import BROKEN_GRACE_S, MOST_FAILURES, Server
 from testbed.runtime.slot.slot import tell_failure
 from tests.unit.testbed.runtime.serving import serve_until
 from tests.unit.testbed.small_job import HERE, JOB
@@ -68,7 +71,7 @@ def say(slot, *words):
 
 def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
     server._begin_recovery(Sweep(1, frozenset(), frozenset()))
-    assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
+    assert [(each["epoch"], each["restored"]) for each in events_in(tmp_path, "recovering")] == [(1, [])]
 
 
 def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp_path):
@@ -204,16 +207,86 @@ def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
     server._carry_out()
 
 
-@pytest.fixture
-def three(server, tmp_path):
-    """Two slots that host, and one that stands by, since it came last."""
+@contextmanager
+def three_guests(server, folder):
+    """Slots that join one after the other."""
     with ExitStack() as stack:
         slots = []
         for task in range(3):
             slots.append(stack.enter_context(guest(server)))
             say(slots[-1], Hello((HERE, 1), task, 0))
-            serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == len(slots))
+            serve_until(server, lambda: len(events_in(folder, "worker-joined")) == len(slots))
         yield slots
+
+
+@pytest.fixture
+def three(server, tmp_path):
+    """Two slots that host, and one that stands by, since it came last."""
+    with three_guests(server, tmp_path) as slots:
+        yield slots
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The monotonic clock of the server and its guests, which stands still."""
+    found = SimpleNamespace(s=time.monotonic())
+    for each in (server_module, guest_module):
+        monkeypatch.setattr(each, "time", SimpleNamespace(monotonic=lambda: found.s))
+    return found
+
+
+def busy_for(server, clock, monkeypatch, seconds, meanwhile):
+    """The loss of the third slot keeps the coordinator busy for so long, such as with a plan."""
+
+    def on_lost(worker, real=server._coordinator.on_lost):
+        if worker == "slot-3":
+            clock.s += seconds
+            meanwhile()
+        real(worker)
+
+    monkeypatch.setattr(server._coordinator, "on_lost", on_lost)
+
+
+def test_a_slot_is_not_silent_because_the_coordinator_was_too_busy_to_hear_it(
+    server, three, clock, tmp_path, monkeypatch
+):
+    def speak():
+        for each in three[:2]:
+            say(each, SlotStatus(1))
+
+    busy_for(server, clock, monkeypatch, 2 * JOB.silence_limit_s, speak)
+    three[2].close()
+    serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
+    turns = iter(range(5))
+    serve_until(server, lambda: next(turns, None) is None)
+    assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-3"]
+
+
+def test_a_death_explains_a_break_though_the_coordinator_was_too_busy_to_hear_of_it(
+    server, three, clock, tmp_path, monkeypatch
+):
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
+    busy_for(server, clock, monkeypatch, 2 * BROKEN_GRACE_S, three[1].close)
+    say(three[0], Broken(1, 1))
+    serve_until(server, lambda: server._broken)
+    three[2].close()
+    serve_until(server, lambda: len(events_in(tmp_path, "worker-lost")) == 2)
+    assert {each["worker"] for each in events_in(tmp_path, "worker-lost")} == {"slot-2", "slot-3"}
+
+
+def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, clock):
+    job = replace(JOB, slots=3, protocol="batch-aligned", recovery="passive", store=str(tmp_path / "store"))
+    server = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))
+    with closing(server), three_guests(server, tmp_path) as (staying, _, dying):
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        seats = {name: seat for seat, name in server._coordinator.placement.hosts.items()}
+        say(staying, Broken(1, seats["slot-3"]), Broken(1, seats["slot-2"]))
+        serve_until(server, lambda: server._broken)
+        dying.close()
+        serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
+        clock.s += BROKEN_GRACE_S
+        serve_until(server, lambda: len(events_in(tmp_path, "worker-lost")) == 2)
+    assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-3", "slot-1"]
 
 
 def test_a_report_sums_up_the_slots_that_host_partitions(server, three, tmp_path):
@@ -306,11 +379,6 @@ def test_a_checkpoint_that_the_store_refuses_is_journalled_with_the_reason(serve
     serve_until(server, lambda: events_in(tmp_path, "checkpoint-refused"))
     (told,) = events_in(tmp_path, "checkpoint-refused")
     assert (told["partition"], told["number"], told["error"]) == (JOB.layout().partitions[0].name, 4, "no room")
-
-
-def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
-    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
-    assert events_in(tmp_path, "recovering")[0]["restored"] == []
 
 
 @pytest.mark.parametrize("spare", [0, 1, 2])

@@ -1,5 +1,7 @@
 """The clock of a slot's partitions: when checkpoints and progress are due."""
 
+import pytest
+
 from testbed.runtime.slot.timers import DRAINING_INTERVAL_S, PROGRESS_S, Timers
 
 
@@ -12,7 +14,7 @@ def test_checkpoints_are_due_once_an_interval_from_the_start_of_an_epoch_to_its_
     assert due(timers, (0.0, 1e9)) == []
     timers.start(100.0)
     assert due(timers, (109.0, 110.0, 110.1, 119.9, 120.0)) == [110.0, 120.0]
-    timers.stop()
+    timers.begin(0)
     assert due(timers, (130.0, 1e9)) == []
 
 
@@ -22,6 +24,16 @@ def test_a_later_start_in_the_same_epoch_puts_nothing_off():
     timers.start(100.0)
     timers.start(105.0)
     assert due(timers, (110.0, 115.0)) == [110.0]
+
+
+@pytest.mark.parametrize(("seat", "first_s"), [(0, 2.5), (1, 5.0), (3, 10.0), (5, 5.0)])
+def test_slots_in_turn_are_due_one_after_the_other_in_every_epoch(seat, first_s):
+    timers = Timers(10.0, in_turn=4)
+    for started_s in (100.0, 1000.0):
+        timers.begin(seat)
+        timers.start(started_s)
+        moments_s = [started_s + at_s for at_s in (first_s - 0.1, first_s, first_s + 9.9, first_s + 10.0)]
+        assert due(timers, moments_s) == [moments_s[1], moments_s[3]]
 
 
 def test_after_a_long_stop_one_checkpoint_is_made_up_for_and_the_slot_is_in_step_with_the_others():

@@ -10,7 +10,7 @@ from testbed.core.seal import KEY_BYTES
 from testbed.stores import s3
 from testbed.stores.record_chain import NOTHING, RecordChain, TakenOver
 from testbed.stores.s3 import S3Store
-from testbed.stores.store import DirectoryStore, MemoryStore
+from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, s3_server
 from tests.unit.testbed.campaigns import quick
 
@@ -205,5 +205,5 @@ def test_a_newest_record_that_is_spoilt_is_told():
     first.add(b"one")
     newest = max(store.objects)
     store.objects[newest] = store.objects[newest][:-1]
-    with pytest.raises(EnvironmentFailure, match="the record of the previous driver is lost"):
+    with pytest.raises(UnreadableObject, match="its seal is not that of the run"):
         RecordChain(store).take_over()

@@ -96,6 +96,14 @@ def test_objects_come_back_and_go(store):
     assert store.keys() == []
 
 
+def test_a_store_that_does_not_list_what_it_has_is_told_before_a_run(monkeypatch):
+    """A second driver could not find there what the first one has written."""
+    store = MemoryStore()
+    monkeypatch.setattr(store, "keys", lambda _folder: [])
+    with pytest.raises(EnvironmentFailure, match="it is not listed"):
+        store.check()
+
+
 def test_a_folder_s_keys_are_those_below_it(store):
     for key in ("count.1/log-1-1", "count.1/deep/log-1-1", "count.10/log-1-1", "count"):
         store.put(key, [b""])

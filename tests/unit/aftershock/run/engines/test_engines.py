@@ -172,6 +172,15 @@ def test_how_many_older_lines_are_kept_is_the_experiments_choice(handle):
     assert kept == [1, 0, 3]
 
 
+def test_slots_are_staggered_only_if_the_experiment_says_so(handle):
+    own_clocks = "engine.protocol=uncoordinated"
+    asked = [
+        dataflow.testbed_job(spec.load("dataflow-q12", [own_clocks, *given]), handle, Path("s"), "r").staggered
+        for given in ([], ["engine.staggered=true"], ["engine.staggered=false"])
+    ]
+    assert asked == [False, True, False]
+
+
 @pytest.fixture
 def jars(monkeypatch) -> None:
     monkeypatch.setattr(engine, "class_paths", lambda: Jars([Path("/cache/a.jar"), Path("/cache/b.jar")], []))
