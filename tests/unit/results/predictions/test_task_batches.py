@@ -304,3 +304,15 @@ def test_a_fault_strikes_each_of_its_hosts():
     strikes = task_batches._strikes(process, process, np.random.default_rng(1), 5)
     assert strikes[0].hosts.tolist() == [True, False, True]
     assert [each.hosts.sum() for each in strikes[1:]] == [1] * (len(strikes) - 1)
+
+
+def test_a_kill_of_the_driver_leaves_each_other_fault_its_host():
+    """The gateway is none of the hosts, all of which are struck."""
+    run = simulated(0)
+    faults = run.tables["faults"]
+    assert faults["targets"][1:].nunique() == HOSTS
+    first = {"kind": ["driver-kill", *faults["kind"][1:]], "targets": ["gateway", *faults["targets"][1:]]}
+    process = MeasuredProcess(without(run, "faults", **first), EXPERIMENT)
+    driver, *others = task_batches._strikes(process, process, np.random.default_rng(1), 5)
+    assert driver.hosts is None
+    assert [each.hosts.sum() for each in others] == [1] * len(others)
