@@ -10,8 +10,6 @@ from typing import Any, Generic, TypeVar
 
 from experiments.errors import BadInput
 
-# Keys of ledgers that were begun before, and what they are called since.
-RENAMED = {"amiss": "wrong"}
 Line = TypeVar("Line")  # a dataclass
 
 
@@ -43,9 +41,8 @@ class JsonLedger(Generic[Line]):
 
 def _parsed(text: bytes, kind: type[Line], where: str) -> Line:
     try:
-        found: dict[str, Any] = {RENAMED.get(key, key): value for key, value in json.loads(text).items()}
-        return kind(**found)
-    except (ValueError, AttributeError, TypeError):
+        return kind(**json.loads(text))
+    except (ValueError, TypeError):
         raise _not_ours(kind, where) from None
 
 

@@ -20,7 +20,8 @@ A period takes T_eff = g(T + (n - 1) delta) - g((n - 1) delta), as eq. 9 is eq. 
 For f = 1 every r is 1 and g is eq. 6. For f = 0 every r is 0, T_eff = T exp(L R), and no interval is too long.
 
 Times are in any one unit and rates per that unit; arguments are scalars or arrays, which broadcast. The functions
-do not validate, but for what has no answer: `models.utilization.check_inputs` and `check_lost_share` do.
+do not validate, but for what has no answer: `models.utilization.check_inputs` does. The share is 0, or from
+`SMALLEST_SHARE` to 1.
 """
 
 from __future__ import annotations
@@ -31,18 +32,11 @@ from scipy.optimize import elementwise
 
 from experiments.errors import BadInput
 from models import utilization as full_rollback
-from models.inputs import require
 from models.utilization import Values, load
 
 SMALLEST_SHARE = 1e-6  # one host in a million; the series takes up to 1 / sqrt(f) terms
 ROUNDING = 1e-17  # the tail of the series is cut where it is this share of its sum
 Array = npt.NDArray[np.float64]
-
-
-def check_lost_share(lost_share: float) -> None:
-    """Raise `BadInput` unless the share is one that the series is made for."""
-    known = lost_share == 0 or SMALLEST_SHARE <= lost_share <= 1
-    require("lost_share", lost_share, known, f"0, or from {SMALLEST_SHARE:g} to 1")
 
 
 def utilization(
@@ -58,20 +52,6 @@ def utilization(
     growth, _ = _growth(failure_rate, recovery_time, interval, lost_share, np.subtract(depth, 1) * hop_delay)
     useful = np.subtract(interval, checkpoint_cost) / interval
     return (useful * np.exp(-load(failure_rate, recovery_time)) / growth)[()]
-
-
-def effective_period(
-    failure_rate: Values,
-    recovery_time: Values,
-    interval: Values,
-    lost_share: Values,
-    hop_delay: Values = 0.0,
-    depth: Values = 1,
-) -> Values:
-    """T_eff: the mean time to complete one period; inf where it is above the largest double."""
-    growth, _ = _growth(failure_rate, recovery_time, interval, lost_share, np.subtract(depth, 1) * hop_delay)
-    with np.errstate(over="ignore"):
-        return (interval * growth * np.exp(load(failure_rate, recovery_time)))[()]
 
 
 def optimal_interval(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.engines.peer_engine import ResultDelivery
 from benchmarks.engines.result_timing import LATE_S, Timing
@@ -73,34 +71,6 @@ class Row:
             notes.append(f"the command's processes took less than {LEAST_CPU_S:g} s of CPU time: others do the work")
         return notes
 
-    def to_json(self) -> dict[str, Any]:
-        """All figures; null: not known, or infinite because results are missing."""
-        timing = self.timing
-        return {
-            "query": self.query,
-            "rate_records_per_second": self.rate,
-            "run": self.run,
-            "engine": self.engine,
-            "delivery": self.delivery.value,
-            "waits_for_late_events_s": self.waits_s,
-            "measured_s": self.measured_s,
-            "records": self.records,
-            "records_per_second": self.records / self.measured_s,
-            "cpu_s": self.cpu_s if self.cpu_s >= LEAST_CPU_S else None,
-            "records_per_core_second": self.records_per_core_second,
-            "results": timing.results,
-            "missing_results": timing.missing,
-            "doubled_results": self.doubled,
-            "latency_p50_s": _finite(timing.p50_s),
-            "latency_p99_s": _finite(timing.p99_s),
-            "latency_growth_s_per_second": _finite(timing.behind),
-            "sent_late_share": self.sent_late,
-            "read_late_share": timing.read_late,
-            "keeps_up": self.keeps_up,
-            "load_1min": self.load_1min,
-            "notes": self.notes,
-        }
-
     def __str__(self) -> str:
         timing, per_core = self.timing, _or_dash(self.records_per_core_second, ",.0f")
         keeps_up = {True: "yes", False: "no", None: "void"}[self.keeps_up]
@@ -111,10 +81,6 @@ class Row:
             f" {_or_dash(self.waits_s, 'g'):>8}  {self.delivery.value:14} {self.load_1min:5.0f}"
         )
         return "\n".join([line, *(f"      {note}" for note in self.notes)])
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _or_dash(value: float | None, form: str) -> str:

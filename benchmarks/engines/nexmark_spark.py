@@ -1,7 +1,7 @@
 """Throughput of NexMark's queries on Structured Streaming, through Kafka: records/s, counted at the output.
 
 `.venv/bin/python -m benchmarks.engines.nexmark_spark [--queries q0 ...] [--events N] [--batch N] [--cores N]
-[--partitions N] [--cuts read parsed forgotten whole] [--first-compiler] [--json]` sends N events to a topic once, and
+[--partitions N] [--cuts read parsed forgotten whole] [--first-compiler]` sends N events to a topic once, and
 has every query read all of them, as fast as it can, in one Spark session. A row has
 
     records/s   records of the topic (of all kinds: Spark reads them all) until all results are in the output topic
@@ -12,7 +12,7 @@ has every query read all of them, as fast as it can, in one Spark session. A row
 The window begins with the second micro-batch: the first one loads and compiles the query. `--cuts` ends the query
 early, to see where the time goes: after the records are read, after they are parsed (bids), and with its results
 forgotten. `--first-compiler` runs the JVM as executors of a run have it (decision 4). A query that fails, or has not
-ended after `LIMIT_S`, is stopped and has a line that says why. With `--json` the table is one JSON document.
+ended after `LIMIT_S`, is stopped and has a line that says why.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -39,7 +38,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
-from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -85,11 +83,6 @@ class Row:
     results: int | None
     load_1min: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields, and the rates by the clock and by CPU time [records/s]."""
-        by_clock, by_cpu = self.records / self.measured_s, self.records / self.cpu_s
-        return {**asdict(self), "records_per_second": by_clock, "records_per_core_second": by_cpu}
-
     def __str__(self) -> str:
         results = "-" if self.results is None else f"{self.results:,}"
         return (
@@ -106,10 +99,6 @@ class FailedRow:
     query: str
     until: str
     error: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.query:5} {self.until:9} {self.error}"
@@ -224,27 +213,19 @@ def main() -> None:
     """Measure every query, and print a line for each."""
     given = _arguments()
     end_by_sigterm()
-    told = sys.stderr if given.json else sys.stdout
     options = EXECUTOR_OPTIONS if given.first_compiler else ""
-    rows, settings = list[Row | FailedRow](), dict[str, Any]()
-    with json_at_the_end(given.json, lambda: document(settings, rows)), ExitStack() as ending:
+    with ExitStack() as ending:
         root = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="aftershock-nexmark-")))
         handle = ending.enter_context(lone_broker(LocalDriver(), root / "broker"))
         topic = Topic(handle.kafka, given.events, given.rate, given.partitions)
         topic.fill()
         spark = ending.enter_context(local_spark(given.cores, given.partitions, options))
-        settings |= settings_of(given, versions(spark), options)
-        print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", file=told, flush=True)
+        settings = settings_of(given, versions(spark), options)
+        print(*(f"{name}: {value}" for name, value in settings.items()), HEAD, sep="\n", flush=True)
         session = Session(spark, topic, given.batch, root)
         session.measure(NexmarkQuery.Q0, Cut.WHOLE)  # warm-up: the first query also loads Spark's own classes
         for name, cut in itertools.product(given.queries, given.cuts):
-            rows.append(session.attempt(NexmarkQuery(name), Cut(cut)))
-            print(rows[-1], file=told, flush=True)
-
-
-def document(settings: dict[str, Any], rows: Sequence[Row | FailedRow]) -> dict[str, Any]:
-    """What `--json` prints: the settings, and the rows so far."""
-    return {"settings": settings, "rows": [row.to_json() for row in rows]}
+            print(session.attempt(NexmarkQuery(name), Cut(cut)), flush=True)
 
 
 def settings_of(given: argparse.Namespace, found: dict[str, str], options: str) -> dict[str, Any]:
@@ -285,7 +266,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cores", type=at_least_one, default=os.cpu_count())
     parser.add_argument("--partitions", type=at_least_one, default=2, help="of both topics, and of state")
     parser.add_argument("--first-compiler", action="store_true", help="the JVM has only its first compiler")
-    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 

@@ -1,7 +1,7 @@
 """The same NexMark queries at the same rates on several engines, from a topic to a topic.
 
 `.venv/bin/python -m benchmarks.engines.side_by_side [--engine spark] [--engine testbed] [--engine NAME=COMMAND]
-[--queries q1] [--rates 5000] [--seconds 20] [--repeats N] [--json]` starts a broker, and for each query and rate one
+[--queries q1] [--rates 5000] [--seconds 20] [--repeats N]` starts a broker, and for each query and rate one
 engine after the other; the order of the engines is reversed in every other repeat. What a command must do is in
 `benchmarks.engines.peer_engine`: so anybody's engine can be put beside these two. The driver feeds the topic (a few
 records until the first result is out, then the rate), and reads what is committed. COMMAND may also be one of these two
@@ -34,21 +34,17 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
-from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
@@ -149,26 +145,18 @@ def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
 
 @one_line_errors()
 def main() -> None:
-    """Measure, and print a line for each engine, query and rate; JSON also has the rows before one that fails."""
+    """Measure, and print a line for each engine, query and rate."""
     given = _arguments()
     end_by_sigterm()
-    told = sys.stderr if given.json else sys.stdout
     check_times(given)
-    engines, rows = [Engine.parse(text) for text in given.engine or ENGINES], list[Row]()
+    engines = [Engine.parse(text) for text in given.engine or ENGINES]
+    print(HEAD, flush=True)
     with (
-        json_at_the_end(given.json, lambda: document(engines, rows, given)),
         tempfile.TemporaryDirectory(prefix="aftershock-side-by-side-") as root,
+        lone_broker(LocalDriver(), Path(root) / "broker") as handle,
     ):
-        print(HEAD, file=told, flush=True)
-        with lone_broker(LocalDriver(), Path(root) / "broker") as handle:
-            for row in rows_of(engines, handle.kafka, Path(root), given):
-                rows.append(row)
-                print(row, file=told, flush=True)
-
-
-def document(engines: Sequence[Engine], rows: Sequence[Row], given: argparse.Namespace) -> dict[str, Any]:
-    """What `--json` prints: the settings, and the rows so far."""
-    return {"settings": settings_of(engines, given), "rows": [row.to_json() for row in rows]}
+        for row in rows_of(engines, handle.kafka, Path(root), given):
+            print(row, flush=True)
 
 
 def check_times(given: argparse.Namespace) -> None:
@@ -194,23 +182,6 @@ def rows_of(engines: list[Engine], broker: Broker, root: Path, given: argparse.N
             yield row
 
 
-def settings_of(engines: Sequence[Engine], given: argparse.Namespace) -> dict[str, Any]:
-    """What was measured, and with what; times in seconds."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": os.cpu_count(),
-        "engines": {each.name: each.command for each in engines},
-        "queries": given.queries,
-        "rates_records_per_second": given.rates,
-        "repeats": given.repeats,
-        "warm_s": given.warm,
-        "measured_s": given.seconds,
-        "window_s": given.window,
-        "checkpoint_s": given.checkpoint,
-        "partitions": given.partitions,
-    }
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", action="append", help="spark, testbed or NAME=COMMAND; may be repeated")
@@ -224,7 +195,6 @@ def _arguments() -> argparse.Namespace:
         "--checkpoint", type=above_zero, default=2.0, help="seconds between checkpoints or micro-batches"
     )
     parser.add_argument("--partitions", type=at_least_one, default=2)
-    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.injector.kill_lateness import injected_in, show
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
@@ -23,7 +24,6 @@ from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
-from journal.reader import raw_entries
 from journal.writer import Journal
 
 LEAD_S, APART_S, SPREAD_S, HEAL_S = 2.0, 3.0, 20.0, 1.0
@@ -102,18 +102,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
         journal = Path(folder) / "injector.jsonl"
         Injector(driver, Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
-        entries = [entry for entry in raw_entries(journal) if entry["event"] == "injected"]
+        entries = injected_in(journal)
     for part in parts:
-        late = sorted(e["fired_ns"] - e["planned_ns"] for e in entries if events[e["fault"]]["cause"] == part)
-        figures = ", ".join(f"{name} {late[i] / 1e6:.1f}" for name, i in named(len(late)).items())
-        print(f"{part}: {len(late)} strikes; orders late by [ms]: {figures}")
+        show(part, [entry for entry in entries if events[entry["fault"]]["cause"] == part])
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"round trip {round_trip_s * 1e3:g} ms; {driver.threads} threads, {peak_mb:.0f} MB resident at most")
-
-
-def named(count: int) -> dict[str, int]:
-    """The quantiles that are shown, by their index in a sorted list of that length."""
-    return {"median": count // 2, "p99": count - 1 - count // 100, "largest": count - 1}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from models import partial_rollback
-from models.failure_rates import Shock, failure_clocks
 from models.gain import gain
 from models.interval_estimator import IntervalEstimator
 from models.utilization import optimal_interval, utilization
@@ -128,11 +127,3 @@ def test_one_more_observation_and_recommendation(benchmark):
     estimator = IntervalEstimator(0.01, 3600.0).observe_time(500.0, 4).observe_checkpoint(1.0).observe_checkpoint(1.1)
     found = benchmark(lambda: estimator.observe_time(30.0).observe_checkpoint(1.05).recommend())
     assert found.low_s < found.interval_s < found.high_s
-
-
-@pytest.mark.benchmark(group="decisions")
-def test_failure_rate_of_a_thousand_hosts_in_fifty_racks(benchmark):
-    racks = [f"rack-{i}" for i in range(50)]
-    hosts = {f"host-{i}": [racks[i % 50]] for i in range(1000)}
-    clocks = failure_clocks(hosts, 1e-6, [Shock(rack, 1e-7, 0.5) for rack in racks])
-    assert benchmark(clocks.failure_rate) == pytest.approx(1e-3 + 50 * 1e-7 * (1 - 0.5**20))

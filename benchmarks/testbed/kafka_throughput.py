@@ -1,7 +1,7 @@
 """Throughput of NexMark's queries on the testbed from topic to topic: what has come out, in records that were read.
 
 `.venv/bin/python -m benchmarks.testbed.kafka_throughput [--queries q1 ...] [--protocols none ...] [--records 1 1024]
-[--workers 2] [--window S] [--repeats N] [--events N] [--batch N] [--json]` makes a local cluster with its broker, fills
+[--workers 2] [--window S] [--repeats N] [--events N] [--batch N]` makes a local cluster with its broker, fills
 the input topic, and runs one driver program after another on it, each protocol in its turn. All input is there before a
 program starts, so that no generator limits it. Output is exactly once; that of protocol `none`, for which nothing is
 ever safe, goes out at once.
@@ -22,8 +22,7 @@ is the share of the time in which the slots' own threads wait, for Kafka as a ru
 own, and the broker runs on the same cores.
 
 A run takes the window and about 25 s, so everything takes an hour and a half. A run that reads nearly all of the input
-in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends, and
-`--json` still prints the runs before it, with `complete` false.
+in its window is refused: the end of the input would limit it. If a run fails or is refused, the program ends.
 """
 
 from __future__ import annotations
@@ -32,20 +31,19 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from numpy.typing import NDArray
 
 from benchmarks.arguments import above_zero, at_least_one
-from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
-from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
+from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of, show_shares
 from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, times
 from experiments.errors import EnvironmentFailure
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
@@ -223,13 +221,13 @@ def read_cpu_and_idle(journal: Path, from_ns: int, to_ns: int) -> tuple[float, f
 
 @one_line_errors()
 def main() -> None:
-    """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
+    """Measure each query with 1 and with more records a message, each protocol in its turn."""
     given = _arguments()
     comparison = Comparison[Throughput](given, max(2, given.workers))
-    with json_at_the_end(given.json, lambda: document(comparison)), cluster_of(given.workers) as cluster:
+    with cluster_of(given.workers) as cluster:
         first = kafka_job(cluster.handle, given.workers, "fill", "q1", "none", 1, given.batch)
         fill(cluster.handle.kafka, first, comparison.schedule, comparison.events)
-        comparison.show(HEAD)
+        print(HEAD, flush=True)
         for query in given.queries:
             expected = ExpectedResults(NexmarkSpec(query=NexmarkQuery(query)), comparison.schedule, comparison.events)
             for most in given.records:
@@ -252,26 +250,11 @@ def _compare(
 
     runs = comparison.in_turns(query, most, given.repeats, run, beside_first)
     if given.repeats > 1:
-        comparison.show(f"medians of {given.repeats}:")
+        print(f"medians of {given.repeats}:", flush=True)
         medians = {protocol: middle(own) for protocol, own in runs.items()}
         for protocol, found in medians.items():
-            comparison.show(line(jobs[protocol], found, medians[given.protocols[0]]))
-        comparison.show_shares(runs, FIGURES)
-
-
-def document(comparison: Comparison[Throughput]) -> dict[str, Any]:
-    """What `--json` prints: the medians of all that has been measured, by query and records a message."""
-    given = comparison.given
-    settings = {"cores": os.cpu_count(), "workers": given.workers, "repeats": given.repeats}
-    settings |= {"events": comparison.events, "window_s": given.window, "batch_events": given.batch}
-    medians = [
-        {"query": query, "records_per_message": most, "protocol": name, **asdict(middle(own))}
-        | {"runs": [asdict(each) for each in own]}
-        for (query, most), runs in comparison.found.items()
-        for name, own in runs.items()
-        if own
-    ]
-    return {"settings": settings, "medians": medians}
+            print(line(jobs[protocol], found, medians[given.protocols[0]]), flush=True)
+        show_shares(runs, FIGURES)
 
 
 def middle(runs: Sequence[Throughput]) -> Throughput:

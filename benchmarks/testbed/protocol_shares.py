@@ -1,7 +1,7 @@
 """What each checkpointing protocol costs a slot between two topics, decided by many short runs in turn.
 
 `.venv/bin/python -m benchmarks.testbed.protocol_shares [--queries q1 q12] [--protocols none ...] [--records 1 1024]
-[--turns N] [--rounds N] [--events N] [--batch N] [--json]` starts a broker, fills the input topic, and lets one slot
+[--turns N] [--rounds N] [--events N] [--batch N]` starts a broker, fills the input topic, and lets one slot
 with all partitions of a query read it from its beginning, one run after another, each protocol in its turn. The slot is
 in this process, and the broker and its cost are not. Output is as in `kafka_throughput`: exactly once, but of protocol
 `none` at once. Checkpoints are 5 s apart and go to a folder below the temporary one.
@@ -27,16 +27,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.arguments import at_least_one
-from benchmarks.json_document import json_at_the_end
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.slot import OneSlot
-from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of
+from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of, show_shares
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle
 from infra.local import LocalDriver
@@ -98,14 +97,11 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> SlotRates:
 
 @one_line_errors()
 def main() -> None:
-    """Measure each query with 1 and with more records a message, each protocol in its turn: lines, or JSON."""
+    """Measure each query with 1 and with more records a message, each protocol in its turn."""
     given = _arguments()
     comparison = Comparison[SlotRates](given, PARTITIONS)
-    with (
-        json_at_the_end(given.json, lambda: document(comparison)),
-        filled_broker(comparison.schedule, comparison.events, given.batch) as handle,
-    ):
-        comparison.show(HEAD)
+    with filled_broker(comparison.schedule, comparison.events, given.batch) as handle:
+        print(HEAD, flush=True)
         for query, most in product(given.queries, given.records):
             _compare(comparison, handle, query, most)
 
@@ -127,20 +123,8 @@ def _compare(comparison: Comparison[SlotRates], handle: Handle, query: str, most
     runs = comparison.in_turns(query, most, given.turns, run, line)
     for protocol, own in runs.items():
         parts = [each.checkpoints for each in own]
-        comparison.show(f"{protocol}, checkpoints: {min(parts):.2%} to {max(parts):.2%} of CPU time")
-    comparison.show_shares(runs, FIGURES)
-
-
-def document(comparison: Comparison[SlotRates]) -> dict[str, Any]:
-    """What `--json` prints: all runs by query and records a message."""
-    given = comparison.given
-    settings = {"cores": os.cpu_count(), "turns": given.turns, "rounds": given.rounds, "batch_events": given.batch}
-    runs = [
-        {"query": query, "records_per_message": most, "protocol": protocol, "runs": [each._asdict() for each in own]}
-        for (query, most), by_protocol in comparison.found.items()
-        for protocol, own in by_protocol.items()
-    ]
-    return {"settings": settings, "measured": runs}
+        print(f"{protocol}, checkpoints: {min(parts):.2%} to {max(parts):.2%} of CPU time", flush=True)
+    show_shares(runs, FIGURES)
 
 
 def _arguments() -> argparse.Namespace:

@@ -36,17 +36,11 @@ class Comparison(Generic[RunT]):
     given      the arguments (`parser_of`)
     schedule   of the events, which are in the input topic before a run starts
     events     how many there are, in full messages
-    found      the runs so far, by query and records a message
     """
 
     def __init__(self, given: argparse.Namespace, partitions: int) -> None:
         self.given, self.schedule = given, Schedule(START_NS, EVENT_RATE, partitions)
         self.events = self.schedule.in_full_batches(given.events, given.batch or 1)
-        self.found = dict[tuple[str, int], Runs[RunT]]()
-
-    def show(self, line: str) -> None:
-        """Print a line, where it is not in the way of JSON."""
-        print(line, file=sys.stderr if self.given.json else sys.stdout, flush=True)
 
     def in_turns(
         self,
@@ -61,18 +55,18 @@ class Comparison(Generic[RunT]):
         `run` takes the name of a run and its protocol, `line` the protocol of the last run, and all so far.
         """
         runs: Runs[RunT] = {protocol: [] for protocol in self.given.protocols}
-        self.found[query, most] = runs
         for turn in range(turns):
             for protocol, own in runs.items():
                 own.append(run(f"{query}-{most}-{protocol}-{turn}", protocol))
-                self.show(line(protocol, runs))
+                print(line(protocol, runs), flush=True)
         return runs
 
-    def show_shares(self, runs: Runs[RunT], figures: Figures[RunT]) -> None:
-        """A line for each figure of each protocol but the first; none for a single turn, which has no limits."""
-        if all(len(own) > 1 for own in runs.values()):
-            for each in shares(runs, figures):
-                self.show(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})")
+
+def show_shares(runs: Runs[RunT], figures: Figures[RunT]) -> None:
+    """A line for each figure of each protocol but the first; none for a single turn, which has no limits."""
+    if all(len(own) > 1 for own in runs.values()):
+        for each in shares(runs, figures):
+            print(f"{each.what}: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", flush=True)
 
 
 def shares(runs: Mapping[str, Sequence[RunT]], figures: Figures[RunT]) -> list[Ratio]:
@@ -119,7 +113,6 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--protocols", nargs="+", choices=OF_ANY_STATE, default=FIRST_COME)
     parser.add_argument("--records", nargs="+", type=at_least_one, default=[1, 1024], help="records per message")
     parser.add_argument("--batch", type=at_least_one, help="events, and most results, in one message: Arrow batches")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(
         "--events", type=at_least_one, default=36_000_000, help="of the stream, in the topic before a run starts"
     )

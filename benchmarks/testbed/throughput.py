@@ -5,9 +5,9 @@
 of workers, and runs one driver program after another on it, with protocols and checkpoint intervals in alternating
 runs. Events are made inside the sources and results are forgotten, so that the figure is the runtime's own; the
 generator's cost is in it. Prints the channels between partitions, events per second of wall clock and of CPU time of
-the slots over the window, the latter also as time for one event, each as a share of that of the first setting, and the
-bytes of protocols per byte of data, as if each message travelled by itself: of each run, and the medians of several.
-Wall clock means little where there is other work: the load before a run is printed, too.
+the slots over the window, the latter also as time for one event, each as a share of that of the first setting: of each
+run, and the medians of several. Wall clock means little where there is other work: the load before a run is printed,
+too.
 """
 
 from __future__ import annotations
@@ -58,10 +58,7 @@ WORKLOADS |= {  # those of figure 5 of `cec`
 CYCLE = "reachability"
 CYCLIC: dict[str, TestbedWorkload] = {CYCLE: ReachabilitySpec(nodes=57_600, steady=True)}
 OF_ANY_STATE = [name for name, each in PROTOCOLS.items() if not each.keeps_log]
-HEAD = (
-    "workers query       protocol             interval channels   events/s  share  events/CPU s  share us/event"
-    " protocol load"
-)
+HEAD = "workers query       protocol             interval channels   events/s  share  events/CPU s  share us/event load"
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,10 @@ class BenchmarkCluster:
 
 
 class Figures(NamedTuple):
-    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte of data; and the
-    load before the run."""
+    """Of one window: events per second of wall clock and of CPU time, and the load before the run."""
 
     wall: float
     cpu: float
-    overhead: float
     load: float
 
 
@@ -219,7 +214,7 @@ def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
     return (
         f"{job.slots:7} {query:11} {job.protocol:21} {job.checkpoint_interval_s:7g} {channels:8} {found.wall:10,.0f}"
         f" {found.wall / base.wall:6.0%} {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:8.3f}"
-        f" {found.overhead:+8.3%} {found.load:4.0f}"
+        f" {found.load:4.0f}"
     )
 
 
@@ -230,15 +225,7 @@ def _figures(job: Job, progress: list[dict], load: float) -> Figures:
     blocks = events_read(last["positions"]) - events_read(first["positions"])
     events = blocks * Generated.block_events(job.input.rate)
     seconds, cpu_s = (last["at_ns"] - first["at_ns"]) / 1e9, last["cpu_s"] - first["cpu_s"]
-    protocol_bytes = _counted(last, "protocol_bytes") - _counted(first, "protocol_bytes")
-    data_bytes = _counted(last, "data_bytes") - _counted(first, "data_bytes")
-    overhead = protocol_bytes / data_bytes if data_bytes else 0.0
-    return Figures(events / seconds, events / cpu_s, overhead, load)
-
-
-def _counted(report: dict, name: str) -> int:
-    """What all partitions have counted from their start until a report."""
-    return sum(tally[name] for tally in report["tallies"].values())
+    return Figures(events / seconds, events / cpu_s, load)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ simulate exponential gaps only (`utilization`, section 3.5). Times are in any on
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,8 +17,6 @@ from models.inputs import require, require_count, require_time
 
 Times = npt.NDArray[np.float64]
 
-SHAPES = (0.2, 100.0)  # below, most of a window of 2000 mean gaps is one gap
-WIDEST_SIGMA = 2.5  # the same for the lognormal law: its standard deviation is 23 mean gaps
 WARM_UP_SHOCKS = 40.0  # mean gaps; the probability of no shock in this time is exp(-40)
 MOST_OVERLAPPING = 100.0  # bursts at a time; memory and the warm-up grow with them
 
@@ -36,93 +32,24 @@ class FailureLaw(Protocol):
         """
 
 
-class Renewal(ABC):
-    """Independent gaps between failures: subclasses draw gaps of mean 1."""
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
-        """Gaps of mean 1."""
-
-    @abstractmethod
-    def draw_spanning(self, rng: np.random.Generator, runs: int) -> Times:
-        """The gap that holds a given instant: of density x f(x), since a long gap holds more instants."""
+@dataclass(frozen=True)
+class ExponentialTimes:
+    """Failures without memory, as the paper has them."""
 
     def failures(self, rng: np.random.Generator, failure_rate: float, runs: int, rows: int) -> Iterator[Times]:
-        """See `FailureLaw`. Time 0 falls uniformly into the gap that holds it."""
-        spanning = self.draw_spanning(rng, runs) / failure_rate
+        """See `FailureLaw`. Time 0 falls uniformly into the gap that holds it, which has the density x exp(-x)."""
+        spanning = rng.standard_gamma(2.0, runs) / failure_rate
         last = -spanning * rng.random(runs)
         yield last[np.newaxis]
         last = last + spanning
         yield last[np.newaxis]
         while True:
-            block = self.draw(rng, (rows, runs))
+            block = rng.standard_exponential((rows, runs))
             block /= failure_rate
             block[0] += last
             np.cumsum(block, axis=0, out=block)
             last = block[-1].copy()
             yield block
-
-
-@dataclass(frozen=True)
-class ExponentialTimes(Renewal):
-    """Failures without memory, as the paper has them."""
-
-    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
-        return rng.standard_exponential(shape)
-
-    def draw_spanning(self, rng: np.random.Generator, runs: int) -> Times:
-        return rng.standard_gamma(2.0, runs)
-
-
-@dataclass(frozen=True)
-class WeibullTimes(Renewal):
-    """Weibull gaps: a shape below 1 brings failures in clusters, 1 is exponential, above 1 they come with age.
-
-    Raises `BadInput` unless 0.2 <= shape <= 100.
-    """
-
-    shape: float
-
-    def __post_init__(self) -> None:
-        least, most = SHAPES
-        require("shape", self.shape, least <= self.shape <= most, f"a number from {least:g} to {most:g}")
-
-    @property
-    def _scale(self) -> float:
-        return 1.0 / math.gamma(1.0 + 1.0 / self.shape)
-
-    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
-        gaps = rng.standard_exponential(shape)
-        np.power(gaps, 1.0 / self.shape, out=gaps)
-        return np.multiply(gaps, self._scale, out=gaps)
-
-    def draw_spanning(self, rng: np.random.Generator, runs: int) -> Times:
-        """With x = scale y^(1/k), the density x f(x) is y^(1/k) exp(-y): a gamma law of y."""
-        return self._scale * rng.standard_gamma(1.0 + 1.0 / self.shape, runs) ** (1.0 / self.shape)
-
-
-@dataclass(frozen=True)
-class LognormalTimes(Renewal):
-    """Gaps whose logarithm is normal with standard deviation sigma; sigma 0 is a failure every 1 / rate.
-
-    Raises `BadInput` unless 0 <= sigma <= 2.5.
-    """
-
-    sigma: float
-
-    def __post_init__(self) -> None:
-        allowed = f"a number from 0 to {WIDEST_SIGMA:g}"
-        require("sigma", self.sigma, 0 <= self.sigma <= WIDEST_SIGMA, allowed)
-
-    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
-        logarithms = rng.standard_normal(shape)
-        logarithms *= self.sigma
-        logarithms -= self.sigma**2 / 2.0
-        return np.exp(logarithms, out=logarithms)
-
-    def draw_spanning(self, rng: np.random.Generator, runs: int) -> Times:
-        """The density x f(x) is lognormal again, its logarithm sigma^2 higher."""
-        return self.draw(rng, runs) * math.exp(self.sigma**2)
 
 
 @dataclass(frozen=True)

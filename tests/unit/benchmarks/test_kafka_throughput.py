@@ -1,14 +1,11 @@
 """Throughput that is counted at the output: how many records were read when a number of results was out."""
 
 import json
-from contextlib import nullcontext
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from benchmarks.testbed import kafka_throughput
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.kafka_throughput import (
     FIGURES,
@@ -24,7 +21,6 @@ from benchmarks.testbed.kafka_throughput import (
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.record_path import STAGES, measured
 from benchmarks.testbed.through_kafka import kafka_job, shares
-from benchmarks.testbed.throughput import BenchmarkCluster
 from experiments.errors import EnvironmentFailure
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
@@ -185,37 +181,6 @@ def test_shares_are_of_the_same_turn():
     assert by_clock.what == "uncoordinated / none, records/s"
     assert (by_clock.ratio, by_clock.low, by_clock.high) == pytest.approx((0.9, 0.9, 0.9))
     assert (by_cpu.what, by_cpu.ratio) == ("uncoordinated / none, records/CPU s", pytest.approx(0.5))
-
-
-@pytest.mark.parametrize(
-    ("fails", "measured_before"),
-    [
-        ("q1-1-none-0", []),
-        ("q1-1-coordinated-0", [("none", 1)]),
-        ("q1-1-none-1", [("none", 1), ("coordinated", 1)]),
-    ],
-)
-def test_runs_before_one_that_fails_are_printed_as_json(fails, measured_before, monkeypatch, capsys):
-    def measured_until_one_fails(_cluster, job, *_):
-        if job.run_id == fails:
-            raise EnvironmentFailure("the input was used up", "use more --events")
-        return Throughput(100.0, 90.0, 200.0, 0.25, 30.0, 7, 1.0)
-
-    cluster = BenchmarkCluster(None, Handle("run", "local", "token", "root", broker="127.0.0.1:9092"), Path("root"))
-    monkeypatch.setattr(kafka_throughput, "cluster_of", lambda _: nullcontext(cluster))
-    monkeypatch.setattr(kafka_throughput, "fill", lambda *_: None)
-    monkeypatch.setattr(kafka_throughput, "measured", measured_until_one_fails)
-    words = "--json --events 1000 --queries q1 --records 1 --protocols none coordinated"
-    monkeypatch.setattr("sys.argv", ["kafka_throughput", *words.split()])
-    with pytest.raises(SystemExit) as ended:
-        kafka_throughput.main()
-    assert ended.value.code == 3
-    told = capsys.readouterr()
-    assert told.err.endswith("\nthe input was used up; use more --events\n")
-    document = json.loads(told.out)
-    assert document["complete"] is False
-    medians = document["medians"]
-    assert [(each["protocol"], len(each["runs"])) for each in medians] == measured_before
 
 
 @pytest.mark.parametrize("batch", [None, 50])

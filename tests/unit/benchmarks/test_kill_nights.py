@@ -45,12 +45,6 @@ def test_another_start_goes_on_behind_the_last_episode(tmp_path):
     assert [each.kills for each in Ledger(path).lines] == [11, 9]
 
 
-def test_a_ledger_that_was_begun_when_what_was_wrong_had_another_name_is_read(tmp_path):
-    old = {key: value for key, value in asdict(line("passive", 0)).items() if key != "wrong"} | {"amiss": "lost"}
-    (tmp_path / "kills.jsonl").write_text(json.dumps(old) + "\n")
-    assert [each.wrong for each in Ledger(tmp_path / "kills.jsonl").lines] == ["lost"]
-
-
 def test_an_episode_that_went_wrong_counts_no_kills_and_is_named(tmp_path):
     def fails(case, seed):
         raise EpisodeFailed("seed 3: not exactly once")

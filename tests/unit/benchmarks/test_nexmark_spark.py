@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
-from argparse import Namespace
-from contextlib import nullcontext
-from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
@@ -96,8 +91,6 @@ def test_a_query_that_does_not_end_is_told():
 
 
 def test_rates_are_by_the_clock_and_by_cpu_time():
-    document = ROW.to_json()
-    assert (document["records_per_second"], document["records_per_core_second"]) == (300.0, 200.0)
     assert str(ROW).split() == ["q0", "whole", "300", "200", "1.50", "600", "552", "3", "1"]
     assert len(nexmark_spark.HEAD.split()) == 10  # "a core" is two words
 
@@ -154,53 +147,6 @@ def test_a_query_that_fails_is_stopped_and_has_a_row(query, why, monkeypatch, tm
     assert str(row).split(maxsplit=2)[:2] == ["q4", "whole"]
     assert row.error.startswith(why)
     assert "\n" not in row.error
-
-
-@pytest.fixture
-def measuring(monkeypatch):
-    """Lets the program measure q4 and q0 as a function says."""
-    given = Namespace(queries=["q4", "q0"], cuts=["whole"], events=600, rate=100.0, partitions=2, batch=100, cores=1)
-    monkeypatch.setattr(Topic, "fill", lambda topic: None)
-    monkeypatch.setattr(nexmark_spark, "lone_broker", lambda *given: nullcontext(Namespace(kafka=None)))
-    monkeypatch.setattr(nexmark_spark, "local_spark", lambda *given: nullcontext())
-    monkeypatch.setattr(nexmark_spark, "versions", lambda spark: {"Spark": "4"})
-    monkeypatch.setattr(nexmark_spark, "_arguments", lambda: Namespace(**vars(given), first_compiler=False, json=True))
-    monkeypatch.setattr(nexmark_spark, "end_by_sigterm", lambda: None)
-    return lambda measure: monkeypatch.setattr(Session, "measure", measure)
-
-
-def test_rows_before_the_program_is_ended_are_printed(measuring, capsys):
-    measured = []
-
-    def measure(session, name, cut):
-        measured.append(name)
-        return sys.exit(143) if len(measured) == 3 else ROW  # the first run is a warm-up
-
-    measuring(measure)
-    with pytest.raises(SystemExit):
-        nexmark_spark.main()
-    document = json.loads(capsys.readouterr().out)
-    assert (document["complete"], document["rows"]) == (False, [ROW.to_json()])
-
-
-def test_the_other_queries_are_measured_after_one_that_failed(measuring, capsys):
-    def measure(session, name, cut):
-        if name is NexmarkQuery.Q4:
-            raise EnvironmentFailure("a query has not ended after 900 s", "try fewer events")
-        return ROW
-
-    measuring(measure)
-    nexmark_spark.main()
-    document = json.loads(capsys.readouterr().out)
-    assert document["complete"]
-    failed, measured = document["rows"]
-    assert (failed["query"], failed["until"]) == ("q4", "whole")
-    assert "has not ended" in failed["error"]
-    assert measured == ROW.to_json()
-    settings = document["settings"]
-    assert datetime.fromisoformat(settings["date"]).tzinfo is not None
-    assert (settings["cores"], settings["machine_cores"]) == (1, os.cpu_count())
-    assert (settings["queries"], settings["event_time_records_per_second"]) == (["q4", "q0"], 100.0)
 
 
 def test_spark_keeps_the_reports_of_all_micro_batches():

@@ -25,7 +25,7 @@ from testbed.operators import Delivery
 from testbed.runtime.connectors.sources import Generated
 
 JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
-REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies": {}}
+REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0}
 MODULES = [import_module(f"{testbed.__name__}.{each.name}") for each in iter_modules(testbed.__path__)]
 PROGRAMS = [each for each in MODULES if hasattr(each, "main")]
 
@@ -106,15 +106,6 @@ def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, mon
         cluster.start(replace(JOB, store=str(tmp_path / "q1" / "store")))
 
 
-def test_bytes_of_protocols_are_those_of_the_window():
-    def report(at_ns, protocol_bytes, data_bytes):
-        tallies = {"bids.0": {"protocol_bytes": protocol_bytes, "data_bytes": data_bytes}}
-        return REPORT | {"at_ns": at_ns, "cpu_s": at_ns / 1e9, "tallies": tallies}
-
-    progress = [report(10**9, 900, 1000), report(2 * 10**9, 905, 1200), report(3 * 10**9, 910, 1400)]
-    assert _figures(JOB, progress, 0.0).overhead == pytest.approx(10 / 400)
-
-
 class Machine(BenchmarkCluster):
     """A cluster, or anything else that runs a job: from its start on the machine has a load of 99, before that of 2."""
 
@@ -152,7 +143,7 @@ def test_copies_have_the_load_before_a_run(machine, monkeypatch):
     monkeypatch.setattr(copies_throughput, "_working_ns", lambda *_: 10**9)
     monkeypatch.setattr(copies_throughput, "events", lambda *_: iter(()))
     monkeypatch.setattr(copies_throughput, "cpu_shares", lambda *_: SimpleNamespace(copies_cpu_share=0.0))
-    monkeypatch.setattr(copies_throughput, "figures_of", lambda *given: throughput.Figures(1.0, 1.0, 0.0, given[-1]))
+    monkeypatch.setattr(copies_throughput, "figures_of", lambda *given: throughput.Figures(1.0, 1.0, given[-1]))
     found = copies_throughput._measured(machine, JOB, 0.5, 9.0)
     assert (found.load, Machine.load) == (2.0, 99.0)
     assert copies_throughput._line(0.5, found, found).endswith(" 2")
@@ -177,7 +168,7 @@ def test_the_path_of_a_record_has_the_load_before_all_runs(machine, monkeypatch,
 
 def test_memory_has_the_load_before_all_runs(machine, monkeypatch, capsys):
     monkeypatch.setattr(memory, "cluster_of", lambda _: nullcontext(machine))
-    monkeypatch.setattr(memory, "measured", lambda *_: machine.start() and throughput.Figures(10.0, 1.0, 0.0, 2.0))
+    monkeypatch.setattr(memory, "measured", lambda *_: machine.start() and throughput.Figures(10.0, 1.0, 2.0))
     monkeypatch.setattr(memory, "_samples", lambda *_: iter(series(mb_a_minute=1.0)))
     monkeypatch.setattr("sys.argv", ["memory"])
     with pytest.raises(SystemExit) as ended:

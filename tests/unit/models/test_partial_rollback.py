@@ -42,7 +42,7 @@ def played(rng, *, rate, recovery, interval, hosts, travel, periods):
 def test_the_mean_period_is_that_of_the_played_process(hosts, recovery, travel):
     rng = np.random.default_rng(hosts)
     found = played(rng, rate=0.05, recovery=recovery, interval=30.0, hosts=hosts, travel=travel, periods=1500)
-    expected = partial.effective_period(0.05, recovery, 30.0, 1 / hosts, travel, 2)
+    expected = 30.0 / partial.utilization(0.05, 0.0, recovery, 30.0, 1 / hosts, travel, 2)
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(found.size)
 
 
@@ -54,19 +54,16 @@ def test_losing_all_is_eq_10(rate, load, beyond, recovery_load, delay_load, dept
     cost, recovery, delay = load / rate, recovery_load / rate, delay_load / rate
     interval = cost + 10.0**beyond * float(full.optimal_interval(rate, cost))
     eq_10 = full.utilization(rate, cost, recovery, interval, delay, depth)
-    eq_9 = full.effective_period(rate, recovery, interval, delay, depth)
     assert partial.utilization(rate, cost, recovery, interval, 1.0, delay, depth) == pytest.approx(
         eq_10, rel=1e-11, abs=1e-290
     )
     if eq_10 > 1e-280:
-        assert partial.effective_period(rate, recovery, interval, 1.0, delay, depth) == pytest.approx(eq_9, rel=1e-11)
         best = partial.optimal_interval(rate, cost, recovery, 1.0, delay, depth)
         assert best == pytest.approx(full.optimal_interval(rate, cost), rel=1e-11)
 
 
 def test_losing_nothing_still_pays_recoveries():
     lost = {"lost_share": 0.0, "hop_delay": 0.5, "depth": 9}
-    assert partial.effective_period(0.02, 6.0, 40.0, **lost) == pytest.approx(40 * np.exp(0.12))
     assert partial.utilization(0.02, 4.0, 6.0, 40.0, **lost) == pytest.approx(0.9 * np.exp(-0.12))
     assert partial.optimal_interval(0.02, 4.0, 6.0, **lost) == np.inf
 
@@ -79,9 +76,9 @@ def test_without_failures_it_is_eq_1():
 def test_second_order_by_hand():
     """R = 0: g = x + L f x^2 / 2 + L^2 f (1 - q^2) x^3 / 6; half lost: x + x^2 / 4 + x^3 / 16 at L = 1."""
     x = 1e-3
-    assert partial.effective_period(1.0, 0.0, x, 0.5) == pytest.approx(x + x**2 / 4 + x**3 / 16, rel=1e-10)
+    assert x / partial.utilization(1.0, 0.0, 0.0, x, 0.5) == pytest.approx(x + x**2 / 4 + x**3 / 16, rel=1e-10)
     # a recovery that never succeeds at once loses x again and again: r = 1 as if all were lost
-    assert partial.effective_period(1.0, 60.0, 2.0, 0.5) == pytest.approx(full.effective_period(1.0, 60.0, 2.0))
+    assert partial.utilization(1.0, 0.0, 60.0, 2.0, 0.5) == pytest.approx(full.utilization(1.0, 0.0, 60.0, 2.0))
 
 
 @pytest.mark.extended
@@ -147,14 +144,12 @@ def test_first_order_optimum():
 def test_finite_input_never_gives_nan_or_a_warning(rate, cost, recovery, share, delay):
     interval = cost * 3
     assert 0.0 <= partial.utilization(rate, cost, recovery, interval, share, delay / rate, 3) <= 1.0
-    assert partial.effective_period(rate, recovery, interval, share, delay / rate, 3) >= interval * (1 - 1e-12)
 
 
 def test_arrays_give_what_their_elements_give():
     rate, share = np.array([1e-6, 0.05, 2.0])[:, None], np.array([0.0, 0.2, 1.0])
     functions = [
         lambda r, f: partial.utilization(r, 1.0, 3.0, 8.0, f, 0.5, 4),
-        lambda r, f: partial.effective_period(r, 3.0, 8.0, f, 0.5, 4),
         lambda r, f: partial.optimal_interval(r, 1.0, 3.0, f, 0.5, 4),
     ]
     for function in functions:
@@ -169,15 +164,3 @@ def test_where_no_interval_leaves_a_utilization_it_says_so():
     assert partial.utilization(1.0, 1.0, 0.0, 5.0, 0.5, 1.0, 10_000) == 0.0
     with pytest.raises(BadInput, match="hop_delay"):
         partial.optimal_interval(1.0, 1.0, 0.0, 0.5, 1.0, 10_000)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1e-7, 1.1, np.nan, np.inf])
-def test_shares_outside_the_model_are_bad_input(share):
-    with pytest.raises(BadInput) as caught:
-        partial.check_lost_share(share)
-    assert caught.value.field == "lost_share"
-
-
-@pytest.mark.parametrize("share", [0.0, 1e-6, 0.3, 1.0])
-def test_shares_of_the_model(share):
-    assert partial.check_lost_share(share) is None

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from reproductions.catalogue import CATALOGUE
 from reproductions.comparison import by_algorithm, never_above, often_optimal, plot_comparison, summarize
 from reproductions.judging import judge
 from reproductions.plants import InRows
@@ -70,3 +71,13 @@ def test_bars_of_a_few_problems_are_as_wide_as_students_t_has_them():
     ((bar,),) = (each.get_segments() for each in axes.collections)
     half = 4.30265 / 3**0.5  # t of two degrees of freedom
     assert bar[:, 1].tolist() == pytest.approx([2 - half, 2 + half], rel=1e-5)
+
+
+def test_the_mean_that_is_judged_is_the_one_that_is_told():
+    """With all the resources every plan is equal, which says nothing: one such point would halve the mean."""
+    values = {(0.5, "DP"): 1.0, (0.5, "BestDensity"): 0.98, (1.0, "DP"): 1.0, (1.0, "BestDensity"): 1.0}
+    table = summarize(row("s", share, name, value, bound=1.0) for (share, name), value in values.items())
+    check = next(each for each in CATALOGUE["incremental/fig-16a"].checks if each.name == "best_density.close_to_dp")
+    found = judge(check, Computed("it", table))
+    assert found["verdict"] == "fail"
+    assert found["observed"] == "2.00% below DP at most, 2.00% on average where resources are scarce"

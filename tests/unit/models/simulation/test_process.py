@@ -1,4 +1,4 @@
-"""The vectorised process by hand and against the reference; the simulation against eq. 10 and under other laws."""
+"""The vectorised process by hand and against the reference; the simulation against eq. 10, with bursts, too."""
 
 import tracemalloc
 from dataclasses import replace
@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from experiments.errors import BadInput
-from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
+from models.simulation.laws import Correlated, ExponentialTimes
 from models.simulation.process import CheckpointProcess
 from models.simulation.simulate import simulate
 from models.utilization import optimal_interval, utilization
@@ -21,15 +20,7 @@ from tests.unit.models.event_by_event import simulate_event_by_event
 # 1 in 160, at 3 with 1 in 4.
 SIGMAS = 4.0
 WINDOW = 100.0
-LAWS = [
-    ExponentialTimes(),
-    WeibullTimes(0.6),
-    WeibullTimes(4.0),
-    LognormalTimes(1.2),
-    LognormalTimes(0.0),
-    Correlated(0.5, 4, 0.0),
-]
-LAWS += [Correlated(0.5, 4, 15.0), Correlated(0.9, 6, 200.0)]
+LAWS = [ExponentialTimes(), Correlated(0.5, 4, 0.0), Correlated(0.5, 4, 15.0), Correlated(0.9, 6, 200.0)]
 
 
 def one_run(times, **changes):
@@ -156,36 +147,6 @@ def test_a_short_window_is_as_unbiased_as_a_long_one(failures, hop_delay, depth)
     assert result.runs == 40_000
     assert result.standard_error < 0.002
     assert deviation(result, utilization(0.02, 2.0, 12.0, 20.0, hop_delay, depth)) < SIGMAS
-
-
-def survival(law):
-    """P[gap > x] for gaps of mean 1."""
-    if isinstance(law, WeibullTimes):
-        mean = stats.weibull_min(law.shape).mean()
-        return stats.weibull_min(law.shape, scale=1 / mean).sf
-    return stats.lognorm(law.sigma, scale=np.exp(-(law.sigma**2) / 2)).sf
-
-
-@pytest.mark.parametrize(
-    "law", [WeibullTimes(0.6), WeibullTimes(4.0), LognormalTimes(0.5), LognormalTimes(1.2)], ids=str
-)
-@pytest.mark.parametrize(("hop_delay", "depth"), [(0.0, 1), (3.0, 4)])
-def test_other_laws_meet_the_mean_number_of_periods_between_failures(law, hop_delay, depth):
-    """U = L (T - c) sum over k of P[gap > R + (n - 1) delta + k T]: what eq. 10 sums for the exponential law."""
-    rate, cost, recovery, interval = 0.02, 3.0, 8.0, 15.0
-    waits = recovery + (depth - 1) * hop_delay + interval * np.arange(1, 100_000)
-    expected = rate * (interval - cost) * survival(law)(rate * waits).sum()
-    given = {"checkpoint_cost": cost, "recovery_time": recovery, "hop_delay": hop_delay, "depth": depth}
-    result = simulate(failure_rate=rate, interval=interval, failures=200, runs=500, law=law, seed=5, **given)
-    assert deviation(result, expected) < SIGMAS
-    assert deviation(result, utilization(rate, cost, recovery, interval, hop_delay, depth)) > SIGMAS
-
-
-def test_failures_like_clockwork_keep_the_same_periods_between_any_two():
-    """A failure every 50: up for 42 of them, of which 2 periods of 15 are kept, with 12 of work each."""
-    given = {"failure_rate": 0.02, "checkpoint_cost": 3.0, "recovery_time": 8.0, "interval": 15.0}
-    result = simulate(**given, law=LognormalTimes(0.0), failures=7, runs=50, seed=1)
-    assert result.utilizations == pytest.approx(24 / 50)
 
 
 @pytest.mark.parametrize("law", [Correlated(0.5, 4, 20.0), Correlated(1.0, 8, 30.0), Correlated(0.3, 4)], ids=str)
