@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from experiments.documents.plain_files import RefusedFile, read_end
-from experiments.errors import BadInput, EnvironmentFailure
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
 from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
@@ -61,10 +61,20 @@ def provision(
                 (handle.directory(host.name) / "logs").mkdir(parents=True, exist_ok=True)
             make_hosts(handle)
             _start(driver, handle)
-        except BaseException:
-            driver.destroy(handle)
+        except BaseException as failure:
+            _destroy_after(failure, driver, handle)
             raise
     return handle
+
+
+def _destroy_after(failure: BaseException, driver: Driver, handle: Handle) -> None:
+    """Destroy what was made before a failure. If something is left, that is told beside the failure, not instead."""
+    try:
+        driver.destroy(handle)
+    except EnvironmentFailure as left:
+        if not isinstance(failure, AftershockError):
+            raise
+        raise EnvironmentFailure(f"{failure}; then {left.cause}", left.remedy) from failure
 
 
 def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, subnet: int, network: str) -> Handle:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import BadInput
+from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle, Host, Role
 from infra.services import startup
@@ -29,6 +29,26 @@ def test_a_worker_whose_log_is_no_file_has_not_joined(kind: str, tmp_path: Path)
     log.write_bytes(b"INFO: " + startup.REGISTERED)
     assert startup._registered(handle, "worker-1")
     assert not startup._registered(handle, "worker-1", log.stat().st_size)
+
+
+def test_what_a_failed_start_leaves_does_not_hide_why_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = {"gateway": Host("gateway", "127.0.9.1", Role.GATEWAY, 1, 512)}
+    handle = Handle("run-1", "local", "s9-0123456789c0ffee", str(tmp_path / "cluster"), hosts)
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
+
+    class Driver:
+        def destroy(self, handle: Handle) -> None:
+            raise EnvironmentFailure("2 processes survive SIGKILL", "look for them with ps")
+
+    def make_hosts(handle: Handle) -> None:
+        raise EnvironmentFailure("no disk could be mounted", "see `mount`")
+
+    with pytest.raises(EnvironmentFailure) as told:
+        startup.provision(Driver(), ClusterSpec(), Path(handle.root), lambda: handle, make_hosts, elsewhere=True)
+    left = "2 processes survive SIGKILL; look for them with ps"
+    assert str(told.value) == f"no disk could be mounted; see `mount`; then {left}"
 
 
 def test_workers_that_the_free_memory_cannot_hold_are_refused_with_how_many_it_can(
