@@ -25,7 +25,7 @@ CURVE_POINTS = 61
 class Contestant:
     """One protection: records/s without failures, and seconds that a failure costs, both of them with draws.
 
-    tried_at  failures per second, outside of what they cost, of the runs that tell the cost
+    tried_at  failures per second, outside of what they cost, of the run in which they came most often
     """
 
     name: str

@@ -64,6 +64,12 @@ class Protection:
         left_s = sum(run.window_s - sum(run.fault_costs_s) for run in struck)
         return self.faults / left_s if left_s > 0 else 0.0
 
+    @property
+    def highest_failure_rate(self) -> float:
+        """That of the run in which failures came most often, per second that was not lost to faults."""
+        left_s = [(len(run.fault_costs_s), run.window_s - sum(run.fault_costs_s)) for run in self.runs]
+        return max((faults / seconds for faults, seconds in left_s if seconds > 0), default=0.0)
+
     @cached_property
     def estimates(self) -> dict[str, Estimate | None]:
         """By name of the column; None of what no run measured."""
@@ -92,7 +98,7 @@ class Protection:
         rate, cost_s = self.estimates["rate"], self.estimates["cost_s"]
         if rate is None or cost_s is None or rate.draws is None or cost_s.draws is None:
             return None
-        return Contestant(self.label, rate, cost_s, self.failure_rate)
+        return Contestant(self.label, rate, cost_s, self.highest_failure_rate)
 
     def to_json(self) -> dict[str, Any]:
         """With seconds, shares and records/s; each estimate is `{value, low, high, count}` or null."""

@@ -47,13 +47,18 @@ def heals(evidence: Evidence) -> pd.DataFrame:
 
 
 def _struck_again(fault: pd.Series, among: pd.DataFrame) -> bool:
-    """Whether one of a fault's hosts was struck again before it had the time to join."""
+    """Whether one of a fault's hosts, or its service, was struck again before it had the time to join."""
     if pd.isna(fault["healed_ns"]):
         return False
     later = among[(among["actual_ns"] > fault["actual_ns"]).fillna(False)]
     soon = later[later["actual_ns"] < fault["healed_ns"] + int(HOST_START_S * 1e9)]
-    hosts = set(fault["targets"].split(","))
-    return any(hosts & set(targets.split(",")) for targets in soon["targets"])
+    return any(_places(fault) & _places(other) for _, other in soon.iterrows())
+
+
+def _places(fault: pd.Series) -> set[tuple[str, str | None]]:
+    """What a fault strikes: each host, or on the gateway the service, of which there are several."""
+    service = FaultKind(fault["kind"]).service
+    return {(target, service) for target in fault["targets"].split(",")}
 
 
 def _lateness(frame: pd.DataFrame) -> str:

@@ -316,6 +316,24 @@ def test_a_short_fault_is_not_excused_by_a_long_one_of_the_spec(column: str, tmp
     assert verdict_of("faults.healed", run, tmp_path, experiment)["verdict"] == "fail"
 
 
+@pytest.mark.parametrize(
+    ("kinds", "verdict"),
+    [(("broker-kill", "broker-kill"), "pass"), (("broker-kill", "driver-kill"), "fail"), (("kill", "pause"), "pass")],
+)
+def test_only_a_strike_on_the_same_place_excuses_a_return(kinds: tuple[str, str], verdict: str, tmp_path: Path) -> None:
+    """The services of the gateway are places of their own: the death of the driver does not keep the broker away."""
+    target = "worker-1" if "kill" in kinds else "gateway"
+
+    def twice(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = put("joined_ns", 0, pd.NA)(frame)
+        soon = frame["actual_ns"].where(frame.index != 1, frame["healed_ns"].iat[0] + 10**9)
+        kind = frame["kind"].where(frame.index > 1, pd.Series([*kinds, *frame["kind"][2:]]))
+        return frame.assign(actual_ns=soon, kind=kind, targets=frame["targets"].where(frame.index > 1, target))
+
+    run = synthetic.make_run(tmp_path, changes={"faults": twice})
+    assert verdict_of("faults.healed", run, tmp_path)["verdict"] == verdict
+
+
 @pytest.mark.parametrize(("healed_s", "verdict"), [(209.9, "fail"), (210.1, "pass"), (240.5, "pass")])
 def test_a_host_that_was_healed_too_late_to_start_need_not_join(healed_s: float, verdict: str, tmp_path: Path) -> None:
     """The window ends after 240 s. What is still held then is healed when the run ends."""

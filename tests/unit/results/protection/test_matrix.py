@@ -72,6 +72,18 @@ def test_at_the_failure_rate_of_its_runs_a_protection_does_what_they_did():
         assert float(each.at(same.failure_rate)) == pytest.approx(done / sum(run.window_s for run in same.runs))
 
 
+def test_a_failure_rate_that_a_run_of_each_saw_was_run():
+    """The second span begins at 1/44, which is above .0225, the failure rate of all runs of a protection together."""
+    both()
+    (one,) = found()
+    assert [win.tried for win in one.wins] == [True, False]
+    fast("fast-often", costs_s=(10.0,) * 3)
+    safe("safe-often", costs_s=(4.0,) * 3)
+    (one,) = found()
+    assert [each.failure_rate for each in one.protections] == pytest.approx([0.0225, 0.0225])
+    assert [win.tried for win in one.wins] == [True, True]
+
+
 def test_what_the_ledger_books_for_no_fault_is_shared_by_all():
     fast("one", unbooked_s=6.0)
     (one,) = found()
