@@ -39,7 +39,8 @@ class LoadSpec(Spec):
         LoadMode, Field(description="how the load is set: `saturating` is more than the query can process")
     ] = LoadMode.SATURATING
     rate: Annotated[
-        float, Field(gt=0, le=1e7, description="records per second; in mode sustainable, the rate of the first burst")
+        float,
+        Field(ge=0.001, le=1e7, description="records per second; in mode sustainable, the rate of the first burst"),
     ] = 5000.0
     share: Annotated[
         float, Field(gt=0, le=1, description="mode sustainable: rate in the window, as a share of the sustainable rate")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.loads import LoadSpec
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
@@ -28,6 +29,12 @@ def test_the_topics_that_take_turns_have_all_records_that_are_due_and_no_more():
         now_ns = START_NS + tenths * 10**8 - 10**6
         turns = [schedule.turn(number, 3).due_count(now_ns) for number in range(3)]
         assert sum(turns) == schedule.due_count(now_ns) == tenths
+
+
+def test_the_slowest_load_that_an_experiment_may_have_has_moments_that_can_be_told():
+    slowest = LoadSpec.model_json_schema()["properties"]["rate"]["minimum"]
+    last = Schedule(START_NS, slowest).turn(99, 100)
+    assert START_NS < last.due_ms(1) * 10**6 < 2**63
 
 
 def test_nothing_is_due_before_the_start():
