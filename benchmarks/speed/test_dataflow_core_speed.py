@@ -48,7 +48,7 @@ class Loop:
         ]
         self.reader, self.queue, self.total_bytes = FrameReader(schemas), deque(), 0
         for partition, at in zip(self.partitions, initial_line(layout), strict=True):
-            partition.restore(Restore(1, at, (), 0), {})
+            partition.restore(Restore(1, at, ()), {})
             partition.on_order(Go(1))
             partition.take_effects()
         self.sources = [p for p in self.partitions if isinstance(p.layout.element, Source)]
