@@ -65,7 +65,7 @@ def test_restore_without_the_start_of_an_executor(tmp_path, workload, sources, r
     for checkpoint in line:
         objects = {key: store.get(key) for key in checkpoint.state_keys}
         partition = hosted.make(checkpoint.partition)
-        partition.restore(Restore(1, checkpoint, (), 0), objects)
+        partition.restore(Restore(1, checkpoint, ()), objects)
         size += sum(map(len, objects.values()))
     wall_s, cpu_s, size_mb = time.perf_counter() - wall_s, time.process_time() - cpu_s, size / 1e6
     times = f"{cpu_s * 1000:.0f} ms CPU, {wall_s * 1000:.0f} ms"

@@ -112,7 +112,7 @@ class CheckpointedState:
         """
         layout = counted()
         partition = next(each for each in layout.partitions if isinstance(each.element, Operator))
-        begin = Restore(EPOCH, initial_line(layout)[partition.number], (), 0)
+        begin = Restore(EPOCH, initial_line(layout)[partition.number], ())
         self._snapshots, self._state = Snapshots(partition, PER_FULL), KINDS[kind]()
         self._core = self._snapshots.fill(begin, self._state.states, {})
         self._snapshots.restore(begin)
@@ -161,7 +161,7 @@ class CheckpointedState:
         checkpoint, again = self._last, KINDS[self._kind]()
         objects = {key: self._store.get(key) for key in checkpoint.state_keys}
         begun_s = time.thread_time()
-        self._snapshots.fill(Restore(EPOCH, checkpoint, (), 0), again.states, objects)
+        self._snapshots.fill(Restore(EPOCH, checkpoint, ()), again.states, objects)
         took_s, size = time.thread_time() - begun_s, sum(map(len, objects.values()))
         return f"restored in {took_s:.2f} s of CPU time from {len(objects)} objects with {size / 1e6:.1f} MB"
 

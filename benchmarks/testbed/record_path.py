@@ -167,7 +167,7 @@ class Flow:
         self._partitions = [Partition(each, parts, schemas, known, limits) for each in self._layout.partitions]
         self._awake = deque[Partition]()
         for partition, start in zip(self._partitions, line, strict=True):
-            partition.restore(Restore(EPOCH, start, (), 0), {})
+            partition.restore(Restore(EPOCH, start, ()), {})
             partition.on_order(Go(EPOCH))
             self._time_operator(partition)
             partition.take_effects()

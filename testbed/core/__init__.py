@@ -5,7 +5,8 @@
     by_batch/     the same for partitions that work batch by batch
     coordinator/  the state machine of the coordinator
 
-Pure: events go in, effects come out. No module here touches a clock, a thread, a file, a socket or a random number.
+Pure: events go in, effects come out. No module here touches a clock, a thread, a file or a socket. Only `seal`
+draws a random number, one for each object that a store writes.
 
 `frames` travel on channels, cut and joined by `ranges`, and wait in `segments` if they are too many for memory.
 `control` messages go between partitions and coordinator, and `shapes` reads them. `effects` are what both request from

@@ -13,15 +13,13 @@ from testbed.core.shapes import decode_as, encode_as
 class Restore:
     """Go back to a checkpoint, with the objects of its state and these logs, and say when it is done.
 
-    published   the last checkpoint whose output this sink is known to have published
-    arrived     the last number that the receivers of its channels have where they roll back to
-    muted       whether it is a copy, whose output stays inside
+    arrived   the last number that the receivers of its channels have where they roll back to
+    muted     whether it is a copy, whose output stays inside
     """
 
     epoch: int
     checkpoint: Checkpoint
     log_keys: tuple[str, ...]
-    published: int
     arrived: dict[int, int] = field(default_factory=dict)
     muted: bool = False
 

@@ -111,7 +111,7 @@ class _Bench:
         count = len(layout.partitions)
         self._partitions = [Partition(p, count, schemas, protocol, limits) for p in layout.partitions]
         for partition, at in zip(self._partitions, initial_line(layout), strict=True):
-            partition.restore(Restore(EPOCH, at, (), 0), {})
+            partition.restore(Restore(EPOCH, at, ()), {})
             partition.on_order(Go(EPOCH))
             partition.take_effects()
         schedule = Schedule(0, EVENTS_PER_SECOND)

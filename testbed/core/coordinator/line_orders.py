@@ -20,10 +20,10 @@ class LineOrders:
     def restore(self, number: int, epoch: int) -> Restore:
         """The order to a partition, or to its copy, that rolls back to the line. What it reads stays until it has."""
         line = self._history.line
-        logs, published = self._history.replayed_logs(number), self._history.published(number)
+        logs = self._history.replayed_logs(number)
         outputs = self._layout.partitions[number].outputs
         arrived = {channel.id: line[channel.receiver].received[channel.id] for channel in outputs}
-        return self._garbage.read_by(number, Restore(epoch, line[number], logs, published, arrived))
+        return self._garbage.read_by(number, Restore(epoch, line[number], logs, arrived))
 
     def rejoins(self, restored: Set[int], up: Set[int], epoch: int) -> dict[int, Rejoin]:
         """What the neighbours of restored partitions hear that are up and are not restored themselves."""

@@ -72,8 +72,8 @@ class Dataflow:
                 raise BadInput(f"inputs of {name}", each.name, f"streams of the dataflow {self.name}")
         schema = operator.schema(*(each.schema for each in inputs))
         for each, key in zip(inputs, operator.keys, strict=True):
-            if key is not None and pa.types.is_nested(found := require_column("key", each.schema, key)):
-                raise BadInput("key", f"{key} of type {found}", "a column of single values")
+            if key is not None:
+                _check_key(key, require_column("key", each.schema, key))
         self._add(name, operator, parallelism or self.nodes[inputs[0].name].parallelism)
         for port, (each, key) in enumerate(zip(inputs, operator.keys, strict=True)):
             self._connect(each, name, port, key)
@@ -185,6 +185,13 @@ def reachable(after: dict[str, set[str]], start: set[str]) -> set[str]:
         seen |= new
         pending.extend(new)
     return seen
+
+
+def _check_key(key: str, kind: pa.DataType) -> None:
+    """Equal keys must be one key everywhere: 0.0 equals -0.0 but goes to another partition, and nan equals nothing."""
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_dictionary(kind):
+        allowed = "a column of single values, not floats, and not encoded by a dictionary"
+        raise BadInput("key", f"{key} of type {kind}", allowed)
 
 
 def _check_windows(flow: Dataflow) -> None:

@@ -21,7 +21,7 @@ def restored(operator, reached=None, frames_in_flight=32):
     limits = PartitionLimits(frames_in_flight=frames_in_flight)
     protocol, of = PROTOCOLS["batch-aligned"], layout.partitions[number]
     partition = BatchedPartition(of, len(layout.partitions), schemas, protocol, limits, Batching(10, 2))
-    partition.restore(Restore(1, initial_line(layout)[number], (), 0, {c.id: 0 for c in of.outputs}), {})
+    partition.restore(Restore(1, initial_line(layout)[number], (), {c.id: 0 for c in of.outputs}), {})
     if reached is not None:
         partition.on_order(Go(1, reached))
     return partition

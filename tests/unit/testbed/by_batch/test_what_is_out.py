@@ -66,7 +66,7 @@ LAYOUT = laid_out("tiny")[0]
 
 def go(sink, epoch):
     """Go from the beginning, with one of two inputs absent, and ask what is out."""
-    sink.restore(Restore(epoch, initial_line(LAYOUT)[sink.number], (), 0), {})
+    sink.restore(Restore(epoch, initial_line(LAYOUT)[sink.number], ()), {})
     sink.on_order(Go(epoch, -1))
     sink.on_order(Absent(epoch, (sink.inputs[1].sender,)))
     assert Publish(0, ()) in sink.take_effects()

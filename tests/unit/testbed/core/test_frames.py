@@ -114,7 +114,7 @@ def test_bytes_of_the_protocol_are_counted_apart():
 
 CHECKPOINT = Checkpoint(3, 7, 2, {1: 5, 12: 0}, {4: 9}, ("a/state-6-2", "a/state-7-2"), "a/log-7-2", {OUTSIDE: 7}, True)
 MESSAGES = [
-    Restore(2, CHECKPOINT, ("a/log-6-2",), 6, {1: 4, 12: 0}),
+    Restore(2, CHECKPOINT, ("a/log-6-2",), {1: 4, 12: 0}),
     Rejoin(2, 6, (1, 4), (9,)),
     Go(2, 7, ((1, 4), (12, 0))),
     Promote(3),

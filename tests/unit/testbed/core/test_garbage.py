@@ -7,7 +7,7 @@ from testbed.core.effects import Delete
 
 
 def order(epoch, *keys):
-    return Restore(epoch, Checkpoint(0, 1, epoch, {}, {}, keys, None, {}), (), 0)
+    return Restore(epoch, Checkpoint(0, 1, epoch, {}, {}, keys, None, {}), ())
 
 
 def test_garbage_that_nobody_reads_is_deleted_at_once():

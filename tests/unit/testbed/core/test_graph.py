@@ -63,6 +63,17 @@ def test_keys_and_columns_that_do_not_fit_are_refused_where_they_are_declared():
     assert set(flow.nodes) == {"left", "right", "lists"}
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_keys_of_which_equal_ones_could_be_told_apart_are_refused(kind):
+    flow = Dataflow("shares")
+    stream = flow.source("shares", pa.schema([("share", kind), ("at_ns", pa.int64())]), due="at_ns")
+    with refused("key", f"share of type {kind}", "not floats"):
+        stream.aggregate("count", "share", COUNT)
+    with refused("key", f"share of type {kind}", "not floats"):
+        stream.join(stream, "pair", ("share", "share"))
+    assert set(flow.nodes) == {"shares"}
+
+
 def test_names_parallelism_and_inputs_are_checked():
     flow = Dataflow("names")
     stream = flow.source("events", EVENTS)

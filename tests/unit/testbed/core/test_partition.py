@@ -26,7 +26,7 @@ def started(name, flow="joined", protocol="uncoordinated", **limits):
     schemas = [channel.schema for channel in layout.channels]
     chosen = PROTOCOLS.get(protocol, protocol)
     partition = Partition(mine, len(layout.partitions), schemas, chosen, PartitionLimits(**limits))
-    partition.restore(Restore(1, initial_line(layout)[mine.number], (), 0), {})
+    partition.restore(Restore(1, initial_line(layout)[mine.number], ()), {})
     assert partition.take_effects() == [Tell(Ready(mine.number, 1))]
     partition.on_order(Go(1))
     return partition
@@ -76,7 +76,7 @@ def test_what_comes_twice_or_from_another_epoch_is_dropped_and_credit_returned()
 def test_nothing_happens_before_go():
     partition = started("pair.0")
     layout, _ = laid_out("joined")
-    partition.restore(Restore(2, initial_line(layout)[partition.number], (), 0), {})
+    partition.restore(Restore(2, initial_line(layout)[partition.number], ()), {})
     partition.take_effects()
     partition.on_frame(data(partition.inputs[0], 1, epoch=2))
     partition.on_timer()

@@ -34,7 +34,7 @@ def content(frames):
 def went_on(**options):
     """What a source sent until it took a checkpoint, that checkpoint, and its objects."""
     partition, start = source(**options)
-    partition.restore(Restore(1, start, (), 0), {})
+    partition.restore(Restore(1, start, ()), {})
     partition.on_order(Go(1))
     partition.on_input(BATCHES[0], 10)
     partition.on_progress()
@@ -48,7 +48,7 @@ def went_on(**options):
 
 def gone_back(checkpoint, objects, arrived, **options):
     partition, _ = source(**options)
-    partition.restore(Restore(2, checkpoint, (checkpoint.log_key,), 0, arrived), objects)
+    partition.restore(Restore(2, checkpoint, (checkpoint.log_key,), arrived), objects)
     partition.on_order(Go(2))
     return partition
 
@@ -56,7 +56,7 @@ def gone_back(checkpoint, objects, arrived, **options):
 def test_event_time_goes_on_by_what_the_input_has_for_other_sources():
     """A partition of the input may have nothing for this source, which would hold up all windows behind it."""
     partition, start = source("windowed", "left.1")
-    partition.restore(Restore(1, start, (), 0), {})
+    partition.restore(Restore(1, start, ()), {})
     partition.on_order(Go(1))
     partition.on_input(None, 5, times_ns=(300, 700))
     partition.on_input(None, 9, times_ns=(500, 600))

@@ -28,7 +28,7 @@ STEPS = st.one_of(
 def snapshots_of(changes_per_full):
     layout = laid_out("chain")[0]
     found = Snapshots(layout.partitions[0], changes_per_full)
-    found.restore(Restore(EPOCH, initial_line(layout)[0], (), 0))
+    found.restore(Restore(EPOCH, initial_line(layout)[0], ()))
     return found
 
 
@@ -100,12 +100,12 @@ class Store:
         if self.taken:
             checkpoint, _ = self.taken[-1 - steps % len(self.taken)]
             self.states = self.filled(checkpoint)
-            self.snapshots.restore(Restore(EPOCH, checkpoint, (), 0))
+            self.snapshots.restore(Restore(EPOCH, checkpoint, ()))
 
     def filled(self, checkpoint: Checkpoint):
         objects = {key: self.bytes(key) for key in checkpoint.state_keys}
         states = empty_states()
-        self.snapshots.fill(Restore(EPOCH, checkpoint, (), 0), states, objects)
+        self.snapshots.fill(Restore(EPOCH, checkpoint, ()), states, objects)
         return states
 
     def bytes(self, key):

@@ -53,7 +53,7 @@ def going(simulation):
     """A partition that keeps a log."""
     (of, *_) = (each for each in simulation.layout.partitions if each.operator == "average")
     partition = simulation._partition(of.number)
-    partition.restore(Restore(1, initial_line(simulation.layout)[of.number], (), 0), {})
+    partition.restore(Restore(1, initial_line(simulation.layout)[of.number], ()), {})
     partition.on_order(Go(1))
     partition.take_effects()
     return partition

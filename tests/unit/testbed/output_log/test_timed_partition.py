@@ -45,7 +45,7 @@ def made(job, layout):
     (number,) = (each.number for each in layout.partitions if each.operator == "average")
     partition = hosted.make(number)
     assert isinstance(partition, TimedLoggedPartition)
-    partition.restore(Restore(1, initial_line(layout)[number], (), 0), {})
+    partition.restore(Restore(1, initial_line(layout)[number], ()), {})
     return hosted, partition
 
 

@@ -34,7 +34,7 @@ def started(name, protocol="uncoordinated", **limits):
     schemas = [channel.schema for channel in layout.channels]
     limits = PartitionLimits(records_per_message=1, **limits)
     partition = Partition(mine, len(layout.partitions), schemas, PROTOCOLS[protocol], limits)
-    partition.restore(Restore(1, initial_line(layout)[mine.number], (), 0), {})
+    partition.restore(Restore(1, initial_line(layout)[mine.number], ()), {})
     partition.on_order(Go(1))
     partition.take_effects()
     return partition

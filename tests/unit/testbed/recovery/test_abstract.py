@@ -58,12 +58,12 @@ class Twins:
         initial = initial_line(self._layout)[layout.number]
         real, objects = self._new(layout), {}
         if order.number:
-            real.restore(Restore(0, initial, (), 0), {})
+            real.restore(Restore(0, initial, ()), {})
             real.checkpoint(order.number)
             (store,) = (each for each in real.take_effects() if isinstance(each, Store))
             initial = replace(initial, number=order.number, state_keys=store.checkpoint.state_keys)
             objects = {key: b"".join(map(bytes, content())) for key, content in store.objects.items()}
-        real.restore(Restore(order.epoch, initial, (), 0), objects)
+        real.restore(Restore(order.epoch, initial, ()), objects)
         real.take_effects()
         return real
 

@@ -195,10 +195,10 @@ def test_a_copy_takes_no_checkpoints_and_its_first_one_after_promotion_is_full()
     schemas = [channel.schema for channel in layout.channels]
     given = layout.partitions[1], 3, schemas, protocol, PartitionLimits(), Batching(5, 1)
     primary, copy = BatchedPartition(*given), BatchedPartition(*given)
-    primary.restore(Restore(1, initial_line(layout)[1], (), 0), {})
+    primary.restore(Restore(1, initial_line(layout)[1], ()), {})
     (store,) = taken(primary, 1)
     objects = {key: b"".join(map(bytes, content())) for key, content in store.objects.items()}
-    copy.restore(Restore(2, store.checkpoint, (), 0, muted=True), objects)
+    copy.restore(Restore(2, store.checkpoint, (), muted=True), objects)
     assert taken(copy, 2) == [Tell(Passed(1, 2, 2))]
     copy.on_order(Promote(3))
     (first,), (second,) = taken(copy, 3), taken(copy, 4)

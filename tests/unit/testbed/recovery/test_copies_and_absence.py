@@ -127,7 +127,7 @@ def sending_to_a_copy(frames_in_flight):
     schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(frames_in_flight)
     protocol = PROTOCOLS["batch-aligned"]
     partition = BatchedPartition(layout.partitions[1], 3, schemas, protocol, limits, Batching(5, 1))
-    partition.restore(Restore(1, initial_line(layout)[1], (), 0), {})
+    partition.restore(Restore(1, initial_line(layout)[1], ()), {})
     (output,) = (channel.id for channel in partition.outputs)
     for message in (Go(1), Attach(2, 0, (output,)), Attached(2)):
         partition.on_order(message)

@@ -31,7 +31,7 @@ class Sink:
         self.worker.partitions[OUT.number] = self.partition
 
     def begin(self, epoch, muted=False):
-        order = Restore(epoch, initial_line(LAYOUT)[OUT.number], (), 0, muted=muted)
+        order = Restore(epoch, initial_line(LAYOUT)[OUT.number], (), muted=muted)
         self.checks.begins(self.worker, OUT.number, order)
         self.partition.restore(order, {})
 

@@ -47,7 +47,7 @@ class LoneSlot:
         """An epoch in which all go back to the beginning of the input; returns once they are there."""
         self.begin(epoch, reached)
         for number, checkpoint in enumerate(initial_line(self.layout)):
-            self.hosting.order(number, Restore(epoch, checkpoint, (), 0, muted=muted))
+            self.hosting.order(number, Restore(epoch, checkpoint, (), muted=muted))
         deadline_s = time.monotonic() + LIMIT_S
         while not all(Ready(number, epoch) in self.told for number in self.everyone):
             assert time.monotonic() < deadline_s

@@ -138,7 +138,7 @@ def peers(slot, epoch, restored, reached):
 def come_back(slot, epoch, number):
     """Begin a recovery of one partition, up to where it would go on."""
     slot.hosting.begin(peers(slot, epoch, (number,), {number: {}} if epoch > 1 else {}))
-    slot.hosting.order(number, Restore(epoch, initial_line(slot.layout)[number], (), 0))
+    slot.hosting.order(number, Restore(epoch, initial_line(slot.layout)[number], ()))
     slot.until(lambda: Ready(number, epoch) in slot.told)
 
 
@@ -164,7 +164,7 @@ def test_a_slot_has_not_caught_up_before_a_copy_that_was_promoted_goes_on(slot):
     come_back(slot, 1, sink)
     slot.hosting.order(sink, Go(1))
     slot.hosting.begin(peers(slot, 2, (), {}))
-    slot.hosting.order(source, Restore(2, initial_line(slot.layout)[source], (), 0, muted=True))
+    slot.hosting.order(source, Restore(2, initial_line(slot.layout)[source], (), muted=True))
     slot.until(lambda: Ready(source, 2) in slot.told)
     assert slot.hosting.status().caught_up, "a copy does not count"
     slot.hosting.begin(peers(slot, 3, (), {source: {}}))

@@ -229,7 +229,7 @@ def test_what_a_session_had_yet_to_read_back_does_not_hold_up_the_next_one(alone
     store.get = lambda key: reads.append(key) or b""
     alone.begin(1)
     for number, begun in enumerate(initial_line(alone.layout)):
-        alone.hosting.order(number, Restore(1, replace(begun, number=1, state_keys=(keys[number],)), (), 0))
+        alone.hosting.order(number, Restore(1, replace(begun, number=1, state_keys=(keys[number],)), ()))
     alone.hosting.close()
     read.set()
     alone.storing._pool.submit(lambda: None).result(60)
@@ -254,7 +254,7 @@ def test_an_object_that_somebody_else_wrote_is_never_unpickled(alone, tmp_path):
     alone.run_from_start(1)
     begun = initial_line(alone.layout)[number]
     alone.begin(2)
-    alone.hosting.order(number, Restore(2, replace(begun, number=1, state_keys=(key,)), (), 0))
+    alone.hosting.order(number, Restore(2, replace(begun, number=1, state_keys=(key,)), ()))
     alone.until(lambda: Unreadable(of.number, 2, key) in alone.told)
     assert not done.exists()
 
@@ -311,7 +311,7 @@ def test_what_the_coordinator_says_during_a_restore_is_heard_after_it(tmp_path):
         slot.begin(1)
         (source, *_) = slot.layout.partitions
         outputs = tuple(channel.id for channel in source.outputs)
-        restore = Restore(1, initial_line(slot.layout)[source.number], (), 0, dict.fromkeys(outputs, 0))
+        restore = Restore(1, initial_line(slot.layout)[source.number], (), dict.fromkeys(outputs, 0))
         for order in (restore, Rejoin(2, 0, outputs, ()), Go(1)):
             slot.hosting.order(source.number, order)
         slot.until(lambda: len(slot.told) == 2)
