@@ -41,9 +41,13 @@ def uplink(label: str) -> str:
 
 
 def free_subnet() -> int:
-    """The number of the first /24 of 198.18.0.0/15 that no route of this machine and no cluster of ours uses."""
+    """The number of the first /24 of 198.18.0.0/15 that no route of this machine and no cluster of ours uses.
+
+    A default route leads everywhere, and uses none. Some VPNs write it as two halves, of which each is a /1.
+    """
     routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all") or "[]")
-    known = [ipaddress.IPv4Network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
+    found = [ipaddress.IPv4Network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
+    known = [network for network in found if network.prefixlen > 1]
     taken = set(map(tokens.subnet_of, labels()))
     for number, network in enumerate(NETWORK.subnets(new_prefix=PREFIX_LENGTH)):
         if number not in taken and not any(network.overlaps(other) for other in known):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TypeAlias
 
 import numpy as np
@@ -53,6 +54,6 @@ class Schedule:
         return count - count % (batch_records * self.partitions)
 
     def due_count(self, now_ns: int) -> int:
-        """How many records are due by `now_ns`."""
+        """How many records are due before `now_ns`."""
         until_ns = now_ns if self.end_ns is None else min(now_ns, self.end_ns)
-        return max(0, int((until_ns - self.start_ns) / 1e9 * self.rate))
+        return max(0, ceil((until_ns - self.start_ns) / 1e9 * self.rate))

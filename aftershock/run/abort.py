@@ -149,7 +149,7 @@ def _undo(live: LiveRun, held: list[Held]) -> list[Held]:
     def heal(fault: Held) -> bool:
         try:
             proof: Proof = live.driver.heal(live.handle, fault.host, fault.kind)
-        except AftershockError:
+        except (AftershockError, OSError):  # a full disk has no room for a new worker
             return False
         return proof.holds
 

@@ -42,7 +42,7 @@ from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady
-from results.runs import step_times, store
+from results.runs import json_files, step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.runs.store import RunStatus
@@ -129,11 +129,20 @@ def check(experiment: spec.Experiment) -> None:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     room.check(experiment.cluster)
+    _refuse_what_cannot_be_read(experiment)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
     ensure_jars()
+
+
+def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
+    """Raise `BadInput` for an experiment that no step could read again: only listed faults make it so large."""
+    size, count = json_files.size_of(experiment.model_dump(mode="json")), len(experiment.faults.events)
+    if size > json_files.MOST_BYTES:
+        allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {json_files.MOST_BYTES:,}"
+        raise BadInput("faults", f"{count:,} listed faults", allowed)
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:

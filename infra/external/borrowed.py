@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,12 +98,13 @@ class Borrowing:
     def log(self, called: str, ended: Ended, due_ns: int | None = None) -> Ended:
         """Add a line about a command to the log: how late it was started, when its end was seen, and its exit code.
 
-        What is started ahead may have ended well before somebody looks.
+        What is started ahead may have ended well before somebody looks. A line for which the disk has no room is left
+        out.
         """
         late = "" if due_ns is None else f"{(ended.began_ns - due_ns) / 1e6:.1f} ms late, "
         took_ms = (ended.ended_ns - ended.began_ns) / 1e6
         path = self.handle.directory(self.handle.gateway.name) / LOG
-        with path.open("a", encoding="utf-8") as file:
+        with suppress(OSError), path.open("a", encoding="utf-8") as file:
             file.write(
                 f"{ended.began_ns / 1e9:.3f} {called}: {late}end seen after {took_ms:.0f} ms, exit code {ended.code}\n"
             )
@@ -121,4 +123,6 @@ def each_tried(acts: list[Callable[[], object]]) -> list[str]:
             act()
         except EnvironmentFailure as failure:
             problems.append(failure.cause)
+        except OSError as error:
+            problems.append(f"{error.filename or 'the system'}: {error.strerror or error}")
     return problems

@@ -1,7 +1,8 @@
 """The note of a strike: which command acts on the host, and since when the host is struck.
 
 It is written before anything acts on the host, and removed once the host is proved to be well. If the injector dies,
-the note says what may still be in progress. Each change replaces the file as a whole.
+the note says what may still be in progress. Each change replaces the file as a whole. If a note cannot be written, as
+on a full disk, no strike begins, but heals do.
 """
 
 from __future__ import annotations
@@ -57,11 +58,13 @@ class Note:
 
     def heals(self, pid: int) -> None:
         """This process is about to heal the host."""
-        self._write(self._read() | {"process": [pid, start_of(pid)], "since_ns": self.since_ns})
+        with suppress(OSError):
+            self._write(self._read() | {"process": [pid, start_of(pid)], "since_ns": self.since_ns})
 
     def took_effect(self, since_ns: int) -> None:
         """The strike has been proved, or, with `NOT_STRUCK`, its proof has been awaited in vain."""
-        self._write(self._read() | {"since_ns": since_ns})
+        with suppress(OSError):
+            self._write(self._read() | {"since_ns": since_ns})
 
     def remove(self) -> None:
         """The host is well."""

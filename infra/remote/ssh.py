@@ -9,7 +9,9 @@ import logging
 import os
 import shlex
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -165,6 +167,20 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
             transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
+@contextmanager
+def answered(client: paramiko.SSHClient, limit_s: float) -> Iterator[None]:
+    """Close a connection if what is done within takes longer: paramiko awaits the start of a command without a limit.
+
+    A machine whose kernel goes on while its sshd stands still would be awaited for ever.
+    """
+    closing = threading.Timer(limit_s, client.close)
+    closing.start()
+    try:
+        yield
+    finally:
+        closing.cancel()
+
+
 class SharingTransport(paramiko.Transport):  # type: ignore[misc]  # it has no types
     """A transport whose thread has the precedence of the one that connects.
 
@@ -191,7 +207,8 @@ class SshSession(JsonLines):
         self._client = client
         try:
             self._channel = client.get_transport().open_session(timeout=CONNECT_LIMIT_S)
-            self._channel.exec_command(f"exec {shlex.join(command)}")
+            with answered(client, CONNECT_LIMIT_S):
+                self._channel.exec_command(f"exec {shlex.join(command)}")
         except (AttributeError, *self.lost_by) as error:
             client.close()
             raise Disconnected(reason_of(error)) from None

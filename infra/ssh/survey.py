@@ -15,6 +15,7 @@ from infra.launch import REPOSITORY
 from infra.remote.hosts import RemoteHosts
 from infra.remote.json_lines import reason_of
 from infra.remote.requests import SurveyMachine
+from infra.remote.ssh import answered
 from infra.services import gateway, spark
 from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
@@ -56,7 +57,8 @@ def _require_checkout(client: paramiko.SSHClient, name: str) -> None:
     paths = [sys.executable, str(REPOSITORY / "infra" / "ssh" / "machine_agent.py")]
     words = " ".join(map(shlex.quote, paths))
     try:
-        _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LIMIT_S)
+        with answered(client, LIMIT_S):
+            _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LIMIT_S)
         said = output.read().decode(errors="replace").splitlines()
     except (OSError, EOFError, paramiko.SSHException) as error:
         cause = f"{name} lets its user log in, but run nothing ({reason_of(error)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from experiments.fault_kinds import FaultKind
@@ -67,12 +68,18 @@ class MeasuredProcess:
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """The tasks of all batches, in mode task, with the times at which they began and ended [s]."""
+        """The tasks of all batches, in mode task, with the times at which they began and ended [s].
+
+        Each driver numbers its executors from 0, so that their names begin with how many drivers there were before.
+        """
         if not self._run.has("spark_tasks"):
             raise Unreplayable("there is no table spark_tasks, which says what each host did")
         tasks = self._run.table("spark_tasks")
         times_s = {name: (tasks[f"{name}_ns"].astype("int64") - self.start_ns) / 1e9 for name in ("launched", "ended")}
-        return tasks.assign(launched_s=times_s["launched"], ended_s=times_s["ended"])
+        ends_s = [strike.struck_s for strike in self.strikes if self.stops_all(strike)]
+        drivers = np.searchsorted(ends_s, times_s["launched"].to_numpy())
+        executors = [f"{before}.{name}" for before, name in zip(drivers, tasks["executor"], strict=True)]
+        return tasks.assign(executor=executors, launched_s=times_s["launched"], ended_s=times_s["ended"])
 
     @property
     def hop_delay_s(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
+from experiments.fault_kinds import FaultKind
 from experiments.loads import LoadMode
 from experiments.wording import counted
 from models.replay.borders import Borders
@@ -190,13 +191,13 @@ def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float
     """How much each fault takes of the work since the last checkpoints, of hosts that take them on their own.
 
     Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
-    part of the hosts that died goes back.
+    part of the hosts that died goes back. The death of the driver leaves none of them.
     """
     ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
     enough_s = source.interval_s + _store_s(source)
     return [
         strike.hosts / struck.experiment.cluster.workers
-        if strike.fault in ends and ends[strike.fault].down_s >= enough_s
+        if strike.kind != FaultKind.DRIVER_KILL and strike.fault in ends and ends[strike.fault].down_s >= enough_s
         else 1.0
         for strike in struck.strikes
     ]

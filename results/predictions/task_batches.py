@@ -55,16 +55,17 @@ def _stages(process: MeasuredProcess) -> Stages:
 
 def _strikes(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator, runs: int) -> list[Strike]:
     measured = {COLD: _excesses_s(source), AWAY: _paces(source)}
-    names = sorted({host for each in struck.strikes for host in each.targets})
+    names = sorted({host for each in struck.strikes if not struck.stops_all(each) for host in each.targets})
     found, faults = list[Strike](), [each.fault for each in source.strikes]
     weights = pd.DataFrame(rng.exponential(size=(runs, len(faults))), columns=faults)
     for strike in struck.strikes:
         whole, own = struck.stops_all(strike), [strike.fault] if source is struck else []
-        hosts = np.isin(range(struck.experiment.cluster.workers), [names.index(host) for host in strike.targets])
+        taken = [number for number, name in enumerate(names) if name in strike.targets]
         back_s = np.full(runs, 0.0 if whole else _until_s(struck, strike))
         others = {what: table.drop(index=own, errors="ignore") for what, table in measured.items()}
         cold_s, pace = (_drawn(known, what, weights, rng) for what, known in others.items())
-        found.append(Strike(None if whole else hosts, back_s, cold_s, pace))
+        hosts = None if whole else np.isin(range(struck.experiment.cluster.workers), taken)
+        found.append(Strike(hosts, back_s, cold_s, pace))
     return found
 
 

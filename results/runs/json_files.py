@@ -77,13 +77,22 @@ def write_json(path: Path, document: Any) -> None:
     """Write a JSON document so that a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    text = json.dumps(document, indent=1) + "\n"
+    text = _written(document)
     try:
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def size_of(document: Any) -> int:
+    """How many bytes `write_json` makes of a document; `read_json` takes `MOST_BYTES`."""
+    return len(_written(document))  # in ASCII
+
+
+def _written(document: Any) -> str:
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _check(document: Any) -> None:

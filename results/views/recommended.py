@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from experiments.errors import BadInput
 from experiments.wording import significant
+from models.passive_restore import FEWEST
 from results.damage import Damaged
 from results.predictions.advised import Advised, advise
 from results.predictions.recommendation import Recommendation
@@ -110,13 +111,16 @@ def _of_latency(found: LatencyAdvice) -> list[Row]:
     if found.restored_s:
         was, latency = _seconds(fmean(found.restored_s)), found.expected
         if latency is None:
-            rows.append(Row("latency, restored", was, "-", "not known: fewer than three restores"))
+            few = len(found.restored_s) < FEWEST
+            why = f"fewer than {FEWEST} restores" if few else "no restore had input to replay"
+            rows.append(Row("latency, restored", was, "-", f"not known: {why}"))
         else:
             singles = f"{significant(latency.low)} to {_seconds(latency.high)} of single faults"
             rows.append(Row("latency, restored", was, _seconds(latency.value), singles))
     if found.promoted_s:
         mean, least, most = (_seconds(of(found.promoted_s)) for of in (fmean, min, max))
-        rows.append(Row("latency, promoted", mean, mean, f"{least} to {most} in the run"))
+        seen = f"{least} to {most} in the run" if len(found.promoted_s) > 1 else "not known: one promotion"
+        rows.append(Row("latency, promoted", mean, mean, seen))
     return rows
 
 

@@ -57,9 +57,8 @@ from testbed.runtime.server.waiting_queries import WaitingQueries
 from testbed.runtime.stillness import Stillness
 
 PROGRESS_S, TURN_S = 0.5, 0.02
-FIRST_EPOCH = 1  # before it, no partition has made progress
 DRAINING_ROUND_S = 0.25
-MOST_FAILURES = 10
+MOST_FAILURES, FAILURES_EACH = 10, 2  # of all slots, and of each if that comes to more: one outage may end them all
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
@@ -124,6 +123,7 @@ class Server:
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
+        self._first_epoch = 1 if strategy.partial else self._coordinator.epoch + 1  # no progress before it is known
         if found is not None and strategy.partial:
             self._milestones.take_over()
         self._cost_reports = CostReports(self._layout, self._guests, journal)
@@ -248,7 +248,7 @@ class Server:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
         self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1
-        if self._failures >= MOST_FAILURES:
+        if self._failures >= max(MOST_FAILURES, FAILURES_EACH * self._job.slots):
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
@@ -337,7 +337,7 @@ class Server:
         affected = {each.number: each.name for each in self._layout.partitions if each.name in sweep.partitions}
         back = tuple(number for number, name in affected.items() if name not in sweep.promoted)
         void = frozenset(number for number in affected if not self._comes_back(number, sweep.epoch))
-        reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
+        reached = self._milestones.reached(affected) if sweep.epoch > self._first_epoch else {}
         positions = self._run_events.sources_at(line)
         restored, promoted = (
             tuple(sorted(name for number, name in affected.items() if number not in void and name in of))

@@ -141,7 +141,7 @@ class SinkOutput:
         self._most_publications = MOST_BATCHES if job.protocol_class.by_batch else MOST_PUBLICATIONS
 
     def reopen(self) -> None:
-        """A new outlet for another epoch. What gathered for the old one comes again."""
+        """A new outlet for another epoch. What waited to be published comes again; what waited to be written stays."""
         self._leave()
         self._unpublished = {}
         self._outlet = outlet_of(self._job, self._layout)

@@ -1,6 +1,7 @@
 """Names and numbers of namespaces; what the kernel makes of them is an integration test."""
 
 import ipaddress
+import json
 
 import pytest
 
@@ -33,6 +34,21 @@ def test_what_everybody_can_see_does_not_tell_the_token():
 def test_subnets_are_numbered_through_the_range_for_benchmarks(number, prefix):
     assert namespaces.prefix_of(number) == prefix
     assert ipaddress.ip_address(f"{prefix}.254") in namespaces.NETWORK
+
+
+@pytest.mark.parametrize(
+    ("routes", "free"),
+    [
+        (["default", "10.0.0.0/8"], 0),
+        (["0.0.0.0/1", "128.0.0.0/1"], 0),
+        (["198.18.0.0/16"], 256),
+        (["198.18.0.7", "198.18.1.0/24"], 2),
+    ],
+)
+def test_a_subnet_is_free_that_no_route_but_a_default_one_leads_to(routes, free, monkeypatch):
+    monkeypatch.setattr(namespaces, "_ip", lambda *_: json.dumps([{"dst": each} for each in routes]))
+    monkeypatch.setattr(namespaces, "labels", set)
+    assert namespaces.free_subnet() == free
 
 
 def test_what_was_never_made_has_no_traces_and_is_removed_at_once():

@@ -81,9 +81,9 @@ def bench(tmp_path, monkeypatch):
 
 
 def test_a_batch_goes_out_once_all_its_events_are_due(bench):
-    assert not bench.at(0.595)
+    assert not bench.at(0.585)
     assert bench.client.messages == []
-    assert not bench.at(0.6)
+    assert not bench.at(0.595)
     assert [place for *place, _, _ in bench.client.messages] == [["input", 0], ["input", 1]]
     assert not bench.at(1.5), "what does not fill a batch is no reason to go on without a pause"
     assert (bench.feed.sent, len(bench.client.messages)) == (2 * LENGTH, 4)

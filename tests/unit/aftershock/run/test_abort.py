@@ -110,6 +110,13 @@ def test_on_a_full_disk_the_faults_are_undone_and_the_run_goes_no_further(healed
     assert LiveRun(LIVE).aborted
 
 
+def test_a_heal_that_the_system_refuses_is_left_to_the_teardown(healed, monkeypatch):
+    monkeypatch.setattr(LocalDriver, "heal", full)
+    aborted = abort(LIVE)
+    assert (aborted.undone, [held.host for held in aborted.left]) == ([], ["worker-2"])
+    assert "1 left to its teardown" in aborted.outcome
+
+
 def test_an_abort_that_cannot_be_noted_undoes_the_faults_and_fails(healed, monkeypatch):
     monkeypatch.setattr(store, "write_json", full)
     monkeypatch.setattr(Path, "touch", full)

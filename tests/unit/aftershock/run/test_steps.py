@@ -25,7 +25,7 @@ from infra.services import startup
 from journal.events.common import EntriesLost, Failed
 from journal.events.injector import Disarmed
 from journal.writer import Journal
-from results.runs import step_times, store
+from results.runs import json_files, step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.example_events import batch_committed
@@ -112,6 +112,18 @@ def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_mad
         steps.begin({"faults": {field: [fault, {"kind": "power-off", **fault}]}})
     assert (mistake.value.field, mistake.value.value) == (f"faults.{field}.1.kind", "power-off")
     assert not list(home.rglob("experiment.json"))
+
+
+def test_more_listed_faults_than_a_step_can_read_again_are_refused_before_anything_is_made(home, monkeypatch):
+    monkeypatch.setattr(json_files, "MOST_BYTES", 20_000)
+    events = [{"at": number, "targets": ["worker-1"]} for number in range(100)]
+    document = spec.validate({"faults": {"events": events}}).model_dump(mode="json")
+    with pytest.raises(BadInput, match="fewer: with them the experiment has") as refusal:
+        steps.begin(document)
+    assert (refusal.value.field, refusal.value.value) == ("faults", "100 listed faults")
+    assert not (home / "live").exists()
+    store.write_json(home / "experiment.json", document)
+    assert (home / "experiment.json").stat().st_size == json_files.size_of(document) > 20_000
 
 
 def test_a_fault_without_a_kind_is_held_against_the_driver_as_a_kill(home, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.external import notes
-from infra.external.borrowed import Borrowing
+from infra.external.borrowed import Borrowing, each_tried
 from infra.external.commands import RunningCommand
 from infra.external.driver import ExternalDriver
 from infra.launch import REPOSITORY
@@ -101,6 +102,43 @@ def test_a_strike_that_was_announced_and_never_begun_is_not_awaited(tmp_path: Pa
     ExternalDriver().destroy(handle)
     assert "dead pod-1" not in called(tmp_path)
     assert noted(handle) == []
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_a_disk_without_room_keeps_no_host_from_its_heal(
+    proved: bool, tmp_path: Path, broker: NoBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host is on a cluster of somebody else's, whose disks may be empty."""
+    driver, handle = ExternalDriver(), provisioned(tmp_path)
+    strike = driver.prepare(handle, "worker-1", FaultKind.KILL)
+    strike.shoot(0)
+    if proved:
+        strike.fire()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log = handle.directory("gateway") / "logs" / "commands.log"
+    log.unlink(missing_ok=True)
+    log.mkdir()  # nothing can be added to it, either
+    monkeypatch.setattr(notes.credentials, "write_private", full)
+    healed = driver.heal(handle, "worker-1", FaultKind.KILL)
+    assert (healed.done, healed.left) == ({"hosts healed": 1}, {"hosts not back": 0})
+    assert struck(tmp_path) == set()
+    assert noted(handle) == []
+    strike.close()
+    with pytest.raises(OSError, match="No space left"):
+        driver.prepare(handle, "worker-1", FaultKind.KILL).shoot(0)
+    assert struck(tmp_path) == set(), "what cannot be noted is not struck: nobody would know that it has to be healed"
+
+
+def test_what_the_system_refuses_keeps_no_other_act_from_being_tried() -> None:
+    def refused() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    done: list[str] = []
+    assert each_tried([refused, lambda: done.append("this one")]) == ["the system: Too many open files"]
+    assert done == ["this one"]
 
 
 def test_a_command_that_never_ends_is_ended_with_what_it_started(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from infra.processes import has_precedence, take_precedence
 from infra.remote import ssh
+from infra.ssh import survey
 from tests.unit.loopback import own_address
 from tests.unit.marked_processes import wait_for
 from tests.unit.ssh_keys import new_key
@@ -31,9 +32,17 @@ class Server(paramiko.ServerInterface):
     def __init__(self) -> None:
         self.judge: Callable[[], int] = lambda: paramiko.AUTH_SUCCESSFUL
         self.asked = 0
+        self.goes_on = threading.Event()
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.goes_on.wait(LIMIT_S)
+        return False
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         self.asked += 1
@@ -179,6 +188,33 @@ def test_a_certificate_that_cannot_be_read_is_told_by_its_own_name(
     monkeypatch.setattr(paramiko.pkey.PublicBlob, "from_file", unreadable)
     with pytest.raises(EnvironmentFailure, match=r"^\S+/key-cert\.pub, needed to log in to worker-1, cannot be read"):
         ssh.connect(login, "worker-1", ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        (lambda client: ssh.SshSession(client, ["true"]), "the connection to a host was lost"),
+        (lambda client: survey._require_checkout(client, "worker-1"), "worker-1 lets its user log in, but run nothing"),
+    ],
+    ids=["session", "survey"],
+)
+def test_a_machine_that_stands_still_amid_the_start_of_a_command_is_given_up(
+    login: ssh.Login,
+    judge: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    begin: Callable[[paramiko.SSHClient], object],
+    told: str,
+) -> None:
+    client = ssh.connect(login, "worker-1", ADDRESS)
+    monkeypatch.setattr(ssh, "CONNECT_LIMIT_S", 0.2)
+    monkeypatch.setattr(survey, "LIMIT_S", 0.2)
+    going_on = threading.Timer(LIMIT_S / 3, judge.goes_on.set)
+    going_on.start()
+    with pytest.raises(EnvironmentFailure, match=told):
+        begin(client)
+    assert not judge.goes_on.is_set(), "it was awaited until it went on"
+    going_on.cancel()
+    judge.goes_on.set()
 
 
 def test_a_connection_that_ends_right_after_the_login_leaves_no_thread(

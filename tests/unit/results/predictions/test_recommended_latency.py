@@ -94,6 +94,22 @@ def test_where_nothing_comes_back_from_its_own_checkpoint_nothing_is_expected(tm
         recommend_latency(of(tmp_path, RESTORED, mode))
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (RESTORED[:2], "-   not known: fewer than 3 restores"),
+        ([restored(fault, 0.0) for fault in range(3)], "-   not known: no restore had input to replay"),
+        (PROMOTED[:1], "0.05 s   not known: one promotion"),
+        (PROMOTED[:2], "0.055 s   0.05 s to 0.06 s in the run"),
+    ],
+    ids=["two restores", "nothing to replay", "one promotion", "two promotions"],
+)
+def test_why_there_are_no_limits_is_told(tmp_path, rows, told):
+    text = recommended(advise(of(tmp_path, rows)))
+    assert told in text
+    assert all(len(line) <= 92 for line in text.splitlines())
+
+
 def test_the_terminal_and_the_document_have_it(tmp_path):
     found = advise(of(tmp_path, [*RESTORED, *PROMOTED]))
     document, text = found.to_json(), recommended(found)

@@ -16,7 +16,7 @@ from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
 from results.predictions.process import MeasuredProcess, Unreplayable
-from results.predictions.replays import replay_run
+from results.predictions.replays import _lost_shares, replay_run
 from results.predictions.tables import write_predictions
 from results.runs.machine import experiment_digest
 from results.runs.store import Run, write_json
@@ -170,6 +170,20 @@ def test_what_a_fault_undoes_of_slots_that_are_out_of_step_is_not_predicted():
     run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
     with pytest.raises(Unreplayable, match="no model says which of them are undone"):
         replay_run(MeasuredProcess(run, dataflow(protocol="uncoordinated", staggered=True)))
+
+
+def test_a_kill_of_the_driver_takes_all_of_the_work_of_hosts_on_their_own_time():
+    """No slot outlives the driver, so that none takes a checkpoint before the recovery."""
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds())
+
+    def shares(of):
+        process = MeasuredProcess(of, dataflow(protocol="uncoordinated"))
+        return dict(zip((each.fault for each in process.strikes), _lost_shares(process, process), strict=True))
+
+    of_hosts = shares(run)
+    assert set(of_hosts.values()) == {0.5, 1.0}
+    of_driver = shares(lacking(run, "faults", lambda frame: frame.assign(kind="driver-kill", targets="gateway")))
+    assert of_driver == dict.fromkeys(of_hosts, 1.0)
 
 
 def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:

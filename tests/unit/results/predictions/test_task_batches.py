@@ -29,6 +29,7 @@ TASKS_S = (*((0, 2.4),) * 6, *((1, 0.8),) * 6)  # the stage and the length of ea
 USUAL_S = 2 * 2.4 + 2 * 0.8
 AWAY_S, COLD_S = 9.0, (4.0, 2.0)
 TOLERANCE = 0.01
+DRIVER_KILL = {"kind": "driver-kill", "targets": "gateway"}
 EXPERIMENT = Experiment(engine={"checkpoint_interval_s": TRIGGER_S, "recovery": "task"}, window_s=WINDOW_S)
 
 
@@ -304,3 +305,33 @@ def test_a_fault_strikes_each_of_its_hosts():
     strikes = task_batches._strikes(process, process, np.random.default_rng(1), 5)
     assert strikes[0].hosts.tolist() == [True, False, True]
     assert [each.hosts.sum() for each in strikes[1:]] == [1] * (len(strikes) - 1)
+
+
+def test_a_kill_of_the_driver_leaves_each_other_fault_its_host():
+    """The gateway is none of the hosts, all of which are struck."""
+    run = simulated(0)
+    faults = run.tables["faults"]
+    assert faults["targets"][1:].nunique() == HOSTS
+    first = {"kind": ["driver-kill", *faults["kind"][1:]], "targets": ["gateway", *faults["targets"][1:]]}
+    process = MeasuredProcess(without(run, "faults", **first), EXPERIMENT)
+    driver, *others = task_batches._strikes(process, process, np.random.default_rng(1), 5)
+    assert driver.hosts is None
+    assert [each.hosts.sum() for each in others] == [1] * len(others)
+
+
+def test_executors_of_another_driver_with_the_same_names_are_others():
+    """Fault 10 is a kill of the driver. The next driver numbers its executors from 0 again."""
+    run = simulated(0)
+    faults, tasks = run.tables["faults"], run.tables["spark_tasks"]
+    killed_ns = faults["actual_ns"].iat[10]
+    told = {name: faults[name].mask(faults.index == 10, value) for name, value in DRIVER_KILL.items()}
+    later = tasks["launched_ns"] > killed_ns
+    number = tasks["executor"].str.partition(".")[2].astype(int)
+    first = number[later].groupby(tasks["host"][later]).min()
+    again = (number - tasks["host"].map(first)).astype(str)
+    names = tasks["executor"].mask(later, tasks["executor"].str[:2] + again)
+    assert names[later].isin(names[~later]).any()
+    process = MeasuredProcess(without(without(run, "faults", **told), "spark_tasks", executor=names), EXPERIMENT)
+    excesses_s = task_batches._excesses_s(process).drop(index=range(10)).dropna()
+    assert len(excesses_s) > 5
+    assert excesses_s.median().tolist() == pytest.approx(COLD_S, abs=0.1)

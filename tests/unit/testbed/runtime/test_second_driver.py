@@ -135,6 +135,17 @@ def test_how_far_partitions_were_outlives_the_driver_where_they_recover_on_their
         assert {name: by for name, by in found.items() if by} == {"bids.0": {"-1": 70}, "bids.2": {"0": 5}}
 
 
+def test_how_far_partitions_were_is_not_known_where_all_go_back(started, tmp_path):
+    """The first driver does not report it there. Each would seem to be as far as soon as it goes on."""
+    with join(started(), tmp_path):
+        second = started()
+        for _ in range(2):
+            join(second, tmp_path).close()
+    *reached, later = (each.reached for each in told(tmp_path, Recovering))
+    assert reached == [{}, {}]
+    assert later.keys() == {each.name for each in JOB.layout().partitions}, "what it sees itself it knows"
+
+
 def test_a_second_driver_without_the_key_is_refused(started):
     started()
     with pytest.raises(EnvironmentFailure, match="the record of the previous driver is lost"):

@@ -84,11 +84,15 @@ def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp
     assert len(events_in(tmp_path, "slot-failed")) == MOST_FAILURES
 
 
-def test_slots_that_cannot_even_begin_end_the_run_too(server):
-    for _ in range(MOST_FAILURES):
-        tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
-    with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):
-        serve_until(server, lambda: False)
+@pytest.mark.parametrize(("slots", "most"), [(2, MOST_FAILURES), (12, 24)])
+def test_slots_that_cannot_even_begin_end_the_run_too_but_not_before_each_has_tried_again(tmp_path, slots, most):
+    job = replace(JOB, slots=slots, parallelism=slots, store=str(tmp_path / "store"))
+    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server:
+        for number in range(most):
+            serve_until(server, lambda number=number: len(events_in(tmp_path, "slot-failed")) == number)
+            tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
+        with pytest.raises(EnvironmentFailure, match="again and again: ModuleNotFoundError: No module named 'boto3'"):
+            serve_until(server, lambda: False)
 
 
 def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
