@@ -175,11 +175,6 @@ def invalid(execution: Execution) -> Mask:
     return on_z_cycle(execution) | (execution.number > np.repeat(line, execution.taken + 1))
 
 
-def invalid_share(execution: Execution) -> float:
-    """Invalid checkpoints over all that were taken (initial states are not counted), as in table III; 0 for none."""
-    return float(invalid(execution).sum() / max(execution.taken.sum(), 1))
-
-
 def _before(execution: Execution, line: npt.ArrayLike) -> tuple[Mask, Mask]:
     """Which messages were sent, and which were received, before the checkpoints of a line."""
     numbers = _whole_numbers("line", line)

@@ -26,7 +26,6 @@ from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
-from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
@@ -51,16 +50,13 @@ class Case:
     kills: int
     slots: int = 3
     standby: int = 0
-    tentative: bool = False
     replication_ratio: float = 0.5
-    replication_planner: str = "structure-aware"
     records: int = 16
 
     def job(self, seed: int, root: Path) -> Job:
         """The job of one episode, with all its files below a folder."""
         job = job_of(self.query, self.protocol, seed, root, self.slots, self.kills, self.records)
-        copies = {"replication_ratio": self.replication_ratio, "replication_planner": self.replication_planner}
-        return replace(job, recovery=self.recovery, tentative=self.tentative, standby=self.standby, **copies)
+        return replace(job, recovery=self.recovery, standby=self.standby, replication_ratio=self.replication_ratio)
 
 
 class EpisodeFailed(Exception):
@@ -72,7 +68,6 @@ def main() -> None:
     """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
     end_by_sigterm()  # so that the slots of the episode end, and the cluster
-    others = {"replication_ratio": given.ratio, "replication_planner": given.planner, "records": given.records}
     case = Case(
         given.protocol,
         given.recovery,
@@ -80,8 +75,8 @@ def main() -> None:
         given.episode,
         given.slots,
         given.standby,
-        given.tentative,
-        **others,
+        given.ratio,
+        given.records,
     )
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:
@@ -99,7 +94,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", choices=[name for name in PROTOCOLS if name != "none"], default="coordinated")
     parser.add_argument("--recovery", choices=STRATEGIES, default="global")
-    parser.add_argument("--tentative", action="store_true", help="survivors go on without absent input")
     parser.add_argument("--query", choices=QUERIES, default="q12")
     parser.add_argument("--kills", type=at_least_one, default=200)
     parser.add_argument("--episode", type=at_least_one, default=25, help="kills of each run")
@@ -107,7 +101,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slots", type=at_least_one, default=3)
     parser.add_argument("--standby", type=int, default=0, help="slots to spare")
     parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")
-    parser.add_argument("--planner", choices=PLANNERS, default="structure-aware", help="of partially-active")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spark", action="store_true", help="slots are Spark tasks, each on a worker of a cluster")
     return parser.parse_args()

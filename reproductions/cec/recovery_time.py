@@ -165,6 +165,8 @@ def _plot(table: pd.DataFrame) -> Figure:
             axes.plot(at, table[printed].astype(float), "x", color=GREY, label="printed")
         axes.set(ylabel=label, ylim=(0, None))
         axes.set_xticks(range(len(labels)), [each.removeprefix("Q = ").removeprefix("U = ") for each in labels])
+    for axes in figure.axes[2:]:
+        axes.set_xlabel("target Q for the extent" if labels[0] in BY_Q else "target U for the replay [records]")
     figure.axes[1].legend()
     return figure
 

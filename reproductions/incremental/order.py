@@ -21,7 +21,7 @@ from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
-from results.views.style import BLUE, ORANGE, new_figure
+from results.views.style import BLUE, ORANGE, legend_above, new_figure
 
 COLORS = {Order.TUPLES.value: ORANGE, Order.BATCHES.value: BLUE}
 EQUAL = 0.97  # of the throughput without order
@@ -73,11 +73,11 @@ def _plot(column: str, x: str, labels: tuple[str, str]) -> Callable[[pd.DataFram
     def draw(table: pd.DataFrame) -> Figure:
         figure, axes = new_figure(3.3)
         known = table.dropna(subset=[column, x]) if column in table else table.head(0)
-        for order, rows in known.groupby("order"):
+        for (order, _), rows in known.groupby(["order", "replicate"]):
             axes.plot(rows[x], rows[column].astype(float), "o-", color=COLORS[str(order)], label=order)
         highest = float(known[column].max()) if len(known) else 1.0
         axes.set(xlabel=labels[0], ylabel=labels[1], ylim=(0, 1.2 * highest))
-        axes.legend()
+        legend_above(figure)
         return figure
 
     return draw

@@ -16,7 +16,7 @@ from reproductions.ppa.experiments import COST_INTERVALS_S, COST_RATES, undistur
 from reproductions.ppa.recoveries import facts
 from reproductions.reproduction import holds
 from results.checks.rules import NotEnough, between
-from results.views.style import BLUE, ORANGE, WIDTH_IN
+from results.views.style import BLUE, ORANGE, new_figure
 
 COLORS = dict(zip(COST_RATES, (BLUE, ORANGE), strict=True))
 PAIRED = ("rate", "replicate")
@@ -52,8 +52,7 @@ def _quickly(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plot(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(3.9)
     for rate, rows in table.groupby("rate"):
         medians = rows.groupby("interval_s")["share"].median()
         axes.plot(medians.index, medians, marker="o", color=COLORS[float(str(rate))], label=f"{rate:g} records/s")

@@ -37,7 +37,7 @@ from reproductions.ppa.experiments import (
 from reproductions.reproduction import Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
 from results.summary.lost_partitions import by_fault
-from results.views.style import BLUE, ORANGE, WIDTH_IN
+from results.views.style import BLUE, ORANGE, WIDTH_IN, legend_above
 
 SETTING = ["window_s", "rate"]
 KILL = [*SETTING, "interval_s", "kill", "replicate"]
@@ -268,8 +268,7 @@ def _plot(table: pd.DataFrame) -> Figure:
         panel.set(title=f"windows of {length_s:g} s", yscale="log")
         panel.set_xticks(range(len(places)), list(places), rotation=60, ha="right", fontsize=8)
     figure.axes[0].set_ylabel("recovery latency [s]")
-    drawn = {label: handle for handle, label in zip(*figure.axes[-1].get_legend_handles_labels(), strict=True)}
-    figure.legend(drawn.values(), drawn.keys(), loc="outside upper center", ncols=2, fontsize=8)
+    legend_above(figure, fontsize=8)
     return figure
 
 

@@ -50,11 +50,8 @@ def facts(cell: Cell) -> Row:
         "depth": row.depth,
         "interval": interval_of(cell.experiment).value,
         "interval_set_s": cell.experiment.engine.checkpoint_interval_s,
-        "replicate": cell.experiment.seed,
-        "run_id": cell.run.run_id if cell.run else None,
         "started_at": cell.started_at,
-        "simulated": False,
-    }
+    } | cell.origin
 
 
 def measurements(cell: Cell) -> Iterator[Row]:

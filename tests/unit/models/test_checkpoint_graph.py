@@ -13,7 +13,6 @@ from models.checkpoint_graph import (
     checkpoint_graph,
     in_flight,
     invalid,
-    invalid_share,
     on_z_cycle,
     orphans,
     record,
@@ -180,7 +179,7 @@ def test_a_domino_on_a_ring_falls_to_the_initial_states():
     ring += [(2, x + 1, 0, x) for x in range(rounds)]
     found = execution([rounds] * 3, *ring)
     assert recovery_line(found).tolist() == [0, 0, 0]
-    assert invalid_share(found) == 1.0
+    assert invalid(found).sum() == 3 * rounds
 
 
 def test_a_checkpoint_past_the_line_need_not_be_on_a_z_cycle():
@@ -189,10 +188,9 @@ def test_a_checkpoint_past_the_line_need_not_be_on_a_z_cycle():
     assert recovery_line(found).tolist() == [1, 0]
     assert invalid(found).tolist() == [False, False, False, True]
     assert not on_z_cycle(found).any()
-    assert invalid_share(found) == 0.5
     later = execution([2, 1], (0, 1, 1, 0))
     assert recovery_line(later).tolist() == [2, 1]
-    assert invalid_share(later) == 0.0
+    assert not invalid(later).any()
 
 
 def test_a_z_cycle_before_the_line():
@@ -200,15 +198,15 @@ def test_a_z_cycle_before_the_line():
     found = execution([2, 2], (0, 1, 1, 0), (1, 0, 0, 0))
     assert recovery_line(found).tolist() == [2, 2]
     assert on_z_cycle(found).tolist() == [False, True, False, False, False, False]
-    assert invalid_share(found) == 0.25
+    assert invalid(found).sum() == 1
 
 
 def test_without_messages_everything_is_valid():
     found = execution([3, 0, 2])
     assert recovery_line(found).tolist() == [3, 0, 2]
     assert rollback_steps(found)[0].tolist() == [3, 0, 2]
-    assert invalid_share(found) == 0.0
-    assert invalid_share(execution([0])) == 0.0
+    assert not invalid(found).any()
+    assert not invalid(execution([0])).any()
 
 
 def test_a_message_that_was_never_received_is_in_flight():

@@ -119,6 +119,15 @@ def test_what_was_not_measured_is_unknown_and_says_how_to_measure_it(tmp_path):
     assert "`aftershock reproduce cec/fig-06` does it" in str(found.verdicts[0]["detail"])
 
 
+@pytest.mark.parametrize(
+    ("id", "label"), [("cec/fig-06", "target Q for the extent"), ("cec/fig-07", "target U for the replay [records]")]
+)
+def test_a_plot_says_which_target_it_is_of(id, label, measured):
+    """The ticks alone, such as 125,000, do not."""
+    figure = CATALOGUE[id].plot(measured(id).rows())
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", label, label]
+
+
 @pytest.mark.parametrize("id", ["cec/fig-06", "cec/fig-07", "cec/fig-09"])
 def test_one_measurement_does_not_tell_whether_loads_grow(id, measured):
     found = judge(next(each for each in CATALOGUE[id].checks if each.name == "load.grows"), measured(id))

@@ -14,6 +14,7 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.incremental.availability import queries
 from reproductions.incremental.experiments import (
     BURST_AT_S,
+    INTERVALS_S,
     KILL_AT_S,
     KILL_EVERY_S,
     Order,
@@ -464,3 +465,10 @@ def test_a_host_that_never_came_back_is_no_delay_of_the_model(found_in):
 
 def named(id: str, name: str) -> ReproductionCheck:
     return next(each for each in CATALOGUE[id].checks if each.name == name)
+
+
+def test_the_points_of_two_runs_are_not_joined(found_in):
+    """A line from the end of one run to the beginning of the next would show nothing that was measured."""
+    table = found_in("incremental/fig-19", 2).rows()
+    (axes,) = CATALOGUE["incremental/fig-19"].plot(table).axes
+    assert [list(line.get_xdata()) for line in axes.lines] == [list(INTERVALS_S)] * 2
