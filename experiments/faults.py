@@ -194,9 +194,9 @@ class FaultSpec(Spec):
         Positive | None, Field(description="seconds in which faults can begin; by default the window")
     ] = None
     hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
-    max_down: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="the most hosts out of service at once")
-    ] = None
+    max_down: Annotated[int | None, Field(ge=1, le=1_000_000, description="the most hosts out of service at once")] = (
+        None
+    )
     time_scale: Annotated[
         float,
         Field(
