@@ -7,6 +7,7 @@ from experiments.documents.field_types import LONGEST_LABEL
 from experiments.matrix import MOST_ROWS
 from experiments.misfits.faults import MOST_CLOCKS
 from models.topology import MOST_TASKS
+from results.runs.json_files import MOST_BYTES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "documents.md").read_text(encoding="utf-8")
 MIB = 2**20
@@ -24,6 +25,7 @@ def test_every_limit_is_told_as_it_is():
         gate.LONGEST_TEXT,
         gate.LONGEST_NUMBER,
         LONGEST_LABEL,
+        MOST_BYTES,
         MOST_CLOCKS,
         MOST_ROWS,
         MOST_TASKS,
