@@ -7,6 +7,7 @@ import pytest
 from experiments.errors import BadInput
 from experiments.workloads.catalogue import ReachabilitySpec
 from testbed.core.dataflow.layout import lay_out
+from testbed.core.partition.partition import Partition
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.queries.reachability import reachability
@@ -17,6 +18,7 @@ from workloads.reachability.input import events_of, reachable
 SPEC = ReachabilitySpec(nodes=700, stream_seed=3)
 EVENTS, BATCH, PARTITIONS = 800, 100, 2
 ACYCLIC_ONLY = "coordinated"
+DENSE, INTERVAL = SPEC.model_copy(update={"nodes": 150}), 800
 FAULTS = (
     Fault(CrashMoment.ANY, 150),
     Fault(CrashMoment.STORING, 20),
@@ -25,11 +27,11 @@ FAULTS = (
 )
 
 
-def inputs():
+def inputs(spec=SPEC, batch=BATCH):
     """Blocks of events by turns to each partition, as the runtime has them: a deletion may overtake its creation."""
     return {
         kind: [
-            [events_of(SPEC, kind, at, at + BATCH) for at in range(p * BATCH, EVENTS, PARTITIONS * BATCH)]
+            [events_of(spec, kind, at, at + batch) for at in range(p * batch, EVENTS, PARTITIONS * batch)]
             for p in range(PARTITIONS)
         ]
         for kind in ("links", "sources")
@@ -59,3 +61,31 @@ def test_coordinated_checkpoints_are_refused():
     layout = lay_out(reachability(SPEC, PARTITIONS, Delivery.EXACTLY_ONCE))
     with pytest.raises(BadInput, match="on a cycle an operator would wait for its own marker"):
         Simulation(layout, PROTOCOLS[ACYCLIC_ONLY], inputs(), seed=1)
+
+
+def of_the_join(protocol, apart):
+    """The numbers of the newest checkpoints of both partitions of the join, and of those in the line, after a while.
+
+    Both slots take checkpoints every `INTERVAL` steps, the second slot `apart` steps after the first.
+    """
+    layout = lay_out(reachability(DENSE, PARTITIONS, Delivery.EXACTLY_ONCE))
+    simulation = Simulation(layout, PROTOCOLS[protocol], inputs(DENSE, batch=10), seed=1, timers=0.0)
+    for step in range(3 * INTERVAL):
+        event, *arguments = simulation._random.choice(simulation._possible())
+        event(*arguments)
+        for place, worker in enumerate(simulation.workers):
+            for number in worker.partitions if (step - place * apart) % INTERVAL == INTERVAL // 2 else ():
+                simulation._at(worker, number, Partition.on_timer)
+    history, joins = simulation.coordinator.history, [p.number for p in layout.partitions if p.operator == "join"]
+    return [history.taken[number][-1].number for number in joins], [history.line[number].number for number in joins]
+
+
+def test_slots_out_of_step_have_no_line_on_a_cycle_unless_checkpoints_are_forced():
+    """The domino effect, with one clock for all partitions of a slot: between any two checkpoints of a slot, each has
+    sent the other something."""
+    apart = INTERVAL // 2
+    assert min(of_the_join("uncoordinated", 0)[1]) > 1
+    taken, line = of_the_join("uncoordinated", apart)
+    assert min(taken) > 1
+    assert line == [0, 0]
+    assert min(of_the_join("communication-induced", apart)[1]) > 1
