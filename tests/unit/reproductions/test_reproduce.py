@@ -32,6 +32,7 @@ MEASURED_ROWS = {
     "utilization/table-1",
     *(f"checkmate/table-{number}" for number in (2, 3, 4)),
     *(f"checkmate/fig-{number:02}" for number in range(7, 14)),
+    "checkmate/staggered",
     *(f"ppa/fig-{number:02}" for number in (*range(7, 11), 12, 13)),
     *(f"cec/fig-{number:02}" for number in range(5, 10)),
     *(f"incremental/fig-{number:02}" for number in (7, *range(10, 16), 18, 19, 20)),
