@@ -38,16 +38,8 @@ ONLY_UNDER = {
     RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "standby_room", "trim_every_s"),
 }
 OF_THE_TESTBED = (
-    *(
-        "protocol",
-        "records_per_message",
-        "batch_length_s",
-        "chaining",
-        "standby",
-        "tentative",
-        "spare_lines",
-        "staggered",
-    ),
+    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby"),
+    *("tentative", "spare_lines", "staggered"),
     *("planner", "planner_limit_s", "capacity", "cpu_limit"),
     *(*CHOOSING, "copied", "standby_room", "trim_every_s"),
     *("log_extent", "log_replay", "log_failure_rate", "check_interval_s", "check_period_s"),

@@ -158,17 +158,16 @@ def _plot_times(table: pd.DataFrame) -> Figure:
 
 def _all_valid(query: str) -> ReproductionCheck:
     def shares(table: pd.DataFrame) -> pd.DataFrame:
-        rows = counts_of(table, query, COOR)
+        rows = _counted(table, query, COOR)
         if (rows["checkpoints"] == 0).any() and not rows["invalid_share"].any():
-            raise NotEnough(f"COOR took no checkpoint that could be invalid: {counts_told(rows)}")
+            raise NotEnough(f"COOR took no checkpoint that could be invalid: {_counts_told(rows)}")
         return rows
 
     name, expected = f"{query}.coordinated_all_valid", "COOR: none invalid"
-    return holds(name, shares, [between("invalid_share", 0, 0.0)], counts_told, expected, ONE_IN_A_HUNDRED)
+    return holds(name, shares, [between("invalid_share", 0, 0.0)], _counts_told, expected, ONE_IN_A_HUNDRED)
 
 
-def counts_of(table: pd.DataFrame, query: str, *protocols: str) -> pd.DataFrame:
-    """The rows of a query with these protocols; raises `NotEnough` if one lacks its counts."""
+def _counted(table: pd.DataFrame, query: str, *protocols: str) -> pd.DataFrame:
     rows = by_query(table, query)
     return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
 
@@ -183,11 +182,11 @@ def few_invalid(name: str, rows_of: Callable[[pd.DataFrame], pd.DataFrame], expe
         found = _over_runs(rows_of(table))
         few = found["high"] <= MOST_INVALID
         if not few.all() and not (found["low"] > MOST_INVALID).any():
-            told = f"it is undecided whether at most {MOST_INVALID:.0%} are invalid: {counts_told(found[~few])}"
+            told = f"it is undecided whether at most {MOST_INVALID:.0%} are invalid: {_counts_told(found[~few])}"
             raise NotEnough(f"{told}; where no run has any, it takes {RUNS_FOR_FEW} runs")
         return found
 
-    return holds(name, shares, [between("low", None, MOST_INVALID)], counts_told, expected, TENTH_INVALID)
+    return holds(name, shares, [between("low", None, MOST_INVALID)], _counts_told, expected, TENTH_INVALID)
 
 
 def _over_runs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -220,39 +219,39 @@ def _over_runs(rows: pd.DataFrame) -> pd.DataFrame:
 
 def few_invalid_of(query: str) -> ReproductionCheck:
     """At most `MOST_INVALID` of the checkpoints of UNC and of CIC are invalid on average, as `few_invalid` judges."""
-    return few_invalid(f"{query}.few_invalid", lambda table: counts_of(table, query, UNC, CIC), FEW_TOLD)
+    return few_invalid(f"{query}.few_invalid", lambda table: _counted(table, query, UNC, CIC), FEW_TOLD)
 
 
 def some_invalid(query: str, printed: str = f"{LEAST_PRINTED:.0%} to 4 %") -> ReproductionCheck:
     """Where the paper has 2 to 4 % there are some; a few runs without any show nothing: one kill in 50 may make all."""
 
     def counts(table: pd.DataFrame) -> pd.DataFrame:
-        found = _over_runs(counts_of(table, query, UNC, CIC))
+        found = _over_runs(_counted(table, query, UNC, CIC))
         none, by_chance = found["invalid"] == 0, found["runs"] < RUNS_FOR_SOME
         if (none & by_chance).any() and not (none & ~by_chance).any():
             even_if = f"even if {LEAST_PRINTED:.0%} of all were invalid, chance could leave none"
-            told = f"too few runs to decide: {counts_told(found[none])}"
+            told = f"too few runs to decide: {_counts_told(found[none])}"
             raise NotEnough(f"{told}; {even_if} in fewer than {RUNS_FOR_SOME} runs")
         return found
 
     rules = [between("invalid", 1, None)]
     expected = f"{SOME_TOLD} (printed: {printed})"
-    return holds(f"{query}.some_invalid", counts, rules, counts_told, expected, NONE_IN_MANY)
+    return holds(f"{query}.some_invalid", counts, rules, _counts_told, expected, NONE_IN_MANY)
 
 
-def _simulated_check(query: str, name: str, rule: Rule, expected: str, plant: Plant) -> ReproductionCheck:
-    """The counts of one simulated failure for each number of workers, without limits."""
+def check_counts(query: str, name: str, rule: Rule, expected: str, plant: Plant) -> ReproductionCheck:
+    """A rule that every count of a query holds with UNC and with CIC, without limits of confidence."""
     return holds(
-        f"{query}.{name}", lambda table: counts_of(table, query, UNC, CIC), [rule], counts_told, expected, plant
+        f"{query}.{name}", lambda table: _counted(table, query, UNC, CIC), [rule], _counts_told, expected, plant
     )
 
 
 def simulated_some_invalid(query: str) -> ReproductionCheck:
     """With UNC and with CIC some are invalid on each simulated number of workers."""
-    return _simulated_check(query, *SIMULATED_SOME)
+    return check_counts(query, *SIMULATED_SOME)
 
 
-def counts_told(rows: pd.DataFrame) -> str:
+def _counts_told(rows: pd.DataFrame) -> str:
     """What there is of each protocol on each number of workers, and in how many runs if the rows have them together."""
     told = []
     for row in rows.to_dict("records"):
@@ -300,7 +299,7 @@ SIMULATED_FEW = (
 SIMULATED_SOME = ("some_invalid", between("invalid", 1, None), SOME_TOLD, put_in_rows("invalid", 0))
 SIMULATED_COUNT_CHECKS = (
     *(_all_valid(query) for query in QUERIES),
-    *(_simulated_check(query, *SIMULATED_FEW) for query in QUERIES),
+    *(check_counts(query, *SIMULATED_FEW) for query in QUERIES),
     *(simulated_some_invalid(query) for query in SHUFFLED),
 )
 

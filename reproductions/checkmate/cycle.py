@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.engines import ProtocolName
+from experiments.engines import BY_OWN_CLOCK, ProtocolName
 from experiments.errors import BadInput
 from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, UNC, complete, facts
 from reproductions.checkmate.checkpoints import checkpoint_times, few_invalid, taken_checkpoints, validity
-from reproductions.checkmate.experiments import CYCLE, CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
+from reproductions.checkmate.experiments import CYCLE, SHORT, WORKERS, cyclic, on_cycle
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
@@ -105,7 +105,7 @@ def _refused() -> ReproductionCheck:
 
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 3.8), layout="constrained")
-    names = [SHORT[protocol] for protocol in CYCLIC_PROTOCOLS]
+    names = [SHORT[protocol] for protocol in BY_OWN_CLOCK]
     rows = table[table["protocol"].isin(names)]
     for axes, (column, title) in zip(figure.subplots(1, len(QUANTITIES)), QUANTITIES.items(), strict=True):
         for place, name in enumerate(names):

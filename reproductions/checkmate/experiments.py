@@ -41,7 +41,6 @@ HOT_SHARES = (0.1, 0.2, 0.3)
 # share two cores (docs/lab/checkmate-measured.md#who-gives-in-first).
 LOAD_RATES = (60_000.0, 100_000.0)
 CYCLE, CYCLIC_RATE, CYCLIC_KILL_AT_S = WorkloadName.REACHABILITY, 3000.0, 48.0
-CYCLIC_PROTOCOLS = PROTOCOLS[1:]
 
 
 def killed(size: int) -> list[Experiment]:
@@ -125,7 +124,7 @@ def sustainable_rate(run: Run | None) -> float | None:
 
 def cyclic(size: int) -> list[Experiment]:
     """The cyclic query with both protocols that can run it, a worker killed at second 48."""
-    return repeated((on_cycle(protocol) for protocol in CYCLIC_PROTOCOLS), size)
+    return repeated((on_cycle(protocol) for protocol in BY_OWN_CLOCK), size)
 
 
 def on_cycle(protocol: ProtocolName, purpose: str = "cycle", engine: dict[str, Any] | None = None) -> Experiment:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
 from experiments.engines import BY_OWN_CLOCK
 from experiments.workloads.catalogue import NexmarkQuery
-from reproductions.checkmate.by_protocol import CIC, UNC, facts
+from reproductions.checkmate.by_protocol import facts
 from reproductions.checkmate.checkpoints import (
+    check_counts,
     checkpoint_counts,
-    counts_of,
-    counts_told,
     few_invalid_of,
     plot_counts,
     simulated_counts,
@@ -27,7 +24,6 @@ from reproductions.checkmate.experiments import CYCLE, SHUFFLED, staggered
 from reproductions.checkmate.simulated import SimulatedCell, simulated
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import put_in_rows
-from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
 
 
@@ -36,14 +32,8 @@ def simulated_staggered_counts(cell: SimulatedCell) -> Iterator[Row]:
     yield from simulated_counts(cell._replace(staggered=True))
 
 
-def _none_invalid(query: str) -> ReproductionCheck:
-    def counted(table: pd.DataFrame) -> pd.DataFrame:
-        return counts_of(table, query, UNC, CIC)
-
-    expected = "UNC and CIC: none invalid, since no worker sends anything to another"
-    rules = [between("invalid", 0, 0)]
-    return holds(f"{query}.none_invalid", counted, rules, counts_told, expected, put_in_rows("invalid", 1, query=query))
-
+NONE_TOLD = "UNC and CIC: none invalid, since no worker sends anything to another"
+NONE_INVALID = ("none_invalid", between("invalid", 0, 0), NONE_TOLD, put_in_rows("invalid", 1, query=NexmarkQuery.Q1))
 
 REPRODUCTIONS = (
     measured(
@@ -54,7 +44,7 @@ REPRODUCTIONS = (
         plot=plot_counts,
         about=facts,
         checks=(
-            _none_invalid(NexmarkQuery.Q1),
+            check_counts(NexmarkQuery.Q1, *NONE_INVALID),
             *(some_invalid(query) for query in SHUFFLED),
             some_invalid(CYCLE, "1.4 to 1.7 %"),
             *(few_invalid_of(query) for query in (*SHUFFLED, CYCLE)),
