@@ -87,8 +87,11 @@ def skewed(size: int) -> list[Experiment]:
     COOR keeps no older line. With one, its output would be an interval later than that of UNC and CIC, at any skew.
     """
     without = {ProtocolName.COORDINATED: {"spare_lines": 0}}
-    asked = product(SHUFFLED, PROTOCOLS, LOAD_RATES, HOT_SHARES)
-    return repeated((_under_load("skew", *cell, engine=without.get(cell[1])) for cell in asked), size)
+    asked = product(LOAD_RATES, HOT_SHARES, SHUFFLED, PROTOCOLS)  # what is compared runs one after the other
+    return repeated(
+        (_under_load("skew", query, protocol, rate, hot, without.get(protocol)) for rate, hot, query, protocol in asked),
+        size,
+    )
 
 
 def skewed_and_killed(size: int) -> list[Experiment]:
