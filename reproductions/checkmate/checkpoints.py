@@ -123,19 +123,14 @@ def _stored(cell: Cell) -> pd.DataFrame:
     return stored[stored["in_window"]] if len(stored) else stored
 
 
-def ratios_to_coordinated(rows: pd.DataFrame) -> list[Ratio]:
-    """Mean of COOR over that of UNC, and over that of CIC; the rows are those of one cell of anything else."""
-    known = complete(rows, "mean")
-    means = {name: mean_of_runs(known[known["protocol"] == name]) for name in NAMES}
-    return [ratio_of(f"COOR / {name}", means[COOR], means[name]) for name in (UNC, CIC)]
-
-
 AS_LONG = like_rows(("mean", "std"), COOR, CIC)
 
 
 def _well_above(query: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
-        return ratios_to_coordinated(by_query(table, query))
+        known = complete(by_query(table, query), "mean")
+        means = {name: mean_of_runs(known[known["protocol"] == name]) for name in NAMES}
+        return [ratio_of(f"COOR / {name}", means[COOR], means[name]) for name in (UNC, CIC)]
 
     return at_least(f"{query}.coordinated_well_above", ratios, WELL_ABOVE, WELL_ABOVE_TOLD, AS_LONG)
 

@@ -87,11 +87,12 @@ def skewed(size: int) -> list[Experiment]:
     COOR keeps no older line. With one, its output would be an interval later than that of UNC and CIC, at any skew.
     """
     without = {ProtocolName.COORDINATED: {"spare_lines": 0}}
-    asked = product(LOAD_RATES, HOT_SHARES, SHUFFLED, PROTOCOLS)  # what is compared runs one after the other
-    return repeated(
-        (_under_load("skew", query, protocol, rate, hot, without.get(protocol)) for rate, hot, query, protocol in asked),
-        size,
-    )
+    # What is compared runs one after the other.
+    asked = product(LOAD_RATES, HOT_SHARES, SHUFFLED, PROTOCOLS)
+    made = [
+        _under_load("skew", query, protocol, rate, hot, without.get(protocol)) for rate, hot, query, protocol in asked
+    ]
+    return repeated(made, size)
 
 
 def skewed_and_killed(size: int) -> list[Experiment]:

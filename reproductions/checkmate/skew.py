@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
 from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_protocol, facts
-from reproductions.checkmate.checkpoints import checkpoint_times, ratios_to_coordinated
+from reproductions.checkmate.checkpoints import checkpoint_times
 from reproductions.checkmate.experiments import (
     HOT_SHARES,
     LOAD_RATES,
@@ -26,10 +26,10 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import like_rows
 from reproductions.reproduction import ReproductionCheck
-from results.checks.rules import NotEnough
 from results.views.style import WIDTH_IN
 
 LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
+IN_THE_MEAN = "in the geometric mean"
 ALIKE = 0.8  # one protocol's restart over that of another, in both directions
 
 
@@ -54,25 +54,26 @@ def _skew_of(experiment: Experiment) -> Row:
     return {"hot_share": experiment.workload.hot_sellers, "load_rate": experiment.load.rate}
 
 
-def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
+def _worst(quantity: str, load: float) -> ReproductionCheck:
+    """COOR is not ahead of the others, over all queries and shares of hot items together."""
+
     def ratios(table: pd.DataFrame) -> list[Ratio]:
-        rows = complete(by_query(table, query), "quantity")
-        rows = rows[(rows["quantity"] == quantity) & (rows["load_rate"] == load)]
-        return [
-            ratio._replace(what=f"{hot:.0%} hot: {ratio.what}")
-            for hot in HOT_SHARES
-            for ratio in ratios_to_coordinated(_every_protocol(rows[rows["hot_share"] == hot], query))
-        ]
+        rows = table[(table["quantity"] == quantity) & (table["load_rate"] == load)]
+        return [_times(rows, "mean", COOR, other) for other in (UNC, CIC)]
 
-    name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load / 1000:.0f}k"
-    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {load_in_words(load)}"
-    return at_least(name, ratios, 1.0, expected, like_rows(("mean", "std"), COOR, UNC, 0.75))
+    name = f"coordinated.worst_{quantity.split()[0]}_at_{load / 1000:.0f}k"
+    expected = f"under skew COOR's {quantity} is not below that of UNC and CIC, at {load_in_words(load)}, {IN_THE_MEAN}"
+    return at_least(name, ratios, 1.0, expected, like_rows(("mean",), COOR, UNC, 0.75))
 
 
-def _every_protocol(rows: pd.DataFrame, query: str) -> pd.DataFrame:
-    if lacking := [name for name in NAMES if name not in set(rows["protocol"])]:
-        raise NotEnough(f"of {query} nothing was measured with {', '.join(lacking)}")
-    return rows
+def _times(rows: pd.DataFrame, value: str, one: str, other: str) -> Ratio:
+    """How many times as much `one` has as `other`, by pairs of runs of the same query and the same share of hot items.
+
+    The runs of a pair differ in the protocol only, so that what queries and shares have in common with each other
+    does not count, and how pairs differ shows how runs do.
+    """
+    alike = ("query", "hot_share", "replicate")
+    return paired_ratio(f"{one} / {other}", complete(rows, value), value, "protocol", one, other, alike)
 
 
 def _plot(table: pd.DataFrame) -> Figure:
@@ -96,16 +97,11 @@ def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
 
 
 def _not_faster(name: str, one: str, other: str) -> ReproductionCheck:
-    def ratios(table: pd.DataFrame) -> list[Ratio]:
-        rows = complete(table, "own_s")
-        alike = ("query", "hot_share", "replicate")
-        return [paired_ratio(f"{one} / {other}", rows, "own_s", "protocol", one, other, alike)]
-
     return at_least(
         name,
-        ratios,
+        lambda table: [_times(table, "own_s", one, other)],
         ALIKE,
-        f"under skew {one}'s restart takes at least {ALIKE:g} times as long as {other}'s, in the geometric mean",
+        f"under skew {one}'s restart takes at least {ALIKE:g} times as long as {other}'s, {IN_THE_MEAN}",
         like_rows(("own_s",), one, other, 0.6),
     )
 
@@ -138,7 +134,7 @@ REPRODUCTIONS = (
         of_cell=under_skew,
         plot=_plot,
         about=facts,
-        checks=tuple(_worst(*kind) for kind in product(SHUFFLED, (LATENCY, CHECKPOINT), LOAD_RATES)),
+        checks=tuple(_worst(*kind) for kind in product((LATENCY, CHECKPOINT), LOAD_RATES)),
     ),
     measured(
         "checkmate/fig-13",

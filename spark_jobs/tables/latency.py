@@ -5,10 +5,11 @@ Micro-batches show their results by their commit, a query in real-time mode as s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -36,7 +37,7 @@ def latency(seen: DataFrame, window: tuple[int, int]) -> DataFrame:
 
 def seen_at_commit(records: DataFrame, batches: list[Batch]) -> DataFrame:
     """Records (topic, partition, offset, due_ms) as seen when the batch that held each was committed."""
-    return records.groupBy("topic", "partition").applyInArrow(_commit_times(batches), "seen_ms long, due_ms long")
+    return records.mapInArrow(_commit_times(batches), "seen_ms long, due_ms long")
 
 
 def seen_in_sink(sink: DataFrame) -> DataFrame:
@@ -50,19 +51,28 @@ def seen_in_sink(sink: DataFrame) -> DataFrame:
     return whole.select("seen_ms", F.col("start_ms").alias("due_ms"))
 
 
-def _commit_times(batches: list[Batch]) -> Callable[[pa.Table], pa.Table]:
-    """For the records of one partition: the commit time of the batch whose offsets hold each."""
+def _commit_times(batches: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For records as they come: the commit time of the batch whose offsets hold each."""
     ends: dict[Place, list[int]] = {place: [] for batch in batches for place in batch.offsets}
     commits: dict[Place, list[int]] = {place: [] for place in ends}
     for batch in sorted(batches, key=lambda b: b.batch):
         for place, (_, end) in batch.offsets.items():
             ends[place].append(end)
             commits[place].append(batch.ended_ns // MS)
+    times = {place: np.asarray(of_place, dtype=np.int64) for place, of_place in commits.items()}
 
-    def assign(table: pa.Table) -> pa.Table:
-        place = (table["topic"][0].as_py(), str(table["partition"][0].as_py()))
-        index = np.searchsorted(ends[place], table["offset"].to_numpy(), side="right")
-        committed = np.asarray(commits[place], dtype=np.int64)[index]
-        return pa.table({"seen_ms": committed, "due_ms": table["due_ms"]})
+    def assigned(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk in chunks:
+            for topic, partition in _places(chunk):
+                here = pc.and_(pc.equal(chunk["topic"], topic), pc.equal(chunk["partition"], partition))
+                records, place = chunk.filter(here), (topic, str(partition))
+                index = np.searchsorted(ends[place], records["offset"].to_numpy(), side="right")
+                yield pa.RecordBatch.from_pydict({"seen_ms": times[place][index], "due_ms": records["due_ms"]})
 
-    return assign
+    return assigned
+
+
+def _places(chunk: pa.RecordBatch) -> Iterator[tuple[str, int]]:
+    names = ["topic", "partition"]
+    found = pa.Table.from_batches([chunk]).group_by(names).aggregate([])
+    return zip(*(found[name].to_pylist() for name in names), strict=True)

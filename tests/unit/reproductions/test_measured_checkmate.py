@@ -33,7 +33,6 @@ LAB = (Path(__file__).parents[3] / "docs" / "lab" / "testbed-throughput.md").rea
 KINDS = ("simulated", "measured")
 COUNTED = ("checkmate/table-3", "checkmate/table-4", "checkmate/staggered")
 SIZES = dict.fromkeys(("checkmate/fig-07", "checkmate/fig-08", *COUNTED), 2)
-SIZES |= {"checkmate/fig-12": 3}  # fewer runs decide nothing
 IN_MANY_RUNS = {*(f"{query}.few_invalid" for query in (*QUERIES, "reachability")), "invalid.few"}  # open after two
 TIMES = 50  # as many runs: enough to know that a share of invalid checkpoints of the paper's shape is small
 OF_CHECKMATE = {id: found for id, found in CATALOGUE.items() if found.paper == "checkmate"}
