@@ -11,7 +11,7 @@ MODULES = {  # module: what it reproduces, in the order of the list
     "checkmate.messages": ("checkmate/table-2",),
     "checkmate.checkpoints": ("checkmate/fig-08", "checkmate/table-3"),
     "checkmate.recoveries": ("checkmate/fig-09", "checkmate/fig-10", "checkmate/fig-11"),
-    "checkmate.skew": ("checkmate/fig-12", "checkmate/fig-13"),
+    "checkmate.skew": ("checkmate/fig-12a", "checkmate/fig-12b", "checkmate/fig-13"),
     "checkmate.cycle": ("checkmate/table-4",),
     "checkmate.staggered": ("checkmate/staggered",),
     "ppa.plans": ("ppa/examples", "ppa/fig-14a", "ppa/fig-14b", "ppa/fig-14c", "ppa/fig-14d"),

@@ -81,17 +81,14 @@ def loaded(size: int) -> list[Experiment]:
     return repeated((_under_load("load", *cell, LOAD_RATES[1]) for cell in product(QUERIES, PROTOCOLS)), size)
 
 
-def skewed(size: int) -> list[Experiment]:
-    """Shuffled queries, skewed, under both loads.
+def skewed(rate: float, size: int) -> list[Experiment]:
+    """Shuffled queries, skewed, under a load [records/s]. What is compared runs one after the other.
 
     COOR keeps no older line. With one, its output would be an interval later than that of UNC and CIC, at any skew.
     """
     without = {ProtocolName.COORDINATED: {"spare_lines": 0}}
-    # What is compared runs one after the other.
-    asked = product(LOAD_RATES, HOT_SHARES, SHUFFLED, PROTOCOLS)
-    made = [
-        _under_load("skew", query, protocol, rate, hot, without.get(protocol)) for rate, hot, query, protocol in asked
-    ]
+    asked = product(HOT_SHARES, SHUFFLED, PROTOCOLS)
+    made = (_under_load("skew", query, protocol, rate, hot, without.get(protocol)) for hot, query, protocol in asked)
     return repeated(made, size)
 
 

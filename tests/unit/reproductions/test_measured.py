@@ -31,7 +31,8 @@ from tests.unit.results.synthetic import START_NS
 pytestmark = pytest.mark.usefixtures("home")
 
 FIRST, *OTHERS = killed(1)
-EVERYTHING = [*killed(1), *one_record(1), *searched(1), *loaded(1), *skewed(1), *skewed_and_killed(1)]
+SKEWED = [each for rate in LOAD_RATES for each in skewed(rate, 1)]
+EVERYTHING = [*killed(1), *one_record(1), *searched(1), *loaded(1), *SKEWED, *skewed_and_killed(1)]
 
 
 def test_the_newest_run_counts():
@@ -167,8 +168,9 @@ def test_a_search_is_estimated_by_the_probes_that_it_usually_takes():
 
 
 def test_runs_under_load_differ_in_skew_and_load_alone():
-    runs = [*loaded(1), *skewed(1), *skewed_and_killed(1)]
-    assert {each.load.rate for each in skewed(1)} == set(LOAD_RATES) > {each.load.rate for each in skewed_and_killed(1)}
+    runs = [*loaded(1), *SKEWED, *skewed_and_killed(1)]
+    assert [each.load.rate for each in SKEWED] == [LOAD_RATES[0]] * 27 + [LOAD_RATES[1]] * 27
+    assert {each.load.rate for each in skewed_and_killed(1)} == {LOAD_RATES[0]}
     assert {each.load.rate for each in loaded(1)} == {max(LOAD_RATES)}
     assert {each.engine.checkpoint_interval_s for each in runs} == {LOADED_INTERVAL_S}
     assert [each.workload.hot_sellers > 0 for each in runs] == [False] * 12 + [True] * (54 + 27)
