@@ -11,6 +11,7 @@ import pytest
 from benchmarks.orchestration import belongings, soak
 from benchmarks.orchestration.belongings import Usage
 from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
+from experiments import spec
 from infra.ssh.driver import SshDriver
 from infra.strikes import partition
 from tests.integration.infra import machines
@@ -154,6 +155,16 @@ def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(
     assert (found["seed"], found["window_s"], found["cluster"]["driver"]) == (3, 60.0, driver)
 
 
+def test_only_faults_after_which_nothing_starts_again_come_more_often_than_in_the_example(tmp_path):
+    given = [each.rate for each in spec.load("soak").faults.processes]
+    found = experiment("local", 1, 60.0, tmp_path / "no-inventory.json")
+    processes = found["faults"]["processes"]
+    times = [(each["kind"], each["rate"] / rate) for each, rate in zip(processes, given, strict=True)]
+    assert {kind for kind, often in times if often == pytest.approx(soak.OFTENER)} == {"pause", "slow"}
+    assert {often for kind, often in times if kind not in ("pause", "slow")} == {1}
+    assert (found["cluster"]["workers"], found["faults"]["max_down"]) == (soak.HOSTS, soak.MAX_DOWN)
+
+
 def test_what_a_process_holds_is_counted_with_all_below_it():
     alone = belongings.usage(psutil.Process())
     assert min(alone) >= 1
@@ -178,7 +189,7 @@ def test_machines_have_an_experiment_without_what_they_lack(obstacle, tmp_path, 
     """No switch for their power, and no disk to fill; and what the machines themselves say that they cannot do."""
     monkeypatch.setattr(SshDriver, "obstacle", lambda _, spec, kind, options: obstacle if kind == "partition" else None)
     new_key(tmp_path / "key")
-    roles = {"gateway": "gateway", "m-1": "worker", "m-2": "worker", "m-3": "worker"}
+    roles = {"gateway": "gateway"} | {f"m-{number}": "worker" for number in range(1, soak.HOSTS + 1)}
     hosts = {name: host(name, role=role) for name, role in roles.items()}
     path = machines.write_inventory(tmp_path, hosts)
     found = experiment("ssh", 3, 60.0, path)
