@@ -11,8 +11,10 @@ import pandas as pd
 
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import CONFIDENCE, Scatter, Side, would_decide
+from reproductions.runs_needed import CONFIDENCE, Scatter, would_decide
 from results.checks.rules import NotEnough, between
+
+IN_THE_MEAN = "in the geometric mean"  # as expectations tell what `mean_ratio` gives
 
 
 class Ratio(NamedTuple):
@@ -47,58 +49,12 @@ class Ratio(NamedTuple):
         return abs(math.log(self.ratio / limit)) < self.bracket
 
 
-class Mean(NamedTuple):
-    """A mean, its standard error, and how many runs that comes from."""
-
-    mean: float
-    standard_error: float
-    runs: int
-
-
 def samples(values: pd.Series) -> dict[str, float]:
-    """What `mean_of_runs` needs to know of the samples of one run: `samples`, `mean` and `std`, all NaN of none."""
+    """Of the samples of one run: how many they are, their `mean` and standard deviation `std`; all NaN of none."""
     found = values.to_numpy(dtype=float)
     if not len(found):
         return dict.fromkeys(("samples", "mean", "std"), np.nan)
     return {"samples": len(found), "mean": found.mean(), "std": found.std(ddof=1) if len(found) > 1 else np.nan}
-
-
-def mean_of_runs(rows: pd.DataFrame) -> Mean:
-    """Mean over the runs of one cell, of whose samples each row has `samples`, `mean` and `std`.
-
-    A run without a sample does not count as a run.
-    The standard error is that of the samples within runs, or that of the runs' means among each other if it is
-    larger. Of one run it is that within the run alone: it takes samples for independent, which those of neighbouring
-    seconds are not, and knows nothing of how runs differ, so that nothing is decided by it.
-    Raises `NotEnough` where neither can be told: no sample, or a single run with a single one.
-    """
-    rows = rows[rows["samples"] > 0]
-    if not (count := rows["samples"].sum()):
-        raise NotEnough("no run has a sample")
-    mean = float((rows["mean"] * rows["samples"]).sum() / count)
-    known = rows[rows["samples"] > 1]
-    errors = []
-    if len(known):
-        variance = (known["std"] ** 2 * (known["samples"] - 1)).sum() / (known["samples"] - 1).sum()
-        errors.append(math.sqrt(variance / count))
-    if len(rows) > 1:
-        errors.append(float(rows["mean"].std() / math.sqrt(len(rows))))
-    if not errors:
-        raise NotEnough("there is only one run with one sample, which does not show how uncertain it is")
-    return Mean(mean, max(errors), len(rows))
-
-
-def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
-    """The ratio of two means, with limits by the relative errors of both, by Student's t.
-
-    Its degrees of freedom are Welch's: if one side scatters much more than the other, hardly more than that side's runs
-    tell how much.
-    """
-    if under.mean <= 0 or over.mean <= 0:
-        raise NotEnough(f"{what}: one of the means is 0, so there is no ratio")
-    scatter = Scatter(tuple(Side(each.standard_error / each.mean, each.runs) for each in (over, under)))
-    ratio = _limits(what, math.log(over.mean / under.mean), scatter.half_width())
-    return ratio._replace(of_one_run=True) if scatter.fewest == 1 else ratio._replace(scatter=scatter)
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
@@ -110,8 +66,9 @@ def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
         found = f" {ratios[0]:.2f}, but from one pair" if len(ratios) else ": no pair"
         raise NotEnough(f"{what}{found}; two or more are needed")
     logs = np.log(ratios)
-    scatter = Scatter((Side(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs)),))
-    return _limits(what, float(logs.mean()), scatter.half_width())._replace(scatter=scatter)
+    scatter = Scatter(float(logs.std(ddof=1)) / math.sqrt(len(logs)), len(logs))
+    log, half = float(logs.mean()), scatter.half_width()
+    return Ratio(what, math.exp(log), math.exp(log - half), math.exp(log + half), scatter=scatter)
 
 
 def paired_ratio(
@@ -131,10 +88,6 @@ def paired_ratio(
     if pairs.isna().any(axis=None):
         raise NotEnough(f"{what}: {value} is missing in at least one run of a pair")
     return mean_ratio(what, pairs.itertuples(index=False, name=None))
-
-
-def _limits(what: str, log: float, half: float) -> Ratio:
-    return Ratio(what, math.exp(log), math.exp(log - half), math.exp(log + half))
 
 
 def at_least(

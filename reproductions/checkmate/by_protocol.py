@@ -13,6 +13,7 @@ from experiments.engines import ProtocolName
 from experiments.wording import counted
 from experiments.workloads.catalogue import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
+from reproductions.claims import Ratio, paired_ratio
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row
 from results.checks.rules import NotEnough
@@ -56,6 +57,18 @@ def complete(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
 def by_query(table: pd.DataFrame, query: str) -> pd.DataFrame:
     """The rows of one query."""
     return table[table["query"] == query]
+
+
+def protocols_ratio(
+    rows: pd.DataFrame, value: str, over: str, under: str, alike: Sequence[str] = ("query", "replicate")
+) -> Ratio:
+    """How many times as much of `value` one protocol has as another, by pairs of runs that differ in nothing else.
+
+    So what queries have in common with each other does not count, and how the pairs differ shows how runs do.
+    Raises `NotEnough` as `complete` and `paired_ratio`.
+    """
+    known = complete(rows[rows["protocol"].isin((over, under))], value)
+    return paired_ratio(f"{over} / {under}", known, value, "protocol", over, under, alike)
 
 
 def draw_by_workers(table: pd.DataFrame, value: str, error: str | None = None) -> Figure:

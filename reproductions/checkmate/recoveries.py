@@ -11,10 +11,21 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.by_protocol import CIC, COOR, LOOKS, NAMES, UNC, by_query, complete, draw_by_workers, facts
+from reproductions.checkmate.by_protocol import (
+    CIC,
+    COOR,
+    LOOKS,
+    NAMES,
+    UNC,
+    by_query,
+    complete,
+    draw_by_workers,
+    facts,
+    protocols_ratio,
+)
 from reproductions.checkmate.experiments import INTERVAL_S, KILL_AT_S, PROTOCOLS, QUERIES, WINDOW_S, killed
 from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
-from reproductions.claims import Ratio, at_least, paired_ratio
+from reproductions.claims import Ratio, at_least
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, Plant, like_rows
@@ -144,17 +155,13 @@ def _plot_latency(percentile: str) -> Callable[[pd.DataFrame], Figure]:
 
 def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
     """How much longer another protocol takes to restart than COOR: by all queries and runs."""
-    return _to_coordinated(complete(table, "own_s"), "own_s", other)
+    return protocols_ratio(table, "own_s", other, COOR)
 
 
 def recovery_ratios(table: pd.DataFrame, other: str) -> Ratio:
     """How much longer another protocol takes than COOR until lag is as before: by all queries and runs."""
     rows = complete(table, *RECOVERY)
-    return _to_coordinated(rows.assign(recovery_s=rows[[*RECOVERY]].sum(axis=1)), "recovery_s", other)
-
-
-def _to_coordinated(rows: pd.DataFrame, value: str, other: str) -> Ratio:
-    return paired_ratio(f"{other} / COOR", rows, value, "protocol", other, COOR, ("query", "replicate"))
+    return protocols_ratio(rows.assign(recovery_s=rows[[*RECOVERY]].sum(axis=1)), "recovery_s", other, COOR)
 
 
 def _restarts_faster(other: str) -> ReproductionCheck:

@@ -10,7 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.checkmate.by_protocol import CIC, COOR, NAMES, UNC, by_query, complete, draw_by_protocol, facts
+from reproductions.checkmate.by_protocol import (
+    CIC,
+    COOR,
+    NAMES,
+    UNC,
+    by_query,
+    draw_by_protocol,
+    facts,
+    protocols_ratio,
+)
 from reproductions.checkmate.checkpoints import checkpoint_times
 from reproductions.checkmate.experiments import (
     HOT_SHARES,
@@ -21,7 +30,7 @@ from reproductions.checkmate.experiments import (
     skewed_and_killed,
 )
 from reproductions.checkmate.recoveries import recovery_times
-from reproductions.claims import Ratio, at_least, paired_ratio, samples
+from reproductions.claims import IN_THE_MEAN, Ratio, at_least, samples
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import like_rows
@@ -29,8 +38,8 @@ from reproductions.reproduction import ReproductionCheck
 from results.views.style import WIDTH_IN
 
 LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
-IN_THE_MEAN = "in the geometric mean"
-ALIKE = 0.8  # one protocol's restart over that of another, in both directions
+ALIKE = ("query", "hot_share", "replicate")  # the columns in which runs of a pair are alike
+SIMILAR = 0.8  # one protocol's restart over that of another, in both directions
 
 
 def under_skew(cell: Cell) -> Iterator[Row]:
@@ -59,22 +68,12 @@ def _worst(quantity: str) -> ReproductionCheck:
 
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = table[table["quantity"] == quantity]
-        return [_times(rows, "mean", COOR, other) for other in (UNC, CIC)]
+        return [protocols_ratio(rows, "mean", COOR, other, ALIKE) for other in (UNC, CIC)]
 
     expected = f"under skew COOR's {quantity} is not below that of UNC and CIC, {IN_THE_MEAN}"
     return at_least(
         f"coordinated.worst_{quantity.split()[0]}", ratios, 1.0, expected, like_rows(("mean",), COOR, UNC, 0.75)
     )
-
-
-def _times(rows: pd.DataFrame, value: str, one: str, other: str) -> Ratio:
-    """How many times as much `one` has as `other`, by pairs of runs of the same query and the same share of hot items.
-
-    The runs of a pair differ in the protocol only, so that what queries and shares have in common with each other
-    does not count, and how pairs differ shows how runs do.
-    """
-    alike = ("query", "hot_share", "replicate")
-    return paired_ratio(f"{one} / {other}", complete(rows, value), value, "protocol", one, other, alike)
 
 
 def _plot(table: pd.DataFrame) -> Figure:
@@ -99,9 +98,9 @@ def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
 def _not_faster(name: str, one: str, other: str) -> ReproductionCheck:
     return at_least(
         name,
-        lambda table: [_times(table, "own_s", one, other)],
-        ALIKE,
-        f"under skew {one}'s restart takes at least {ALIKE:g} times as long as {other}'s, {IN_THE_MEAN}",
+        lambda table: [protocols_ratio(table, "own_s", one, other, ALIKE)],
+        SIMILAR,
+        f"under skew {one}'s restart takes at least {SIMILAR:g} times as long as {other}'s, {IN_THE_MEAN}",
         like_rows(("own_s",), one, other, 0.6),
     )
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
-from reproductions.claims import Mean, Ratio, at_least, mean_of_runs, mean_ratio, paired_ratio, ratio_of, samples
+from reproductions.claims import Ratio, at_least, mean_ratio, paired_ratio, samples
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
@@ -56,39 +55,6 @@ def test_without_a_ratio_there_is_no_verdict(tmp_path):
     assert verdict([], 2.0, tmp_path) == "unknown"
 
 
-def test_limits_by_the_relative_errors():
-    found = ratio_of("a / b", Mean(6.0, 0.6, 3), Mean(2.0, 0.2, 2))
-    half = stats.t.ppf(0.975, 8 / 3) * np.hypot(0.1, 0.1)  # Welch: 1 / (1/4 / 2 + 1/4 / 1) degrees of freedom
-    assert (found.ratio, found.low, found.high) == pytest.approx((3, 3 * np.exp(-half), 3 * np.exp(half)))
-    assert not found.of_one_run
-    with pytest.raises(NotEnough, match="one of the means is 0"):
-        ratio_of("a / b", Mean(0.0, 0.1, 3), Mean(2.0, 0.1, 3))
-
-
-@pytest.mark.parametrize(("scatter", "degrees"), [((0.1, 0.1), 4.0), ((0.1, 0.0), 2.0), ((0.001, 0.1), 2.0)])
-def test_only_the_runs_of_a_side_that_scatters_tell_how_much_it_does(scatter, degrees):
-    found = ratio_of("a / b", Mean(1.0, scatter[0], 3), Mean(1.0, scatter[1], 3))
-    assert np.log(found.high) / np.hypot(*scatter) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-3)
-    begins = found.scatter.with_runs(3).half_width()
-    assert begins == pytest.approx(np.log(found.high)), "what further runs would do begins here"
-
-
-def test_limits_hold_the_ratio_as_often_as_they_say_if_one_side_scatters_more():
-    """By Student's t of all runs but one each, they held it in 89 of 100 cases."""
-    noise = np.random.default_rng(8)
-    held, draws = 0, 1500
-    for rounds, rest in zip(noise.normal(10.0, 0.5, (draws, 3)), noise.normal(10.0, 0.01, (draws, 3)), strict=True):
-        over, under = (Mean(each.mean(), each.std(ddof=1) / 3**0.5, 3) for each in (rounds, rest))
-        found = ratio_of("a / b", over, under)
-        held += found.low <= 1.0 <= found.high
-    assert held / draws == pytest.approx(0.95, abs=3 * (0.95 * 0.05 / draws) ** 0.5)
-
-
-@pytest.mark.parametrize("runs", [(1, 1), (1, 3), (3, 1)])
-def test_a_ratio_says_that_one_of_its_means_is_of_one_run(runs):
-    assert ratio_of("a / b", *(Mean(2.0, 0.2, count) for count in runs)).of_one_run
-
-
 ONE_RUN, MORE, REFUTED = Ratio("a", 9, 8, 10, True), Ratio("b", 9, 8, 10), Ratio("c", 1, 0.9, 1.1)
 
 
@@ -106,19 +72,10 @@ def test_nothing_is_decided_by_single_runs(found, expected, tmp_path):
     assert verdict(found, 2.0, tmp_path) == expected
 
 
-def test_the_mean_of_runs_is_as_uncertain_as_the_worse_of_samples_and_runs():
-    runs = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 3.0], [2.0, 4.0])])
-    assert mean_of_runs(runs) == pytest.approx((2.5, (2 / 4) ** 0.5, 2))  # variance 2 within each run of four samples
-    apart = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 1.0], [9.0, 9.0])])
-    assert mean_of_runs(apart) == pytest.approx((5.0, 4.0, 2))
-    with pytest.raises(NotEnough, match="one run with one sample"):
-        mean_of_runs(pd.DataFrame([samples(pd.Series([1.0]))]))
-    with pytest.raises(NotEnough, match="no run has a sample"):
-        mean_of_runs(pd.DataFrame([samples(pd.Series([], dtype=float))] * 2))
-    some = pd.DataFrame([samples(pd.Series(values, dtype=float)) for values in ([], [1.0, 3.0], [2.0, 4.0])])
-    assert mean_of_runs(some) == mean_of_runs(runs), "a run without a sample is no run"
-    alone = pd.DataFrame([samples(pd.Series(values, dtype=float)) for values in ([], [1.0, 3.0])])
-    assert mean_of_runs(alone).runs == 1
+def test_the_samples_of_a_run_are_told_by_their_number_mean_and_deviation():
+    assert samples(pd.Series([1.0, 3.0])) == {"samples": 2, "mean": 2.0, "std": pytest.approx(2**0.5)}
+    assert np.isnan(samples(pd.Series([1.0]))["std"])
+    assert np.isnan(list(samples(pd.Series([], dtype=float)).values())).all()
 
 
 def test_limits_by_how_ratios_differ():

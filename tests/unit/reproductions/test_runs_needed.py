@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
-from reproductions.claims import Mean, Ratio, at_least, mean_ratio, ratio_of
+from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.judging import judge
 from reproductions.plants import InRows
 from reproductions.reproduction import Computed
-from reproductions.runs_needed import MOST, Scatter, Side, would_decide
+from reproductions.runs_needed import MOST, Scatter, would_decide
 
 
 def detail(found: Ratio, limit: float) -> str:
@@ -24,61 +22,22 @@ def detail(found: Ratio, limit: float) -> str:
     return str(row["detail"])
 
 
-def pairs(error: float, count: int) -> Scatter:
-    return Scatter((Side(error, count),))
-
-
-def both(error: float, count: int) -> Scatter:
-    """Of a ratio whose sides scatter alike."""
-    return Scatter((Side(error / math.sqrt(2), count),) * 2)
-
-
-@pytest.mark.parametrize("of", [pairs, both])
 @pytest.mark.parametrize(("count", "distance"), [(4, 0.039), (2, 0.3), (10, 0.11)])
-def test_so_many_decide_and_one_less_does_not(of: Callable[[float, int], Scatter], count: int, distance: float) -> None:
-    scatter = of(0.0674, count)
+def test_so_many_decide_and_one_less_does_not(count: int, distance: float) -> None:
+    scatter = Scatter(0.0674, count)
     needed = scatter.needed(distance)
     assert needed is not None
-    assert scatter.with_runs(needed).half_width() < distance
-    assert needed == count + 1 or scatter.with_runs(needed - 1).half_width() >= distance
+    assert scatter.with_pairs(needed).half_width() < distance
+    assert needed == count + 1 or scatter.with_pairs(needed - 1).half_width() >= distance
     assert scatter.needed(-distance) == needed, "below the limit is as far as above it"
     assert scatter.needed(distance, among=6) == needed, "to pass, each needs its own limits only"
     assert scatter.needed(-distance, among=6) >= needed
 
 
 def test_four_times_the_runs_halve_the_interval() -> None:
-    many = pairs(0.1, 200)
-    assert many.with_runs(800).half_width() == pytest.approx(many.half_width() / 2, rel=0.01)
+    many = Scatter(0.1, 200)
+    assert many.with_pairs(800).half_width() == pytest.approx(many.half_width() / 2, rel=0.01)
     assert many.half_width() == pytest.approx(1.97 * 0.1, rel=0.01)
-
-
-@pytest.mark.parametrize(("over", "under", "degrees"), [(0.3, 0.3, 2.0), (0.3, 0.0, 1.0), (0.1, 0.3, 100 / 82)])
-def test_runs_that_one_side_has_beyond_the_other_do_not_help_later_ones(over, under, degrees) -> None:
-    """Of the samples of one run, each side has this deviation; by hand: (v + w)^2 / (v^2 + w^2) for v and w squared."""
-    present = Scatter((Side(over / math.sqrt(3), 3), Side(under / math.sqrt(30), 30)))
-    assert present.half_width() <= present.with_runs(3).half_width(), "that is what they are worth now"
-    half = stats.t.ppf(0.975, 4 * degrees) * math.hypot(over, under) / math.sqrt(5)
-    assert present.with_runs(5).half_width() == pytest.approx(half)
-
-
-def test_a_side_with_many_runs_does_not_make_it_seem_that_few_would_tell() -> None:
-    """Three runs and thirty, all with the same deviation: as many are needed as if each side had three."""
-    far = math.log(1.2)
-    uneven, even = (Scatter((Side(0.3 / math.sqrt(3), 3), Side(0.3 / math.sqrt(n), n))) for n in (30, 3))
-    needed = even.needed(far)
-    assert uneven.needed(far) == needed
-    noise = np.random.default_rng(4)
-    drawn = noise.normal(math.log(1.2), 0.3, (300, needed)), noise.normal(0.0, 0.3, (300, needed))
-    lows = [
-        ratio_of("a / b", *(Mean(math.exp(side.mean()), _error(side), needed) for side in run)).low
-        for run in zip(*drawn, strict=True)
-    ]
-    assert 0.4 < np.mean(np.array(lows) > 1.0) < 0.6
-
-
-def _error(logs: np.ndarray) -> float:
-    """Of the mean whose logarithm is theirs."""
-    return float(math.exp(logs.mean()) * logs.std(ddof=1) / math.sqrt(len(logs)))
 
 
 def test_the_number_is_right_for_runs_that_scatter_so() -> None:
@@ -89,7 +48,7 @@ def test_the_number_is_right_for_runs_that_scatter_so() -> None:
         drawn = (noise.lognormal(math.log(1.04), 0.135, count) for _ in range(300))
         return float(np.mean([mean_ratio("a / b", ((each, 1.0) for each in some)).low > 1.0 for some in drawn]))
 
-    needed = pairs(0.135 / 2, 4).needed(math.log(1.04))
+    needed = Scatter(0.135 / 2, 4).needed(math.log(1.04))
     assert needed is not None
     assert decided(4) < 0.15
     assert 0.4 < decided(needed) < 0.6
@@ -99,17 +58,16 @@ def test_a_claim_that_is_too_uncertain_says_how_many_would_tell() -> None:
     found = mean_ratio("UNC / COOR", [(1.2, 1.0), (0.9, 1.0), (1.1, 1.0), (0.98, 1.0)])
     needed = found.scatter.needed(math.log(found.ratio))
     assert f"about {needed} pairs of runs instead of 4 would tell" in detail(found, 1.0)
-    assert "runs of each instead of 3" in detail(ratio_of("a / b", Mean(6.0, 1.0, 3), Mean(3.1, 0.5, 3)), 2.0)
 
 
 def test_what_many_runs_do_not_decide_is_not_given_a_number() -> None:
-    assert pairs(0.5, 3).needed(0.001) is None
-    assert f"more than {MOST} pairs" in would_decide([(pairs(0.5, 3), 0.001)])
-    assert pairs(0.5, 3).needed(0.0) is None
+    assert Scatter(0.5, 3).needed(0.001) is None
+    assert f"more than {MOST} pairs" in would_decide([(Scatter(0.5, 3), 0.001)])
+    assert Scatter(0.5, 3).needed(0.0) is None
 
 
 def test_the_hardest_claim_tells_the_number() -> None:
-    easy, hard = (both(0.1, 3), 0.2), (both(0.1, 3), 0.05)
+    easy, hard = (Scatter(0.1, 3), 0.2), (Scatter(0.1, 3), 0.05)
     assert would_decide([easy, hard]) == would_decide([hard]) != would_decide([easy])
 
 
@@ -119,6 +77,5 @@ def test_what_is_nearer_than_a_bracket_is_decided_by_no_number_of_searches() -> 
     assert "pairs of runs instead of 2" in detail(found._replace(bracket=0.01), 1.0)
 
 
-@pytest.mark.parametrize("found", [Ratio("a", 2.1, 1.9, 2.3), ratio_of("a", Mean(2.1, 0.3, 1), Mean(1.0, 0.1, 1))])
-def test_of_single_runs_no_number_is_said(found: Ratio) -> None:
-    assert "how many cannot be known from these" in detail(found, 2.0)
+def test_of_a_ratio_without_pairs_no_number_is_said() -> None:
+    assert "how many cannot be known from these" in detail(Ratio("a", 2.1, 1.9, 2.3), 2.0)
