@@ -15,6 +15,7 @@ from reproductions.runs_needed import CONFIDENCE, Scatter, would_decide
 from results.checks.rules import NotEnough, between
 
 IN_THE_MEAN = "in the geometric mean"  # as expectations tell what `mean_ratio` gives
+SIMILAR = 0.8  # what is similar in a paper's words has at least so many times as much as the other, and the other as it
 
 
 class Ratio(NamedTuple):

@@ -30,7 +30,7 @@ from reproductions.checkmate.experiments import (
     skewed_and_killed,
 )
 from reproductions.checkmate.recoveries import recovery_times
-from reproductions.claims import IN_THE_MEAN, Ratio, at_least, samples
+from reproductions.claims import IN_THE_MEAN, SIMILAR, Ratio, at_least, samples
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import like_rows
@@ -39,7 +39,6 @@ from results.views.style import WIDTH_IN
 
 LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
 ALIKE = ("query", "hot_share", "replicate")  # the columns in which runs of a pair are alike
-SIMILAR = 0.8  # one protocol's restart over that of another, in both directions
 
 
 def under_skew(cell: Cell) -> Iterator[Row]:
