@@ -11,7 +11,7 @@ from experiments.waiting import Deadline
 from infra.remote.session import Disconnected
 
 LONGEST_LINE = 2**20  # bytes: answers have some hundred
-PIECE_BYTES = 65536  # at most, of what came
+PIECE_BYTES = 65536  # that a carrier reads at once, at most
 MOST_OTHER_LINES = 1000  # before an answer
 
 
