@@ -20,6 +20,7 @@ from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads.base import LONGEST_S
 
 SHORTEST_S = 0.001  # of a trigger interval: Spark takes whole milliseconds
+SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 REPLICATION_RATIO = 0.5
@@ -343,6 +344,11 @@ class EngineSpec(Spec):
     def check_pace_run_s(self) -> tuple[float, float]:
         """CI and CP of protocol `output-log`, given or by default."""
         return self.check_interval_s or CHECK_INTERVAL_S, self.check_period_s or CHECK_PERIOD_S
+
+    @property
+    def shortest_interval_s(self) -> float:
+        """The shortest checkpoint interval that the engine can run."""
+        return SHORTEST_REAL_TIME_S if self.trigger is TriggerMode.REAL_TIME else SHORTEST_S
 
     @property
     def works_in_batches(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, field_validator
 
 from experiments.documents import kinds
-from experiments.documents.field_types import Spelling
+from experiments.documents.field_types import DNS_NAME, Spelling
 from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json, user_path
 from experiments.errors import in_file
@@ -26,14 +26,12 @@ FIELD = "cluster.inventory"  # of an experiment, which names the file
 HOST = "{host}"  # in an argument of a command: stands for the name of the host, as `list_hosts` tells it
 MOST_ARGUMENTS = 64
 PORT = r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-MACHINE = rf"{LABEL}(\.{LABEL})*"
 MASTER = Spelling(
-    rf"^(spark://{MACHINE}{PORT}|k8s://(https?://)?[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?|yarn)$",
+    rf"^(spark://{DNS_NAME}{PORT}|k8s://(https?://)?[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?|yarn)$",
     "spark://HOST:PORT, k8s://https://HOST:PORT, or yarn; HOST is an IPv4 address or a DNS name, PORT at most 65535",
 )
 BROKERS = Spelling(
-    rf"^{MACHINE}{PORT}(,{MACHINE}{PORT})*$",
+    rf"^{DNS_NAME}{PORT}(,{DNS_NAME}{PORT})*$",
     "HOST:PORT, of several with commas between them; HOST is an IPv4 address or a DNS name, PORT at most 65535",
 )
 FOLDER = Spelling(

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments.documents import kinds
-from experiments.documents.field_types import Spelling
+from experiments.documents.field_types import DNS_NAME, SMALL_DNS_LABEL, Spelling
 from experiments.documents.kinds import DocumentKind
 from experiments.documents.parsing import Misfit, Spec, parse, read_json
 from experiments.documents.plain_files import LARGEST_BYTES, RefusedFile, read_whole
@@ -33,9 +33,8 @@ from experiments.errors import BadInput, in_file
 from experiments.hosts import Role
 
 FIELD = "cluster.inventory"  # of an experiment, which names the file
-LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-DNS_LABEL = Spelling(
-    rf"^{LABEL}$",
+NAME = Spelling(
+    rf"^{SMALL_DNS_LABEL}$",
     "1 to 63 small letters, digits and hyphens, a hyphen neither first nor last",
 )
 DOMAIN = Spelling(
@@ -46,7 +45,7 @@ USER = Spelling(
     r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$",
     "1 to 32 letters, digits, dots, underscores and hyphens, a letter or underscore first",
 )
-HOST_NAME = re.compile(rf"{LABEL}(\.{LABEL})*\.?", re.IGNORECASE)
+HOST_NAME = re.compile(rf"{DNS_NAME}\.?")
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
 # What the SSH client (`infra.remote.ssh`) can use.
@@ -90,7 +89,7 @@ class InventoryHost(Spec):
     `key_file` is the private key of `user`; `memory_mb` is the machine's.
     """
 
-    name: Annotated[str, DNS_LABEL]
+    name: Annotated[str, NAME]
     role: Role = Role.WORKER
     address: Address
     internal_address: Address | None = None

@@ -32,6 +32,12 @@ def serving() -> Iterator[None]:
         yield
 
 
+def is_served() -> bool:
+    """Whether a `serve` runs in this home."""
+    lock = store.home() / "airflow" / SERVING
+    return os.path.lexists(lock) and not _is_free(lock)
+
+
 def sweep() -> list[str]:
     """Remove what dead processes left; returns the paths, relative to the home where they are below it."""
     home = store.home()
@@ -100,7 +106,7 @@ def _is_worked_on(run_id: str) -> bool:
 
 def _component_logs() -> list[Path]:
     """What Airflow's components logged, unless some run."""
-    logs, lock = airflow_home() / "logs", airflow_home() / SERVING
-    if os.path.lexists(lock) and not _is_free(lock):
+    logs = airflow_home() / "logs"
+    if is_served():
         return []
     return [logs / name for name in _names(logs) if not name.startswith("dag_id=")]

@@ -32,5 +32,18 @@ def abort_run(arguments: argparse.Namespace) -> int:
 
 
 def _line(aborted: Abortion) -> str:
-    what = aborted.rest if aborted.came_late else f"aborted: {aborted.done}{aborted.rest}"
+    what = aborted.rest if aborted.came_late else f"aborted: {aborted.done}{_rest(aborted)}"
     return f"run {aborted.run_id} {what}"
+
+
+def _rest(aborted: Abortion) -> str:
+    """What is still to come: the teardown of a run that a scheduler began waits for a scheduler."""
+    from aftershock.airflow import leftover_files
+    from aftershock.run.lease import Lease, state_of
+    from results.runs import store
+
+    run_id = aborted.run_id
+    waits = run_id in store.all_live() and state_of(store.live_directory(run_id)) is Lease.NONE
+    if not waits or leftover_files.is_served():
+        return aborted.rest
+    return f"; no `aftershock serve` runs here to tear the run down: start it, or `aftershock clean {run_id}`"

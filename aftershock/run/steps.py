@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -26,7 +27,7 @@ from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
 from chaos.fault_plan import FaultPlan
-from chaos.plan import plan
+from chaos.plan import draw, plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
@@ -68,6 +69,7 @@ WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as f
 # the checkpoint intervals that pass meanwhile.
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 900.0, 900.0, 60.0, 300.0
 USUAL_START_S = 20.0  # where nothing else runs on two cores
+LEAST_BYTES_OF_A_FAULT = 100  # as JSON, in a plan
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -138,11 +140,17 @@ def check(experiment: spec.Experiment) -> None:
 
 
 def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` for an experiment that no step could read again: only listed faults make it so large."""
+    """Raise `BadInput` for an experiment, or a fault plan, that no step could read again: only many faults do that."""
+    most = json_files.MOST_BYTES
     size, count = json_files.size_of(experiment.model_dump(mode="json")), len(experiment.faults.events)
-    if size > json_files.MOST_BYTES:
-        allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {json_files.MOST_BYTES:,}"
+    if size > most:
+        allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {most:,}"
         raise BadInput("faults", f"{count:,} listed faults", allowed)
+    drawn = draw(experiment.fault_spec, experiment.seed) if experiment.faults.can_fail else ()
+    events, now_ns = tuple(islice(drawn, most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
+    if json_files.size_of(FaultPlan(now_ns, now_ns, events).to_json()) > most:
+        allowed = f"rates and a window that make fewer: as JSON, a fault plan may have {most:,} bytes"
+        raise BadInput("faults", f"{len(events):,} faults or more", allowed)
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:

@@ -31,6 +31,15 @@ class Spelling:
         return {**handler(schema), "pattern": self.pattern}
 
 
+def _dns_label(letters: str) -> str:
+    return rf"[{letters}0-9]([{letters}0-9-]{{0,61}}[{letters}0-9])?"
+
+
+# Names of machines, as patterns: a label in small letters, and whole names; an IPv4 address has their form, too.
+SMALL_DNS_LABEL, DNS_LABEL = _dns_label("a-z"), _dns_label("A-Za-z")
+DNS_NAME = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+
+
 def _label(text: str) -> str:
     if not (text.isprintable() and 0 < len(text) <= LONGEST_LABEL):
         raise ValueError(f"a name of 1 to {LONGEST_LABEL} printable characters")

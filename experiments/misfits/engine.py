@@ -30,7 +30,6 @@ from experiments.workloads.cec_prices import CecPricesSpec
 from experiments.workloads.hashtags import HashtagsSpec
 from experiments.workloads.layered import LayeredSpec
 
-SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy
 LEFT_OUT = (None, ())
 ONLY_UNDER = {
@@ -210,8 +209,8 @@ def _check_real_time(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, 
     if saturating:
         allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
         raise Misfit("load.mode", "saturating", allowed)
-    if interval_s < SHORTEST_REAL_TIME_S:
-        allowed = f"at least {SHORTEST_REAL_TIME_S:g} in real-time mode, the shortest batch that Spark runs in it"
+    if interval_s < engine.shortest_interval_s:
+        allowed = f"at least {engine.shortest_interval_s:g} in real-time mode, the shortest batch that Spark runs in it"
         raise Misfit("engine.checkpoint_interval_s", interval_s, allowed)
     if engine.partitions > cores:
         allowed = f"at most {cores} in real-time mode: all tasks run at once, on workers x worker_cores"

@@ -12,13 +12,12 @@ from requests.exceptions import RequestException
 
 from experiments.waiting import Deadline
 from infra.docker.containers import Status
-from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
+from infra.remote.json_lines import PIECE_BYTES, JsonLines, reason_of
 from infra.remote.session import Disconnected
 
 HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
 STDERR = 2
 ERROR_OUTPUT_BYTES = 10_000
-CHUNK_BYTES = 65536
 SILENCE_S = 1.0  # after so long without an answer, the daemon is asked whether the container still runs
 
 
@@ -29,7 +28,7 @@ class ExecSession(JsonLines):
         """Run a command in a container; raises `Disconnected` when that does not run."""
         super().__init__()
         self._container, self._limit_s = container, SILENCE_S
-        self._buffer, self._lines, self._errors = b"", b"", b""
+        self._buffer, self._errors = b"", b""
         api = container.client.api
         try:
             exec_id = api.exec_create(container.id, list(command), stdin=True)["Id"]
@@ -56,20 +55,14 @@ class ExecSession(JsonLines):
         self._socket.settimeout(self._limit_s)
         self._socket.sendall(line)
 
-    def read_line(self) -> str:
+    def receive(self) -> bytes:
         deadline = Deadline(self._limit_s)
-        while b"\n" not in self._lines:
-            if len(self._lines) > LONGEST_LINE:
-                raise EOFError("it says much and gives no answer")
+        while True:
             kind, content = self._frame(deadline)
-            if not kind:
-                return ""
             if kind == STDERR:
                 self._errors = (self._errors + content)[-ERROR_OUTPUT_BYTES:]
-            else:
-                self._lines += content
-        line, _, self._lines = self._lines.partition(b"\n")
-        return line.decode()
+            elif content or not kind:
+                return content
 
     def _frame(self, deadline: Deadline) -> tuple[int, bytes]:
         """The next frame: which stream it is of, and its content; (0, b"") when the program has ended."""
@@ -91,7 +84,7 @@ class ExecSession(JsonLines):
         while (left_s := deadline.left_s) > 0:
             self._socket.settimeout(min(left_s, SILENCE_S))
             try:
-                return self._socket.recv(CHUNK_BYTES)
+                return self._socket.recv(PIECE_BYTES)
             except TimeoutError:
                 self._check_running()
         raise TimeoutError("no answer in time")

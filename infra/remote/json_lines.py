@@ -11,11 +11,12 @@ from experiments.waiting import Deadline
 from infra.remote.session import Disconnected
 
 LONGEST_LINE = 2**20  # bytes: answers have some hundred
+PIECE_BYTES = 65536  # that a carrier reads at once, at most
 MOST_OTHER_LINES = 1000  # before an answer
 
 
 class JsonLines(ABC):
-    """A session (`infra.remote.session`) over lines that a subclass carries; it ends when closed, or with its program.
+    """A session (`infra.remote.session`) over what a subclass carries; it ends when closed, or with its program.
 
     What the carrier raises when the connection is gone is one of `lost_by`.
     """
@@ -24,6 +25,7 @@ class JsonLines(ABC):
 
     def __init__(self) -> None:
         self._asking, self._sending = threading.Lock(), threading.Lock()
+        self._received = b""
 
     @property
     @abstractmethod
@@ -56,19 +58,27 @@ class JsonLines(ABC):
         """
         try:
             for _ in range(MOST_OTHER_LINES):
-                line = self.read_line()
-                if not line:
-                    self._lost(EOFError((self.error_output().strip().splitlines() or ["it ended"])[-1]))
-                if line.startswith("{"):
+                if (line := self._line(deadline)).startswith("{"):
                     return json.loads(line)
-                if (left_s := deadline.left_s) <= 0:
-                    self._lost(TimeoutError("no answer in time"))
-                self.set_limit(left_s)
         except self.lost_by as error:
             self._lost(error)
         except (ValueError, RecursionError):
             self._lost(EOFError("what it says is no answer"))
         self._lost(EOFError("it says much and gives no answer"))
+
+    def _line(self, deadline: Deadline) -> str:
+        """The next line, however it comes in pieces; raises one of `lost_by`, or `ValueError` for what is no text."""
+        while b"\n" not in self._received:
+            if len(self._received) > LONGEST_LINE:
+                raise EOFError("it says much and gives no answer")
+            if (left_s := deadline.left_s) <= 0:
+                raise TimeoutError("no answer in time")
+            self.set_limit(left_s)
+            if not (piece := self.receive()):
+                raise EOFError((self.error_output().strip().splitlines() or ["it ended"])[-1])
+            self._received += piece
+        line, _, self._received = self._received.partition(b"\n")
+        return line.decode()
 
     def _lost(self, error: BaseException) -> NoReturn:
         self.close()
@@ -83,8 +93,8 @@ class JsonLines(ABC):
         """Send one line, its end included; raises one of `lost_by`."""
 
     @abstractmethod
-    def read_line(self) -> str:
-        """The next line, of at most about `LONGEST_LINE`; empty when there will be none."""
+    def receive(self) -> bytes:
+        """The next piece of what the program says, as soon as there is one; empty when there will be none."""
 
     @abstractmethod
     def error_output(self) -> str:

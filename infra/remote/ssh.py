@@ -22,7 +22,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
-from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
+from infra.remote.json_lines import PIECE_BYTES, JsonLines, reason_of
 from infra.remote.session import Disconnected
 from infra.threads import precedence_here
 
@@ -212,7 +212,6 @@ class SshSession(JsonLines):
         except (AttributeError, *self.lost_by) as error:
             client.close()
             raise Disconnected(reason_of(error)) from None
-        self._lines = self._channel.makefile("r")
 
     @property
     def alive(self) -> bool:
@@ -224,9 +223,9 @@ class SshSession(JsonLines):
     def send(self, line: bytes) -> None:
         self._channel.sendall(line)
 
-    def read_line(self) -> str:
-        line: str = self._lines.readline(LONGEST_LINE)
-        return line
+    def receive(self) -> bytes:
+        piece: bytes = self._channel.recv(PIECE_BYTES)
+        return piece
 
     def error_output(self) -> str:
         said: bytes = self._channel.recv_stderr(ERROR_OUTPUT_BYTES) if self._channel.recv_stderr_ready() else b""

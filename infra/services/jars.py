@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra.services.jvm import find_java
@@ -25,6 +27,9 @@ from infra.services.jvm import find_java
 LOCK = Path(__file__).with_name("jars.lock")
 MODULES = Path(__file__).with_name("ivy.xml")
 PROGRESS_EVERY_S = 5.0
+SILENCE_LIMIT_S = 300.0  # Ivy, which has no time limit, prints a dot now and then while it downloads
+CHUNK_BYTES = 65536
+AGAIN = "check the network and run `make setup` again"
 
 
 @dataclass(frozen=True)
@@ -113,15 +118,17 @@ def _resolve(scratch: Path) -> None:
     command += ["-jar", str(_ivy())]
     command += ["-cache", f"{scratch}/ivy", "-ivy", str(MODULES), "-retrieve", pattern, "-types", "jar", "bundle"]
     _say(f"downloading {len(_locked())} jars (about a minute)")
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as ivy:
-        reason = _follow(ivy.stdout or ())
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as ivy:
+        try:
+            reason = _follow(_lines(ivy.stdout))
+        except BaseException:
+            ivy.kill()
+            raise
     if ivy.returncode:
         free_mb = shutil.disk_usage(scratch).free // 10**6
         raise EnvironmentFailure(
             f"Ivy could not resolve the jars ({reason or f'exit code {ivy.returncode}'}; {free_mb} MB free)",
-            "check the network and run `make setup` again",
+            AGAIN,
         )
 
 
@@ -131,6 +138,19 @@ def _ivy() -> Path:
     if not found:
         raise EnvironmentFailure("the Ivy jar of pyspark is missing", "delete .venv and run `make setup`")
     return found[-1]
+
+
+def _lines(output: IO[bytes] | None) -> Iterator[str]:
+    """What Ivy prints, line by line; raises `EnvironmentFailure` once it prints nothing for `SILENCE_LIMIT_S`."""
+    begun = b""
+    while output is not None:
+        if not select.select([output], [], [], SILENCE_LIMIT_S)[0]:
+            raise EnvironmentFailure(f"the download of the jars stood still for {SILENCE_LIMIT_S:g} s", AGAIN)
+        if not (said := os.read(output.fileno(), CHUNK_BYTES)):
+            yield begun.decode(errors="replace")
+            return
+        *lines, begun = (begun + said).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
 
 
 def _follow(lines: Iterable[str]) -> str:

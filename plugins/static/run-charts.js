@@ -246,8 +246,8 @@ const AVAILABILITY = { available: ["available", "measured", "solid"], normal: ["
 /** The share of lost queries that are available, step by step: planned beside measured. */
 const availability = (data) => ({ colour }) => {
   const drawn = Object.keys(AVAILABILITY).filter((name) => data[name]);
-  const percent = (share) => number(100 * share, "%");
-  const say = (i) => [`${number(data.at_s[i], "s")}`, ...drawn.map((name) => `${AVAILABILITY[name][0]} ${percent(data[name][i])} of ${data.queries} queries`), ...(data.never_back.length ? [`not available by the end: ${data.never_back.join(", ")}`] : [])].join("\n");
+  const percent = (share) => (share == null ? null : 100 * share);
+  const say = (i) => [`${number(data.at_s[i], "s")}`, ...drawn.map((name) => `${AVAILABILITY[name][0]} ${number(percent(data[name][i]), "%")} of ${data.queries} queries`), ...(data.never_back.length ? [`not available by the end: ${data.never_back.join(", ")}`] : [])].join("\n");
   return {
     count: data.at_s.length, say,
     option: {
@@ -257,7 +257,7 @@ const availability = (data) => ({ colour }) => {
       xAxis: axis({ name: "time in the window [s]", nameGap: 28, max: "dataMax" }),
       yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
       series: drawn.map((name) => ({
-        name: AVAILABILITY[name][0], type: "line", step: "end", symbol: "none", data: data.at_s.map((at, i) => [at, 100 * data[name][i]]),
+        name: AVAILABILITY[name][0], type: "line", step: "end", symbol: "none", data: data.at_s.map((at, i) => [at, percent(data[name][i])]),
         lineStyle: { width: 2, type: AVAILABILITY[name][2] }, itemStyle: { color: colour(AVAILABILITY[name][1]) },
       })),
     },

@@ -52,6 +52,7 @@ MODELS_IN_PART = {
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
+AT_LEAST = "; not below {shortest} s, the shortest interval that the engine can run"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Recommendation:
     latency_now_s     the same at the interval that was run
     failures          what the failure rate counts at the advised interval: the faults that struck, of bursts all of one
                       together
+    shortest_s        interval that the engine can run: a best one that is shorter counts as this one
     """
 
     run_id: str
@@ -79,6 +81,7 @@ class Recommendation:
     latency: Estimate
     latency_now_s: float
     failures: tuple[Failure, ...]
+    shortest_s: float
 
     @property
     def models(self) -> dict[str, str]:
@@ -89,7 +92,9 @@ class Recommendation:
             models = {name: text.format(share=share) for name, text in MODELS_IN_PART.items()}
         strikes, count = sum(len(each.strikes) for each in self.failures), len(self.failures)
         bursts = BURSTS.format(strikes=strikes, count=count) if count < strikes else ""
-        return models | {"interval": models["interval"] + bursts}
+        is_shortest = self.advice.optimal_interval_s == self.shortest_s
+        at_least = AT_LEAST.format(shortest=significant(self.shortest_s)) if is_shortest else ""
+        return models | {"interval": models["interval"] + bursts + at_least}
 
     @property
     def is_of_eq_10(self) -> bool:
@@ -118,14 +123,16 @@ class Recommendation:
 class _Counted:
     """The strikes of a run as they count at one checkpoint interval.
 
-    struck   the failures: the longer the interval, the more strikes of one cause take back the same work
-    inputs   of the model, at the rate of failures and with recoveries from their first strike on
-    share    seconds that it takes to do again what was done in a second
+    struck      the failures: the longer the interval, the more strikes of one cause take back the same work
+    inputs      of the model, at the rate of failures and with recoveries from their first strike on
+    share       seconds that it takes to do again what was done in a second
+    shortest_s  interval that the engine can run
     """
 
     struck: tuple[Failure, ...]
     inputs: ModelInputs
     share: float
+    shortest_s: float
 
     @classmethod
     def at(cls, interval_s: float, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
@@ -135,15 +142,15 @@ class _Counted:
         rate = measured.failure_rate * len(struck) / len(process.strikes)
         recovery_s = measured.recovery_time_s + mean_reach_s(struck)
         inputs = replace(measured, failure_rate=rate, recovery_time_s=recovery_s)
-        return cls(struck, inputs, _redone_share(process, struck))
+        return cls(struck, inputs, _redone_share(process, struck), process.experiment.engine.shortest_interval_s)
 
     @property
     def best_s(self) -> float:
-        """The best interval: T* of eq. 10 if a failure takes all work since the last checkpoint."""
+        """The best interval that can be run: T* of eq. 10 if a failure takes all work since the last checkpoint."""
         rate, cost_s = self.inputs.failure_rate, self.inputs.checkpoint_cost_s
-        if self.share == 1.0:
-            return float(optimal_interval(rate, cost_s))
-        return _best_s(self.inputs, self.share, rate, cost_s)
+        whole = self.share == 1.0
+        best_s = float(optimal_interval(rate, cost_s)) if whole else _best_s(self.inputs, self.share, rate, cost_s)
+        return max(self.shortest_s, best_s)
 
     def utilization(self, interval_s: float) -> float:
         """Utilization to expect at another interval [s]."""
@@ -177,6 +184,7 @@ def recommend(run: Run) -> Recommendation:
         _latency(process, then, best_s),
         _latency(process, now, measured.interval_s).value,
         then.struck,
+        then.shortest_s,
     )
 
 
@@ -203,10 +211,12 @@ def _interval_limits(process: MeasuredProcess, then: _Counted, facts: pd.Series)
     estimator = estimator.observe_time(process.window_s, len(then.struck))
     if then.share == 1.0:
         found = estimator.recommend()
-        return found.low_s, found.high_s
-    rate, cost = estimator.failure_rate(), estimator.checkpoint_cost()
-    low_s, high_s = (_best_s(then.inputs, then.share, *ends) for ends in ((rate.high, cost.low), (rate.low, cost.high)))
-    return low_s, high_s
+        low_s, high_s = found.low_s, found.high_s
+    else:
+        rate, cost = estimator.failure_rate(), estimator.checkpoint_cost()
+        ends = (rate.high, cost.low), (rate.low, cost.high)
+        low_s, high_s = (_best_s(then.inputs, then.share, *each) for each in ends)
+    return max(then.shortest_s, low_s), max(then.shortest_s, high_s)
 
 
 def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> float:

@@ -1,41 +1,52 @@
-"""Rows of the table `regression` as readable sentences."""
+"""Rows of the table `regression` as readable sentences, and comparisons for a terminal, of at most 92 columns.
+
+Only the line of a run's id may be longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.wording import signed
 from results.regression.change import Change
+from results.regression.history import HistoryRow
 from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.records import RecordedComparison
 from results.summary.findings import figure_or_dash, number
 from results.summary.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
+WIDTH, NAMES, CELL = 92, 21, 12
+BESIDE = 5  # runs whose columns fit beside names and units
 
 Row = Mapping[str, Any]
 
 
 def sentence(row: Row) -> str:
-    """Such as "worse: service_rate 4,410 records/s instead of 5,200, -15.2 % (between -19.1 and -11.0 %)"."""
+    """Such as "worse: service_rate 4,410 records/s instead of 5,200, -15.2 % (-19.1 to -11.0 %)"."""
     unit = f" {row['unit']}" if row["unit"] else ""
     medians = f"{figure_or_dash(row['candidate_median'])}{unit} instead of {figure_or_dash(row['baseline_median'])}"
     return ", ".join(filter(None, [f"{row['verdict']}: {row['metric']} {medians}", effect(row)]))
 
 
 def lines(rows: Iterable[Row]) -> list[str]:
-    """One line for each metric, for a terminal: verdict, medians of the runs and of their baseline, effect."""
-    return [
+    """One line for each metric, for a terminal: verdict, medians of the runs and of their baseline, effect.
+
+    A long reason for an unknown verdict takes further lines.
+    """
+    found = [
         f"  {MARKS[row['verdict']]} {row['verdict']:8} {row['metric']:19}"
         f"{figure_or_dash(row['candidate_median']):>9} {figure_or_dash(row['baseline_median']):>9} {row['unit']:10}"
-        f"{row['why'] or effect(row)}".rstrip()
+        f"{row['why'] or effect(row)}"
         for row in rows
     ]
+    return [line for each in found for line in _wrapped(each, indent=13)]
 
 
 def effect(row: Row) -> str:
-    """Such as "-15.2 % (between -19.1 and -11.0 %)", or of a count "+3 at the most"; nothing if none was found."""
+    """Such as "-15.2 % (-19.1 to -11.0 %)", or of a count "+3 at the most"; nothing if none was found."""
     values = [number(row[name]) for name in ("effect", "low", "high")]
     if values[0] is None:
         return ""
@@ -43,7 +54,7 @@ def effect(row: Row) -> str:
         return f"{values[0]:+,.0f} at the most" if values[0] else ""
     times, unit = (100, " %") if row["scale"] == Scale.RATIO else (1, "")
     found, low, high = ("any" if value is None else signed(times * value) for value in values)
-    return f"{found}{unit} (between {low} and {high}{unit})"
+    return f"{found}{unit} ({low} to {high}{unit})"
 
 
 def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
@@ -55,7 +66,7 @@ def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
         counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
         pinned = " that were pinned" if entry.pinned else ""
         head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
-        parts.append("\n".join([head, *lines(own)]))
+        parts.append("\n".join([*_wrapped(head), *lines(own)]))
     return "\n\n".join(parts)
 
 
@@ -66,19 +77,30 @@ def judged(found: JudgedRuns) -> str:
 
 
 def columns(found: RunsSideBySide) -> str:
-    """Runs side by side, one column each, for a terminal."""
+    """Runs side by side, one column each, for a terminal: a table for every few of them."""
     runs = found.runs
     heads = [f"{number:>3}  {run.run_id}" for number, run in enumerate(runs, 1)]
-    table = [
-        f"  {metric.name:19}"
-        + "".join(f"{figure_or_dash(run.metrics.get(name)):>12}" for run in runs)
+    blocks = [(first, runs[first : first + BESIDE]) for first in range(0, len(runs), BESIDE)]
+    tables = [line for first, some in blocks for line in ("", *_table(some, first))]
+    together = [] if found.pooled is None else ["", *_wrapped(f"pooled utilization: {found.pooled.sentence}")]
+    return "\n".join([*heads, *tables, *together, *_warnings(found.differ)])
+
+
+def _table(runs: Sequence[HistoryRow], before: int) -> list[str]:
+    """What these runs measured, each below its number, which follows those of the runs `before`."""
+    numbers = "".join(f"{number:>{CELL}}" for number in range(before + 1, before + 1 + len(runs)))
+    rows = [
+        f"  {metric.name:{NAMES - 2}}"
+        + "".join(f"{figure_or_dash(run.metrics.get(name)):>{CELL}}" for run in runs)
         + f" {metric.unit}"
         for name, metric in METRICS.items()
         if any(name in run.metrics for run in runs)
     ]
-    numbers = " " * 21 + "".join(f"{number:>12}" for number in range(1, len(runs) + 1))
-    together = [] if found.pooled is None else ["", f"pooled utilization: {found.pooled.sentence}"]
-    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *together, *_warnings(found.differ)])
+    return [" " * NAMES + numbers, *(row.rstrip() for row in rows)]
+
+
+def _wrapped(text: str, indent: int = 2) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
 
 
 def _warnings(differ: Iterable[str]) -> list[str]:

@@ -39,10 +39,10 @@ LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which 
 CALIBRATION_S = 60.0  # on the testbed
 WARM_UP_S, USUAL_ROUNDS = 28.0, 2  # of a calibration of Structured Streaming; a round is the batches of one topic
 WAIT_FOR_CHECKPOINTS = frozenset({"deploy", "start_load", "stop"})
-READ_ALL_RECORDS = frozenset({"collect", "tabulate"})
+READ_ALL_RECORDS = {"collect": 30.0, "tabulate": 25.0}  # and what they take without any [s]
 COLLECT_US, TABULATE_US = 9.0, 2.0  # for a record
 AS_MANY = 2.0  # times as many records: then a run is no estimate of such steps
-INTERVAL, RECORDS = "checkpoint_interval_s", "records"  # those of the last run, among its times
+INTERVAL, RECORDS, WINDOW = "checkpoint_interval_s", "records", "window_s"  # those of the last run, among its times
 
 
 def usual_s(experiment: Experiment) -> dict[str, float]:
@@ -76,7 +76,8 @@ def in_words(seconds: float) -> str:
 
 def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
     """Keep how long the steps of a run took that has come to its end, by when each of them began [ns UTC]."""
-    about = {INTERVAL: experiment.engine.checkpoint_interval_s, RECORDS: _records(experiment)}
+    interval_s, window_s = experiment.engine.checkpoint_interval_s, experiment.window_s
+    about = {INTERVAL: interval_s, RECORDS: _records(experiment), WINDOW: window_s}
     known = [(step, began_ns[step]) for step in STEPS if step in began_ns]
     took = {step: (end - begin) / 1e9 for (step, begin), (_, end) in pairwise(known) if end > begin}
     with locked(_path().with_suffix(".lock"), "the times of steps"):
@@ -94,8 +95,8 @@ def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
         "arm_faults": 5.0 + LEAD_S,
         "observe": experiment.window_s,
         "stop": 10.0 + interval_s,
-        "collect": 30.0 + COLLECT_US * _records(experiment) / 1e6,
-        "tabulate": 25.0 + TABULATE_US * _records(experiment) / 1e6,
+        "collect": READ_ALL_RECORDS["collect"] + COLLECT_US * _records(experiment) / 1e6,
+        "tabulate": READ_ALL_RECORDS["tabulate"] + TABULATE_US * _records(experiment) / 1e6,
         "predict": 5.0,
         "validate": 8.0,
         "report": 8.0,
@@ -112,16 +113,27 @@ def _past(experiment: Experiment) -> dict[str, float]:
     """What the last run of this kind took.
 
     With another interval, without steps that wait for checkpoints; with many more records or fewer, without those that
-    read all of them.
+    read all of them. If only the run finds out how many these are, there are as many more as the window is longer.
     """
     past = _read().get(_kind(experiment), {})
+    if experiment.load.mode is not LoadMode.RATE and past.get(WINDOW):
+        past |= _in_window(past, experiment.window_s / past[WINDOW])
     other: set[str] = set()
     if past.get(INTERVAL) != experiment.engine.checkpoint_interval_s:
         other |= WAIT_FOR_CHECKPOINTS
     fewer, more = sorted((past.get(RECORDS, 0.0), _records(experiment)))
     if more > AS_MANY * fewer:
-        other |= READ_ALL_RECORDS
+        other |= READ_ALL_RECORDS.keys()
     return {step: seconds for step, seconds in past.items() if step not in other}
+
+
+def _in_window(past: Mapping[str, float], longer: float) -> dict[str, float]:
+    """What the steps that read all records took, in a window that is so many times as long."""
+    return {
+        step: min(past[step], least_s) + max(past[step] - least_s, 0.0) * longer
+        for step, least_s in READ_ALL_RECORDS.items()
+        if step in past
+    }
 
 
 def _kind(experiment: Experiment) -> str:

@@ -20,6 +20,7 @@ from results.summary.findings import table_or_empty
 Floats = npt.NDArray[np.float64]
 MOMENTS = ("planned", "available", "predicted", "normal")
 ALWAYS_KNOWN = ("planned", "available")
+BY_MODEL = "predicted"
 NS = 1e9
 NORMAL = 1.2  # relative latency below which a query is available again
 NORMAL_S = 3.0  # on average over so long
@@ -47,10 +48,14 @@ class Availability:
         return len(set(self.queries))
 
     def share(self, at_s: npt.ArrayLike, moment: str = "available") -> Floats:
-        """The share of these queries that are available at some times [s]."""
+        """The share of these queries that are available at some times [s].
+
+        By the model it is NaN while a query is away whose moment is null: never, or unknown.
+        """
         times = np.asarray(at_s, dtype=float)[..., None]
-        away = (self.lost_s <= times) & (times < self.away_until_s(moment))
-        return np.asarray(1.0 - away.sum(axis=-1) / self.count)
+        untold = np.isinf(self.back_s[moment]) & (moment == BY_MODEL)
+        away = (self.lost_s <= times) & (times < np.where(untold, self.away_until_s(), self.away_until_s(moment)))
+        return np.where((away & untold).any(axis=-1), np.nan, 1.0 - away.sum(axis=-1) / self.count)
 
     def away_until_s(self, moment: str = "available") -> Floats:
         """When each was back [s], or lost again without having been back: from then on its next loss counts."""

@@ -155,7 +155,7 @@ def recovery_totals(run: Run, known: pd.DataFrame) -> list[str]:
 def available_queries(run: Run) -> dict[str, Any] | None:
     """The share of lost queries that are available at each moment when it changes: measured, planned, by the model.
 
-    A share holds from its moment to the next one.
+    A share holds from its moment to the next one; None where the model does not tell it.
     """
     found, facts = availability(run), the_run(run)
     if found is None or facts is None:

@@ -283,7 +283,7 @@ def availability_over_time(run: Run) -> Figure | None:
     figure, axes = new_figure(3.2)
     for name, (label, colour, dashes) in AVAILABILITY.items():
         if name in found:
-            shares = [100 * share for share in found[name]]
+            shares = 100 * np.array(found[name], dtype=float)  # None becomes NaN, a gap
             axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=label)
     _mark_faults(axes, run)
     axes.set(xlabel="time in the window [s]", ylabel="queries available [%]", ylim=(-2, 102))

@@ -146,6 +146,7 @@ def test_hosts_that_do_not_go_together_are_refused(
         ("address", "two words"),
         ("address", ""),
         ("address", f"{'n' * 64}.example"),
+        ("address", "wor\N{KELVIN SIGN}er"),  # which Python takes for a k where case does not count
         ("internal_address", "::"),
         ("port", 0),
         ("port", True),

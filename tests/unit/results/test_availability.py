@@ -1,6 +1,7 @@
 """The share of available queries: by hand, and of runs that belong together."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from results.summary.availability import Availability, _least_ahead_in, availability, least_ahead
@@ -118,6 +119,20 @@ def test_the_chart_has_planned_beside_measured_in_seconds_of_the_window(tmp_path
     assert drawn["predicted"] == drawn["planned"]
     assert np.all(np.diff(drawn["at_s"]) >= 0)
     assert len(plots.availability_over_time(run).axes[0].lines) >= 3
+
+
+def test_what_the_model_does_not_tell_is_a_gap_and_no_loss_for_good(tmp_path):
+    """Such as of a query that survivors took before the last host of a burst died."""
+    frame = table().assign(predicted_ns=[pd.NA, table()["predicted_ns"][1]])
+    run = run_with(tmp_path, frame)
+    found = availability(run)
+    assert found.share([-1, 0, 10.9], "predicted").tolist() == pytest.approx([1, np.nan, np.nan], nan_ok=True)
+    assert found.share([11, 29.9, 30, 1e9], "predicted").tolist() == [0.5, 0.5, 1, 1]
+    drawn = charts.available_queries(run)
+    steps = dict(zip(drawn["at_s"], drawn["predicted"], strict=True))
+    assert [steps[at_s] for at_s in (0, 20, 31, 50)] == [1, None, 0.5, 1]
+    lines = {line.get_label(): line.get_ydata() for line in plots.availability_over_time(run).axes[0].lines}
+    assert np.isnan(lines[plots.AVAILABILITY["predicted"][0]]).any()
 
 
 def test_runs_side_by_side_begin_at_their_first_loss(tmp_path):

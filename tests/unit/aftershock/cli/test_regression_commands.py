@@ -59,11 +59,22 @@ def test_compare_shows_runs_side_by_side(call):
     code, out, _ = call("results compare night-000 night-001")
     assert code == 0
     assert out.splitlines()[:2] == ["  1  night-000", "  2  night-001"]
-    assert out.splitlines()[-3].split() == ["service_rate", "6,000", "3,000", "records/s"]
+    assert out.splitlines()[-4].split() == ["service_rate", "6,000", "3,000", "records/s"]
     assert (
-        out.splitlines()[-1]
+        " ".join(" ".join(out.splitlines()[-2:]).split())
         == "pooled utilization: unknown: 0 faults under 0 seeds; night-000 has no utilization that eq. 10 describes"
     )
+
+
+def test_what_regress_and_compare_print_fits_a_terminal(call):
+    names = slow_nights()
+    printed = call("results regress")[1] + call(f"results compare {names[0]} --against {names[1]}")[1]
+    assert "too few runs" in printed
+    beside = call(f"results compare {' '.join(names[:7])}")[1]
+    assert max(map(len, (printed + beside).splitlines())) <= 92
+    rows = [line.split() for line in beside.splitlines()]
+    assert [row for row in rows if row and all(map(str.isdigit, row))] == [list("12345"), list("67")]
+    assert [len(row) for row in rows if row[:1] == ["service_rate"]] == [1 + 5 + 1, 1 + 2 + 1]
 
 
 def test_compare_says_what_the_runs_do_not_share(call, as_json):
@@ -151,7 +162,7 @@ def five_seeds(home, longer: float, digest: str | None = "d1") -> str:
 def test_compare_holds_runs_of_one_experiment_against_eq_10_together(call, home, longer, verdict, exit_code):
     words = five_seeds(home, longer)
     code, out, _ = call(words)
-    (line,) = [line for line in out.splitlines() if line.startswith("pooled utilization: ")]
+    line = " ".join(out[out.index("pooled utilization: ") :].split())
     assert code == exit_code
     assert line.startswith(f"pooled utilization: {verdict}: 30 faults under 5 seeds: measured 0.")
     assert ", eq. 10 gives 0." in line

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aftershock.airflow import leftover_files
 from aftershock.cli.program import main
 from aftershock.run import ending, step_notes, steps
 from aftershock.run.abort import abort
@@ -184,9 +185,20 @@ def test_the_step_that_goes_on_is_told(capsys, name, told):
         assert main(["abort", run_id]) == 0
 
     aborting.__name__ = name
-    steps.step(aborting)("run-1")
+    with lease(store.live_directory("run-1")):
+        steps.step(aborting)("run-1")
     assert capsys.readouterr().out.endswith(told)
     assert (step_notes.current("run-1"), abort("run-1").rest) == (None, "")
+
+
+def test_of_a_run_whose_scheduler_is_stopped_no_teardown_is_promised(capsys):
+    steps.begin({"name": "mine"}, "run-1")
+    assert main(["abort", "run-1"]) == 0
+    told = "; no `aftershock serve` runs here to tear the run down: start it, or `aftershock clean run-1`\n"
+    assert capsys.readouterr().out.endswith(told)
+    with leftover_files.serving():
+        assert main(["abort", "run-1"]) == 0
+    assert capsys.readouterr().out.endswith(" s\n")
 
 
 def test_the_steps_that_cannot_be_interrupted_are_steps():

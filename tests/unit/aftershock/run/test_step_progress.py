@@ -160,6 +160,15 @@ def test_runs_with_many_more_records_are_estimated_by_what_reads_none(home):
     assert [step_times.usual_s(some)[step] for step in ("collect", "tabulate")] == [11.0, 48.0]
 
 
+def test_if_only_the_run_finds_its_load_a_longer_window_has_more_records_to_read(home):
+    short, long = (spec.load(overrides=[f"window_s={window_s}"]) for window_s in (100, 400))
+    step_times.learn(short, {"collect": 0, "tabulate": 130 * S, "predict": 150 * S})
+    of_short, of_long = ([step_times.usual_s(each)[step] for step in ("collect", "tabulate")] for each in (short, long))
+    assert (of_short, of_long) == ([130.0, 20.0], [30.0 + 4 * 100.0, 20.0])
+    step_times.learn(long, {"provision": 0, "deploy": 44 * S})  # it did not get further
+    assert step_times.usual_s(short)["collect"] == 130.0
+
+
 def test_several_runs_take_as_long_as_all_their_steps(home):
     """A run with few records is not estimated by one of another kind that had many."""
     words, q12 = spec.load("wordcount"), spec.load("dataflow-q12")

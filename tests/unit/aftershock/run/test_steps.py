@@ -126,6 +126,16 @@ def test_more_listed_faults_than_a_step_can_read_again_are_refused_before_anythi
     assert (home / "experiment.json").stat().st_size == json_files.size_of(document) > 20_000
 
 
+def test_a_fault_plan_that_no_step_can_read_again_is_refused_before_anything_is_made(home, monkeypatch):
+    document = {"window_s": 200, "faults": {"processes": [{"rate": 0.5}]}}
+    steps.begin(document, "run-1")
+    monkeypatch.setattr(json_files, "MOST_BYTES", 20_000)
+    with pytest.raises(BadInput, match="make fewer: as JSON, a fault plan may have 20,000 bytes") as refusal:
+        steps.begin(document, "run-2")
+    assert (refusal.value.field, refusal.value.value) == ("faults", "200 faults or more")
+    assert not store.live_directory("run-2").exists()
+
+
 def test_a_fault_without_a_kind_is_held_against_the_driver_as_a_kill(home, monkeypatch):
     monkeypatch.setattr(LocalDriver, "obstacle", lambda _, spec, kind, options: f"anything but {kind}")
     with pytest.raises(BadInput, match="anything but kill") as mistake:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.events import FaultEvent
-from chaos.injection.planned_strike import PlannedStrike
+from chaos.fault_plan import FaultPlan
+from chaos.injection.planned_strike import PlannedStrike, planned_strikes
 from chaos.injection.preparation import Preparation
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.hosts import Role
@@ -60,7 +61,7 @@ def handle(tmp_path: Path) -> Handle:
 
 @pytest.fixture
 def planned() -> list[PlannedStrike]:
-    return [PlannedStrike(number, 3 * 10**9, 0, host, PARTITION) for number, host in enumerate(BOTH)]
+    return list(planned_strikes(FaultPlan(10**9, 60 * 10**9, (PARTITION,))))
 
 
 def test_a_strike_has_times_for_its_steps(planned: list[PlannedStrike]) -> None:
@@ -68,6 +69,14 @@ def test_a_strike_has_times_for_its_steps(planned: list[PlannedStrike]) -> None:
     assert (first.target, first.until_ns, first.prepare_ns) == ("worker-1", 4 * 10**9, 2 * 10**9)
     assert first.due_ns - first.recheck_ns == 160_000_000, "a tenth of a second, and 30 ms for each of the two hosts"
     assert first.due_ns - first.order_ns == 30_000_000
+
+
+def test_hosts_that_die_together_by_faults_of_their_own_are_checked_as_early_as_those_of_one_fault() -> None:
+    """Such as those of a burst: each of its hosts has its own fault."""
+    kills = [(2.0 + at_s, f"worker-{number}") for number, at_s in enumerate((0.0, 0.0, 0.0, 0.09, 5.0))]
+    events = tuple(FaultEvent(at_s, "burst 0", (host,), FaultKind.KILL, 1.0) for at_s, host in kills)
+    strikes = planned_strikes(FaultPlan(10**9, 60 * 10**9, events))
+    assert [(each.due_ns - each.recheck_ns) // 10**6 for each in strikes] == [220, 220, 220, 220, 130]
 
 
 def test_a_strike_waits_until_its_host_is_healed(handle: Handle, planned: list[PlannedStrike]) -> None:
@@ -124,8 +133,8 @@ def test_many_strikes_on_a_host_that_does_not_answer_hold_up_none_on_another(han
     answers, number = threading.Event(), itertools.count()
     preparation = Preparation(Hosts(), handle, BOTH, lambda target: target == "worker-2" or answers.wait(LIMIT_S))
     for _ in range(100):
-        preparation.begin(PlannedStrike(next(number), 3 * 10**9, 0, "worker-1", PARTITION))
-    other = PlannedStrike(next(number), 3 * 10**9, 0, "worker-2", PARTITION)
+        preparation.begin(PlannedStrike(next(number), 3 * 10**9, 0, "worker-1", PARTITION, 1))
+    other = PlannedStrike(next(number), 3 * 10**9, 0, "worker-2", PARTITION, 1)
     preparation.begin(other)
     try:
         assert preparation.recheck(other).result(5.0)

@@ -20,7 +20,7 @@ LIMIT_S = 10.0
 class Lines(JsonLines):
     def __init__(self, near: socket.socket) -> None:
         super().__init__()
-        self._near, self._read = near, near.makefile("r")
+        self._near = near
 
     @property
     def alive(self) -> bool:
@@ -32,14 +32,13 @@ class Lines(JsonLines):
     def send(self, line: bytes) -> None:
         self._near.sendall(line)
 
-    def read_line(self) -> str:
-        return self._read.readline()
+    def receive(self) -> bytes:
+        return self._near.recv(4096)
 
     def error_output(self) -> str:
         return "first\nlast"
 
     def close(self) -> None:
-        self._read.close()
         self._near.close()
 
 
@@ -86,14 +85,15 @@ def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, 
     assert not lines.alive
 
 
-def test_lines_that_are_no_answer_do_not_make_it_wait_for_longer(ends: tuple[Lines, socket.socket]) -> None:
+@pytest.mark.parametrize("said", [b"chatter\n", b"{"], ids=["lines", "bytes"])
+def test_what_is_no_answer_does_not_make_it_wait_for_longer(ends: tuple[Lines, socket.socket], said: bytes) -> None:
     lines, far = ends
     over = threading.Event()
 
     def chatter() -> None:
         with suppress(OSError):  # the near end is closed
             while not over.wait(0.05):
-                far.sendall(b"chatter\n")
+                far.sendall(said)
 
     chattering = threading.Thread(target=chatter, daemon=True)
     chattering.start()

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def fill(folder: Path) -> Path:
 
 @pytest.fixture
 def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Installs the launcher; returns the registry that it copies from. A file `down` there makes it fail like Ivy."""
+    """Installs the launcher; returns the registry that it copies from. A file `down` there makes it fail like Ivy, and
+    `stuck` has it wait for a server that says nothing more."""
     home, registry = tmp_path / "jdk", fill(tmp_path / "registry")
     (home / "bin").mkdir(parents=True)
     launcher = home / "bin" / "java"
@@ -46,6 +48,7 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 case "$*" in *-XshowSettings*) printf 'openjdk version "17"\\n java.home = {home}\\n' >&2; exit;; esac
 echo x >>{tmp_path}/calls
 echo "$*" >{tmp_path}/words
+if [ -e {registry}/stuck ]; then printf "downloading https://maven/c-3.jar ...."; exec sleep 60; fi
 if [ -e {registry}/down ]; then echo '  Server access error at url (java.net.UnknownHostException: maven)'; exit 1; fi
 for word; do case "$word" in */jars/*) mkdir -p "${{word%%/\\[*}}"; cp -r {registry}/* "${{word%%/\\[*}}";; esac; done
 """
@@ -130,6 +133,18 @@ def test_a_failed_download_gives_ivys_reason_and_leaves_nothing(ivy: Path, cache
     with pytest.raises(EnvironmentFailure, match="UnknownHostException: maven") as failure:
         jars.ensure_jars()
     assert "check the network" in failure.value.remedy
+    assert list((cache / "jars").iterdir()) == []
+
+
+def test_a_server_that_says_nothing_more_is_given_up_and_so_is_the_download(
+    ivy: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "SILENCE_LIMIT_S", 0.5)
+    (ivy / "stuck").touch()
+    began = time.monotonic()
+    with pytest.raises(EnvironmentFailure, match=r"stood still for 0\.5 s; check the network"):
+        jars.ensure_jars()
+    assert time.monotonic() - began < 30, "the launcher lives for a minute, unless it is killed"
     assert list((cache / "jars").iterdir()) == []
 
 

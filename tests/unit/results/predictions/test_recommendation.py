@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import spec
 from experiments.errors import BadInput
 from models.uncertainty import predict_run
 from models.utilization import optimal_interval, utilization
@@ -150,6 +151,22 @@ def test_a_person_reads_whether_to_change_anything(run, tmp_path):
     text = recommended(advise(made(tmp_path, changes=rarely | cheap)))
     assert "--set engine.checkpoint_interval_s=" in text
     assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def test_in_real_time_mode_no_shorter_interval_is_advised_than_spark_runs(tmp_path):
+    cheap = {
+        "checkpoints": lambda rows: rows.assign(checkpoint_s=rows["checkpoint_s"] / 100),
+        "predictions": lambda rows: rows.assign(checkpoint_cost_s=rows["checkpoint_cost_s"] / 100),
+    }
+    run = synthetic.make_run(tmp_path, changes=cheap)
+    write_json(run.experiment_path, spec.load("real-time").model_dump(mode="json"))
+    found = recommend(run)
+    inputs = model_inputs(run)
+    assert optimal_interval(inputs.failure_rate, inputs.checkpoint_cost_s) < 1
+    assert (found.advice.optimal_interval_s, *found.interval_s) == (5.0, 5.0, 5.0)
+    assert found.advice.optimal_expected == pytest.approx(inputs.at(5.0))
+    assert found.models["interval"].endswith("; not below 5 s, the shortest interval that the engine can run")
+    assert option(advise(run)) == "--set engine.checkpoint_interval_s=5"
 
 
 @pytest.mark.parametrize(("best_s", "told"), [(0.0413, "0.0413"), (0.25, "0.25"), (5.361, "5.36"), (1234.5, "1234")])

@@ -39,7 +39,7 @@ def test_a_slowdown_is_worse_and_says_by_how_much():
     (sentence,) = entry.sentences
     assert sentence.startswith("worse: service_rate 5,")
     effect, low, high = (signed(100 * row[name]) for name in ("effect", "low", "high"))
-    assert f"{effect} % (between {low} and {high} %)" in sentence
+    assert f"{effect} % ({low} to {high} %)" in sentence
 
 
 @pytest.mark.extended
