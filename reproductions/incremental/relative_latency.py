@@ -87,17 +87,17 @@ def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
 def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
     """By loss, the mean relative latency of lost queries under Incremental over that under Blocking.
 
-    Raises `NotEnough` if one has no results in the end under Blocking: how late it is, is not known, and any mean would
-    be below.
+    Raises `NotEnough` if one of two runs is missing, or if a query has no results in the end under Blocking: how late
+    it is, is not known, and any mean would be below.
     """
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
-    found = means.unstack("waits")
-    if np.isinf(found[Waits.ALL.value]).any():
-        raise NotEnough(f"a lost query has no results in the end under {Waits.ALL.value}")
-    ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
-    if ratio.isna().any():
-        raise NotEnough("in one of two runs no query was lost")
-    return pd.DataFrame({"ratio": ratio})
+    room, blocking = Waits.ROOM.value, Waits.ALL.value
+    found = means.unstack("waits").reindex(columns=[room, blocking])
+    if found.isna().any(axis=None):
+        raise NotEnough("one of two runs is missing, or no query was lost in it")
+    if np.isinf(found[blocking]).any():
+        raise NotEnough(f"a lost query has no results in the end under {blocking}")
+    return pd.DataFrame({"ratio": found[room] / found[blocking]})
 
 
 def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:
