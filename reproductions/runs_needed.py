@@ -55,7 +55,7 @@ class Scatter(NamedTuple):
 
 
 def would_decide(scatters: list[tuple[Scatter | None, float]], among: int = 1) -> str:
-    """In words, how many pairs decide about these claims together: of each its scatter, and its distance from the limit.
+    """In words, how many pairs decide about these claims: of each its scatter, and its distance from the limit.
 
     They are the undecided ones of `among` claims. If some are below their limit, the first of these that is refuted for
     certain decides. Otherwise all have to be confirmed.
