@@ -71,13 +71,12 @@ def slides(cell: Cell) -> Iterator[Row]:
 
 
 def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
-    """The slides of the queries that were lost, or of the others; raises `NotEnough` if a run is missing."""
-    if "relative_latency" not in table or table["relative_latency"].isna().any():
-        missing = table[table["run_id"].isna()]
-        told = ", ".join(
-            f"{row.waits} {row.hosts_lost} hosts {row.place} #{row.replicate}" for row in missing.itertuples()
-        )
-        raise NotEnough(f"relative latency is not known of {told or 'some slides'}")
+    """The slides of the queries that were lost, or of the others; raises `NotEnough` if a run lacks some."""
+    lacking = table[table["relative_latency"].isna()] if "relative_latency" in table else table
+    if len(lacking):
+        runs = lacking[["waits", *LOSS]].drop_duplicates().itertuples()
+        told = ", ".join(f"{run.waits} {run.hosts_lost} hosts {run.place} #{run.replicate}" for run in runs)
+        raise NotEnough(f"relative latency is not known of {told}")
     rows = table[table["lost"].astype(bool) == lost]
     if rows.empty:
         raise NotEnough("all queries were lost" if not lost else "no query was lost")

@@ -113,3 +113,11 @@ def test_what_is_not_paired_in_table_1_decides_nothing(pairs: str) -> None:
     assert gone.sum() == 2
     assert set(verdicts(TABLE_1, table).values()) == {"pass"}
     assert set(verdicts(TABLE_1, table[~gone]).values()) == {"unknown"}
+
+
+def test_a_run_whose_latencies_are_not_known_is_named() -> None:
+    table = TABLES["incremental/fig-13"]
+    unknown = table.assign(relative_latency=table["relative_latency"].mask(table["run"] == 1), run_id="any")
+    for check in CATALOGUE["incremental/fig-13"].checks:
+        told = judge(check, Computed("incremental/fig-13", unknown))["detail"]
+        assert told == f"relative latency is not known of {Waits.ALL.value} {FEW} hosts {Place.UPSTREAM.value} #1"
