@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from matplotlib.figure import Figure
 
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked
 from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, Size
 from results.checks.rules import NotEnough, Rule, between
+from results.damage import Damaged
 from results.runs.machine import DIGEST_DIGITS, machine_class
 from results.runs.store import home
 from results.runs.versions import versions
+from results.tables.reading import read_arrow
 
 Row = dict[str, Any]
 KEY = ["setting", "replicate"]
@@ -107,13 +108,13 @@ class Bench:
 
     def _all(self) -> pd.DataFrame:
         columns = [*KEY, *MADE_BY, "measured_at"]
-        if not self.path.exists():
-            return pd.DataFrame(columns=columns)
         try:
-            rows = pd.read_parquet(self.path)
-        except pa.ArrowInvalid as error:
+            rows: pd.DataFrame = read_arrow(self.path).to_pandas()
+        except FileNotFoundError:
+            return pd.DataFrame(columns=columns)
+        except Damaged as error:
             raise EnvironmentFailure(
-                f"{self.path} is damaged ({error})", "remove it: its rows are then measured again"
+                f"{self.path} is damaged ({error.why})", "remove it: its rows are then measured again"
             ) from None
         # Rows of before `versions` and `constants` were kept have neither, and count nowhere.
         return rows.reindex(columns=[*dict.fromkeys([*columns, *rows.columns])])
@@ -133,7 +134,7 @@ def benched(
     def compute(size: int, tell: Progress) -> pd.DataFrame:
         kept = bench.kept()
         if kept.empty:
-            raise NotEnough(f"not measured on this machine; `aftershock reproduce {id}` does it")
+            raise NotEnough(f"not measured on this machine with these versions; `aftershock reproduce {id}` does it")
         wanted = product(bench.settings, range(1, size + 1))
         rows = pd.DataFrame([{"setting": setting, "replicate": number} | about(setting) for setting, number in wanted])
         return rows.merge(kept, on=KEY, how="left")

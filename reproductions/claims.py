@@ -122,10 +122,11 @@ def at_least(
 
 
 def _would_decide(open_: list[Ratio], limit: float, among: int) -> str:
-    """What it takes to decide the open ones of `among` ratios, in words."""
-    if any(each.is_too_coarse(limit) for each in open_):
+    """What it takes to decide a check with these open ones of `among` ratios, in words."""
+    fine = [each for each in open_ if not each.is_too_coarse(limit)]
+    if len(fine) < len(open_) and all(each.ratio >= limit for each in fine):
         return "no number of searches of this precision would decide"
-    enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in open_], among)
+    enough = would_decide([(each.scatter, math.log(each.ratio / limit)) for each in fine], among)
     if any(each.high < limit for each in open_):
         confidence = 100 * (1 - (1 - CONFIDENCE) / among)
         surely = f"is below the limit with {confidence:.1f} % confidence"

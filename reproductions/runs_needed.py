@@ -55,14 +55,18 @@ class Scatter(NamedTuple):
 
 
 def would_decide(scatters: list[tuple[Scatter | None, float]], among: int = 1) -> str:
-    """In words, how many pairs decide all of these claims: of each its scatter, and its distance from the limit.
+    """In words, how many pairs decide about these claims: of each its scatter, and its distance from the limit.
 
-    They are some of `among` claims, of which one that is refuted for certain decides.
+    They are the undecided ones of `among` claims. If some are below their limit, the first of these that is refuted for
+    certain decides. Otherwise all have to be confirmed.
     """
-    known = [(scatter, distance) for scatter, distance in scatters if scatter and np.isfinite(scatter.error)]
-    if len(known) < len(scatters):
+    below = [(scatter, distance) for scatter, distance in scatters if distance < 0]
+    asked = below or scatters
+    known = [(scatter, distance) for scatter, distance in asked if scatter and np.isfinite(scatter.error)]
+    if len(known) < len(asked):
         return "more runs would tell; how many cannot be known from these"
     needed = [(scatter, scatter.needed(distance, among)) for scatter, distance in known]
-    hardest, count = max(needed, key=lambda each: each[1] or MOST + 1)
+    needed.sort(key=lambda each: each[1] or MOST + 1)
+    decisive, count = needed[0] if below else needed[-1]
     told = f"more than {MOST}" if count is None else f"about {count}"
-    return f"{told} pairs of runs instead of {hardest.pairs} would tell, if they scatter as these do"
+    return f"{told} pairs of runs instead of {decisive.pairs} would tell, if they scatter as these do"

@@ -1,7 +1,8 @@
 """BestDensity for a plan that cannot wait: pairs are extended only around the queries that are worth most alone.
 
 Source: `incremental`, section 5, algorithm 3. At an arrival of a node the coordinator waits for the plan, and algorithm
-3 extends every pair of failed queries: seconds for 1,000 of them. Here the amount of work is bounded.
+3 extends every pair of failed queries: seconds for 1,000 of them. Here the amount of work is bounded, unless the plan
+may miss the bound of theorem 5.1.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ MOST_STEPS = 80_000  # extensions by one query, of all single queries together a
 WIDEST = 8  # single queries whose pairs are extended
 
 
-def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
+def density_beam(problem: RecoveryProblem, *, alone: bool = False) -> RecoveryPlan:
     """The best extension of nothing, of single queries, and of the pairs that one of the best single queries is in.
 
     A plan of BestDensity is found where one query of its pair is among the best ones: those whose own extensions are
     worth most, at most `WIDEST`, and fewer where `MOST_STEPS` does not reach so far. So the priority is at most that of
     BestDensity. The bound of theorem 5.1, 1 - exp(-1/d) of the optimum, is checked by linear relaxation; if a plan may
-    miss it, BestDensity itself decides. With more queries than BestDensity takes, the plan stands, although it may miss
-    the bound. Raises `BadInput` for more than `MOST_QUERIES`.
+    miss it, BestDensity itself decides, which takes as long as it takes. With `alone`, and with more queries than
+    BestDensity takes, the plan stands, although it may miss the bound. Raises `BadInput` for more than `MOST_QUERIES`.
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
@@ -45,7 +46,7 @@ def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
     best = fitting[: values.size][np.argsort(-values, kind="stable")[:widest]]
     for query in best.tolist():
         value, recovered = _with_partners(start, query, fitting, value, recovered)
-    can_decide = len(problem.queries) <= MOST_BY_PAIRS
+    can_decide = not alone and len(problem.queries) <= MOST_BY_PAIRS
     if can_decide and value < (1 - math.exp(-1 / problem.shares.max())) * ceiling(of, problem.limit):
         return best_density(problem)
     return problem.plan(problem.union(_complete(of, recovered)), optimal=False)

@@ -30,22 +30,23 @@ def plan_within(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple
     """The plan of a planner by its name, and one line for each time that the planner left it to another.
 
     limit_s   after so long planners `exact` and `best-density` stop to look for a better plan [s]; of 0 or less, they
-              do not begin. The others have no limit: `density-beam` and `dp` bound their work, so that what they plan
-              does not depend on the machine, and `operator-centric` is done at once
+              do not begin, and `density-beam`, which helps them out, does not leave it to `best-density`. The others
+              have no limit: `density-beam` and `dp` bound their work, so that what they plan does not depend on the
+              machine, and `operator-centric` is done at once
 
     Where the quick planner refuses, too, nothing is planned.
     """
     if planner == FALLBACK:
         return _quick(problem)
     if planner in (EXACT, BEST_DENSITY) and limit_s <= 0:
-        return _quick(problem, f"planner {FALLBACK} instead of {planner}: no time is left")
+        return _quick(problem, f"planner {FALLBACK} instead of {planner}: no time is left", alone=True)
     try:
         plan, unfinished = _planned(problem, planner, limit_s)
     except BadInput as refusal:
         return _quick(problem, f"planner {FALLBACK} instead of {planner}: {refusal.value}, {refusal.allowed}")
     if not unfinished:
         return plan, ()
-    quick, notes = _quick(problem, f"the better plan of {planner} and {FALLBACK}: {unfinished}")
+    quick, notes = _quick(problem, f"the better plan of {planner} and {FALLBACK}: {unfinished}", alone=True)
     return max(plan, quick, key=lambda each: each.priority), notes
 
 
@@ -60,10 +61,10 @@ def _planned(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple[Re
     return PLANNERS[planner](problem), ""
 
 
-def _quick(problem: RecoveryProblem, *notes: str) -> tuple[RecoveryPlan, tuple[str, ...]]:
+def _quick(problem: RecoveryProblem, *notes: str, alone: bool = False) -> tuple[RecoveryPlan, tuple[str, ...]]:
     """The quick planner's plan; one of nothing where that refuses."""
     try:
-        return density_beam(problem), notes
+        return density_beam(problem, alone=alone), notes
     except BadInput as refusal:
         nothing = problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
         return nothing, (*notes, f"{FALLBACK} plans nothing: {refusal.value}, {refusal.allowed}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.loads import LoadMode
@@ -21,7 +22,7 @@ from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
 from reproductions.reproduction import Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
-from results.views.style import BLUE, ORANGE, legend_above, new_figure
+from results.views.style import BLUE, ORANGE, WIDTH_IN, legend_above, new_figure
 
 COLORS = {Order.TUPLES.value: ORANGE, Order.BATCHES.value: BLUE}
 EQUAL = 0.97  # of the throughput without order
@@ -69,18 +70,32 @@ def _compared(
     return compare
 
 
+def _draw(axes: Axes, table: pd.DataFrame, column: str, x: str, labels: tuple[str, str]) -> None:
+    known = table.dropna(subset=[column, x]) if column in table else table.head(0)
+    for (order, _), rows in known.groupby(["order", "replicate"]):
+        axes.plot(rows[x], rows[column].astype(float), "o-", color=COLORS[str(order)], label=order)
+    highest = float(known[column].max()) if len(known) else 1.0
+    axes.set(xlabel=labels[0], ylabel=labels[1], ylim=(0, 1.2 * highest))
+
+
 def _plot(column: str, x: str, labels: tuple[str, str]) -> Callable[[pd.DataFrame], Figure]:
     def draw(table: pd.DataFrame) -> Figure:
         figure, axes = new_figure(3.3)
-        known = table.dropna(subset=[column, x]) if column in table else table.head(0)
-        for (order, _), rows in known.groupby(["order", "replicate"]):
-            axes.plot(rows[x], rows[column].astype(float), "o-", color=COLORS[str(order)], label=order)
-        highest = float(known[column].max()) if len(known) else 1.0
-        axes.set(xlabel=labels[0], ylabel=labels[1], ylim=(0, 1.2 * highest))
+        _draw(axes, table, column, x, labels)
         legend_above(figure)
         return figure
 
     return draw
+
+
+def _plot_both(table: pd.DataFrame) -> Figure:
+    """Throughput at full load, and latency by load."""
+    figure = Figure(figsize=(WIDTH_IN, 3.6), layout="constrained")
+    at_full_load, by_load = figure.subplots(1, 2)
+    _draw(at_full_load, table, "throughput", "order", ("at full load", "throughput [records/s]"))
+    _draw(by_load, table, "latency_s", "rate", ("load [records/s]", "mean latency [s]"))
+    legend_above(figure)
+    return figure
 
 
 def _figure(
@@ -103,7 +118,7 @@ REPRODUCTIONS = (
         "incremental/fig-18",
         "throughput and latency of order-preserving batches against records as they come",
         ordered,
-        _plot("latency_s", "rate", ("load [records/s]", "mean latency [s]")),
+        _plot_both,
         at_least(
             "order.throughput_equal",
             _compared("throughput", "order", BATCHED),

@@ -1,6 +1,6 @@
 """`incremental`, figures 2 and 16: which failed partitions to recover first.
 
-The ticks of figure 16 are lost: the resource share goes here from .1 to .9.
+The ticks of figure 16 are lost: the resource share goes here from .1 to 1.
 """
 
 from __future__ import annotations

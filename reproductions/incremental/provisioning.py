@@ -66,10 +66,11 @@ def _range(table: pd.DataFrame) -> pd.DataFrame:
 
 def _plot(table: pd.DataFrame) -> Figure:
     figure, axes = new_figure(3.3)
+    hosts = table["host"].notna().sum() if "host" in table else 0  # also those that never came back
     for column, color, label in (("back_min", BLUE, "host is back"), ("executor_min", GREY, "host has an executor")):
         values = np.sort(table[column].dropna().to_numpy(dtype=float)) if column in table else np.empty(0)
         if values.size:
-            axes.step(values, np.arange(1, values.size + 1) / values.size, where="post", color=color, label=label)
+            axes.step(values, np.arange(1, values.size + 1) / hosts, where="post", color=color, label=label)
     axes.plot([MODEL.low, MODEL.high], [0, 1], color=INK, ls="--", label="model")
     axes.set(xlabel="time to a new host [minutes of the cloud]", ylabel="share of hosts", ylim=(0, 1.02))
     axes.legend(loc="lower right")

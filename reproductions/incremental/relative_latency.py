@@ -71,13 +71,12 @@ def slides(cell: Cell) -> Iterator[Row]:
 
 
 def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
-    """The slides of the queries that were lost, or of the others; raises `NotEnough` if a run is missing."""
-    if "relative_latency" not in table or table["relative_latency"].isna().any():
-        missing = table[table["run_id"].isna()]
-        told = ", ".join(
-            f"{row.waits} {row.hosts_lost} hosts {row.place} #{row.replicate}" for row in missing.itertuples()
-        )
-        raise NotEnough(f"relative latency is not known of {told or 'some slides'}")
+    """The slides of the queries that were lost, or of the others; raises `NotEnough` if a run lacks some."""
+    lacking = table[table["relative_latency"].isna()] if "relative_latency" in table else table
+    if len(lacking):
+        runs = lacking[["waits", *LOSS]].drop_duplicates().itertuples()
+        told = ", ".join(f"{run.waits} {run.hosts_lost} hosts {run.place} #{run.replicate}" for run in runs)
+        raise NotEnough(f"relative latency is not known of {told}")
     rows = table[table["lost"].astype(bool) == lost]
     if rows.empty:
         raise NotEnough("all queries were lost" if not lost else "no query was lost")
@@ -87,17 +86,17 @@ def _of_runs(table: pd.DataFrame, lost: bool) -> pd.DataFrame:
 def _below_blocking(table: pd.DataFrame) -> pd.DataFrame:
     """By loss, the mean relative latency of lost queries under Incremental over that under Blocking.
 
-    Raises `NotEnough` if one has no results in the end under Blocking: how late it is, is not known, and any mean would
-    be below.
+    Raises `NotEnough` if one of two runs is missing, or if a query has no results in the end under Blocking: how late
+    it is, is not known, and any mean would be below.
     """
     means = _of_runs(table, True).groupby([*LOSS, "waits"])["relative_latency"].mean()
-    found = means.unstack("waits")
-    if np.isinf(found[Waits.ALL.value]).any():
-        raise NotEnough(f"a lost query has no results in the end under {Waits.ALL.value}")
-    ratio = found[Waits.ROOM.value] / found[Waits.ALL.value]
-    if ratio.isna().any():
-        raise NotEnough("in one of two runs no query was lost")
-    return pd.DataFrame({"ratio": ratio})
+    room, blocking = Waits.ROOM.value, Waits.ALL.value
+    found = means.unstack("waits").reindex(columns=[room, blocking])
+    if found.isna().any(axis=None):
+        raise NotEnough("one of two runs is missing, or no query was lost in it")
+    if np.isinf(found[blocking]).any():
+        raise NotEnough(f"a lost query has no results in the end under {blocking}")
+    return pd.DataFrame({"ratio": found[room] / found[blocking]})
 
 
 def _at_the_end(lost: bool) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -20,6 +20,7 @@ from results.views.style import BLUE, ORANGE, new_figure
 
 COLORS = dict(zip(COST_RATES, (BLUE, ORANGE), strict=True))
 PAIRED = ("rate", "replicate")
+NOT_KNOWN = "the share of checkpoints is not known of every interval and load"
 FEWER = 2.0  # with checkpoints every second, at least so many times the share that there is with the next interval
 
 
@@ -32,7 +33,7 @@ def shares(cell: Cell) -> Iterator[Row]:
 def _known(table: pd.DataFrame) -> pd.DataFrame:
     """The table; raises `NotEnough` if some shares are missing."""
     if "share" not in table or table["share"].isna().any():
-        raise NotEnough("the share of checkpoints is not known of every interval and load")
+        raise NotEnough(NOT_KNOWN)
     return table
 
 
@@ -47,8 +48,12 @@ def _steps(table: pd.DataFrame) -> list[Ratio]:
 
 def _quickly(table: pd.DataFrame) -> pd.DataFrame:
     """By load, medians over the replicates."""
-    found = _known(table).groupby(["rate", "interval_s"])["share"].median().unstack("interval_s")
-    return pd.DataFrame({"ratio": found[COST_INTERVALS_S[0]] / found[COST_INTERVALS_S[1]]})
+    medians = _known(table).groupby(["rate", "interval_s"])["share"].median()
+    every_second, later = COST_INTERVALS_S[:2]
+    found = medians.unstack("interval_s").reindex(columns=[every_second, later])
+    if found.isna().any(axis=None):
+        raise NotEnough(NOT_KNOWN)
+    return pd.DataFrame({"ratio": found[every_second] / found[later]})
 
 
 def _plot(table: pd.DataFrame) -> Figure:

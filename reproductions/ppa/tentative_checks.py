@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from reproductions.plants import InRows, put_in_rows, scaled_rows
-from reproductions.ppa.tentative_plans import PlannedBy
+from reproductions.ppa.tentative_plans import PlannedBy, copies_of
 from reproductions.ppa.tentative_queries import Query
 from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, Rule, between
@@ -30,7 +30,9 @@ NONE_HALF_FED = "no copies bring a join that gets one of its inputs and lacks an
 def _cells(table: pd.DataFrame, planner: PlannedBy, *queries: Query) -> pd.DataFrame:
     """By query and number of copies, the medians over the replicates; raises `NotEnough` if some are missing."""
     rows = table[(table["planner"] == planner) & table["query"].isin([query.value for query in queries])]
-    if rows.empty or "accuracy" not in rows or rows["accuracy"].isna().any():
+    cells = {(query.value, copies) for query in queries for copies in copies_of(query, planner)}
+    lacks = not cells.issubset(zip(rows["query"], rows["copies"], strict=True))
+    if rows.empty or lacks or "accuracy" not in rows or rows["accuracy"].isna().any():
         raise NotEnough(f"the accuracy under planner {planner.value} is not known of every query and number of copies")
     return rows.groupby(["query", "copies"])[list(MEASURES)].median()
 

@@ -1,7 +1,7 @@
 """The experiments whose runs figures 12 and 13 of `ppa` are made of.
 
 As in the paper, section VI-B, all hosts with primaries fail, and what has a copy goes on alone. Four hosts have all
-partitions. One or two stand by, whose room the copies fill, so that nothing else is restored until hosts are back.
+partitions. One to three stand by, whose room the copies fill, so that nothing else is restored until hosts are back.
 Cells with the same plan share a run.
 """
 

@@ -56,6 +56,12 @@ BY_PLANNER = tuple(
 )
 
 
+def copies_of(query: Query, planner: PlannedBy) -> tuple[int, ...]:
+    """The numbers of copies that the figures have for a query and what makes its plans."""
+    cells = dict.fromkeys((*BY_METRIC, *BY_PLANNER))
+    return tuple(each.copies for each in cells if (each.query, each.planner) == (query, planner))
+
+
 @cache
 def plan_of(cell: Planned) -> tuple[str, ...]:
     """The partitions that have a copy, by name; the planner may find use for fewer than there may be."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -76,24 +77,20 @@ def measurements(cell: Cell) -> Iterator[Row]:
 
 
 def _complete(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The rows; raises `NotEnough` unless both intervals of each row are known, under enough faults."""
-    for replicate, row in ((replicate, row) for replicate in _replicates(table) for row in ROWS):
+    """The table; raises `NotEnough` unless each row is known at both intervals under each seed, with enough faults."""
+    for row in ROWS:
         of_row = table[(table["mean_s"] == row.mean_s) & (table["depth"] == row.depth)]
-        for interval in Interval:
-            name = f"every {row.mean_s:g} s, depth {row.depth}, {interval}, replicate {replicate + 1}"
-            rows = of_row[of_row["interval"] == interval].sort_values("replicate")
-            known = rows.iloc[replicate] if replicate < len(rows) else None
-            if known is None or any(pd.isna(known.get(column)) for column in ("faults", *columns)):
+        if of_row.empty:
+            raise NotEnough(f"not known: every {row.mean_s:g} s, depth {row.depth}")
+        replicates = enumerate(sorted(of_row["replicate"].unique()), 1)
+        for (number, seed), interval in product(replicates, Interval):
+            name = f"every {row.mean_s:g} s, depth {row.depth}, {interval}, replicate {number}"
+            known = of_row[(of_row["interval"] == interval) & (of_row["replicate"] == seed)]
+            if known.empty or known.reindex(columns=["faults", *columns]).isna().any(axis=None):
                 raise NotEnough(f"not known: {name}")
-            if known["faults"] < FEWEST_FAULTS:
-                raise NotEnough(f"{known['faults']:.0f} faults instead of {FEWEST_FAULTS}: {name}")
+            if (faults := known["faults"].min()) < FEWEST_FAULTS:
+                raise NotEnough(f"{faults:.0f} faults instead of {FEWEST_FAULTS}: {name}")
     return table
-
-
-def _replicates(table: pd.DataFrame) -> range:
-    """Those of the first row at the default interval, which all others have, too."""
-    first = table[(table["mean_s"] == MEANS_S[0]) & (table["depth"] == DEPTHS[0])]
-    return range(int((first["interval"] == Interval.DEFAULT).sum()))
 
 
 def _gains(table: pd.DataFrame) -> pd.DataFrame:

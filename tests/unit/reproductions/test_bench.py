@@ -71,10 +71,20 @@ def test_what_was_kept_survives_a_write_that_is_cut_off(monkeypatch):
     assert len(bench.kept()) == 4
 
 
-def test_a_damaged_file_is_named_with_its_remedy():
+def cut(content):
+    return content[:16]
+
+
+def overwritten(content):
+    """The end of the file is sound, which says where the columns are; the first of them is not."""
+    return content[:4] + b"\xff" * 60 + content[64:]
+
+
+@pytest.mark.parametrize("damage", [cut, overwritten])
+def test_a_damaged_file_is_named_with_its_remedy(damage):
     bench = bench_of()
-    bench.path.parent.mkdir(parents=True)
-    bench.path.write_bytes(b"PAR1 and no more")
+    bench.measure_missing(1, tell)
+    bench.path.write_bytes(damage(bench.path.read_bytes()))
     with pytest.raises(EnvironmentFailure, match=r"some\.parquet is damaged.*remove it"):
         bench.missing(1)
 

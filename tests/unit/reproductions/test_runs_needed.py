@@ -66,7 +66,7 @@ def test_what_many_runs_do_not_decide_is_not_given_a_number() -> None:
     assert Scatter(0.5, 3).needed(0.0) is None
 
 
-def test_the_hardest_claim_tells_the_number() -> None:
+def test_the_hardest_claim_to_confirm_tells_the_number() -> None:
     easy, hard = (Scatter(0.1, 3), 0.2), (Scatter(0.1, 3), 0.05)
     assert would_decide([easy, hard]) == would_decide([hard]) != would_decide([easy])
 
@@ -79,3 +79,33 @@ def test_what_is_nearer_than_a_bracket_is_decided_by_no_number_of_searches() -> 
 
 def test_of_a_ratio_without_pairs_no_number_is_said() -> None:
     assert "how many cannot be known from these" in detail(Ratio("a", 2.1, 1.9, 2.3), 2.0)
+
+
+def test_the_first_claim_that_is_refuted_decides_however_hard_another_one_is() -> None:
+    """What stays below its limit fails the check, so that nothing is left to confirm."""
+    easy, hard, confirmed_late = (Scatter(0.1, 3), -0.2), (Scatter(0.1, 3), -0.05), (Scatter(0.1, 3), 0.01)
+    assert would_decide([easy, hard, confirmed_late]) == would_decide([easy])
+    assert would_decide([easy, (None, 0.1)]) == would_decide([easy])
+    assert "cannot be known" in would_decide([(None, -0.1), confirmed_late])
+    assert would_decide([easy, hard], among=2) == would_decide([easy], among=2) != would_decide([easy])
+
+
+def test_of_two_claims_the_one_below_its_limit_tells_the_number() -> None:
+    """It takes hundreds of pairs to confirm the other one."""
+    below = mean_ratio("below", [(0.7, 1.0), (1.05, 1.0), (0.8, 1.0)])
+    near = mean_ratio("near", [(1.1, 1.0), (0.95, 1.0), (0.97, 1.0)])
+    needed = below.scatter.needed(math.log(below.ratio), among=2)
+    check = at_least("it", lambda table: [near, below], 1.0, "so many times", InRows("nothing", lambda rows: rows))
+    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    assert row["verdict"] == "unknown"
+    assert near.ratio > 1.0 > below.ratio
+    assert f"about {needed} pairs of runs instead of 3 would tell" in str(row["detail"])
+
+
+def test_searches_decide_if_another_ratio_than_the_one_within_its_bracket_is_below() -> None:
+    coarse = mean_ratio("a / b", [(1.05, 1.0), (1.06, 1.0)])._replace(low=0.95, high=1.15, bracket=0.087)
+    below = mean_ratio("c / d", [(0.7, 1.0), (1.0, 1.0), (0.8, 1.0)])._replace(bracket=0.087)
+    check = at_least("it", lambda table: [coarse, below], 1.0, "so many times", InRows("nothing", lambda rows: rows))
+    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    needed = below.scatter.needed(math.log(below.ratio), among=2)
+    assert f"about {needed} pairs of runs instead of 3 would tell" in str(row["detail"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import waiting
+from models.recovery import density_beam as beam
 from models.recovery import neighbours
 from models.recovery.best_density import best_density, best_density_within
 from models.recovery.deadline import OutOfTime
@@ -98,3 +99,16 @@ def test_a_best_density_that_is_done_in_time_is_left_alone():
     plan, notes = plan_within(problem, "best-density", 60.0)
     assert plan.partitions.tolist() == best_density(problem).partitions.tolist()
     assert notes == ()
+
+
+@pytest.mark.parametrize(("planner", "limit_s"), [("best-density", 1e-9), ("best-density", 0.0), ("exact", 0.0)])
+def test_a_planner_whose_time_is_over_does_not_begin_anew_by_way_of_the_quick_one(monkeypatch, planner, limit_s):
+    """Without a limit, the quick planner leaves it to `best-density` where its plan may miss the theorem's bound."""
+    asked, problem = [], sixty()
+    monkeypatch.setattr(beam, "ceiling", lambda of, room: 1e9)
+    monkeypatch.setattr(beam, "best_density", lambda given: asked.append(given) or best_density(given))
+    plan, notes = plan_within(problem, planner, limit_s)
+    assert (asked, len(notes)) == ([], 1)
+    assert plan.priority >= density_beam(problem, alone=True).priority
+    plan_within(problem, "density-beam", limit_s)
+    assert asked == [problem]
