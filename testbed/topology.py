@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 
 from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
 from testbed.core.dataflow.layout import Layout, PartitionLayout, Route
+from testbed.operators import Operator
 
 
 def topology_of(layout: Layout, rates: Mapping[str, float]) -> Topology:
     """The topology of a layout without cycles; each partition is a task of the same name.
 
-    `rates`: output of partitions in any unit, by their names. If one partition of an operator has none, those of the
-    operator count as equal. Raises `BadInput` for a dataflow with a cycle.
+    `rates`: output of partitions in any unit, by their names. If one partition of an operator has none, the operator's
+    output counts as evenly shared. Raises `BadInput` for a dataflow with a cycle.
     """
     by_operator: dict[str, list[PartitionLayout]] = {}
     for partition in layout.partitions:
@@ -41,13 +43,13 @@ def even_rates(layout: Layout) -> dict[str, float]:
 
 
 def _operator(name: str, partitions: list[PartitionLayout], rates: Mapping[str, float]) -> dict[str, object]:
-    found = [float(rates.get(each.name, 0)) for each in partitions]
-    ports = {channel.port for channel in partitions[0].inputs}
+    found, element = [float(rates.get(each.name, 0)) for each in partitions], partitions[0].element
+    joins = isinstance(element, Operator) and element.joins
     return {
         "name": name,
         "parallelism": len(partitions),
-        "inputs": (InputCorrelation.CORRELATED if len(ports) > 1 else InputCorrelation.INDEPENDENT).value,
-        "output_rates": found if min(found) > 0 else [1.0] * len(found),
+        "inputs": (InputCorrelation.CORRELATED if joins else InputCorrelation.INDEPENDENT).value,
+        "output_rates": found if min(found) > 0 else [fmean(found) or 1.0] * len(found),
     }
 
 
