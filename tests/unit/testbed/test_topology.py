@@ -60,4 +60,5 @@ def test_rates_are_those_of_the_partitions_if_all_are_known():
     assert topology.operator["count"].output_rates == (3.0, 1.0)
     assert score(topology, topology.mask(["count.0"])).output_fidelity == pytest.approx(0.25)
     assert topology_of(layout, known | {"count.1": 0.0}).operator["count"].output_rates == (1.5, 1.5)
+    assert topology_of(layout, {"events.0": 8.0, "count.1": 3.0}).operator["count"].output_rates == (3.0, 3.0)
     assert topology_of(layout, {"events.0": 8.0}).operator["count"].output_rates == (1.0, 1.0)
