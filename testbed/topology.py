@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 
 from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
 from testbed.core.dataflow.layout import Layout, PartitionLayout, Route
+from testbed.operators import Operator
 
 
 def topology_of(layout: Layout, rates: Mapping[str, float]) -> Topology:
     """The topology of a layout without cycles; each partition is a task of the same name.
 
-    `rates`: output of partitions in any unit, by their names. If one partition of an operator has none, those of the
-    operator count as equal. Raises `BadInput` for a dataflow with a cycle.
+    `rates`: output of partitions in any unit, by their names. If one partition of an operator has none, or its rate is
+    not known, all of them count with the mean of those that are known. Raises `BadInput` for a dataflow with a cycle.
     """
     by_operator: dict[str, list[PartitionLayout]] = {}
     for partition in layout.partitions:
@@ -41,13 +43,15 @@ def even_rates(layout: Layout) -> dict[str, float]:
 
 
 def _operator(name: str, partitions: list[PartitionLayout], rates: Mapping[str, float]) -> dict[str, object]:
-    found = [float(rates.get(each.name, 0)) for each in partitions]
-    ports = {channel.port for channel in partitions[0].inputs}
+    known = [float(rates[each.name]) for each in partitions if each.name in rates]
+    mean = fmean(known or [0.0]) or 1.0
+    element = partitions[0].element
+    joins = isinstance(element, Operator) and element.joins
     return {
         "name": name,
         "parallelism": len(partitions),
-        "inputs": (InputCorrelation.CORRELATED if len(ports) > 1 else InputCorrelation.INDEPENDENT).value,
-        "output_rates": found if min(found) > 0 else [1.0] * len(found),
+        "inputs": (InputCorrelation.CORRELATED if joins else InputCorrelation.INDEPENDENT).value,
+        "output_rates": known if len(known) == len(partitions) and min(known) > 0 else [mean] * len(partitions),
     }
 
 

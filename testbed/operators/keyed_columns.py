@@ -177,7 +177,8 @@ class KeyedColumns(State, Generic[BucketT, KeyT]):
 
     def _remove(self, bucket: BucketT) -> None:
         self._tables.pop(bucket, None)
-        self._dropped[-1].add(bucket)
+        if self.sizes:  # else nothing of it was ever taken
+            self._dropped[-1].add(bucket)
 
     def _everything(self) -> _Changed[BucketT]:
         tables = self._tables.items()

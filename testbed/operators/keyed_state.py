@@ -15,7 +15,8 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
     """A value for each key, in buckets that can be dropped whole. None is no value.
 
     Each change is put into the span under way, too, and the layers of all spans are kept: what is in them is the whole
-    state. So a checkpoint of all copies nothing while the operator waits.
+    state. So a checkpoint of all copies nothing while the operator waits. Until a span has ended, what is removed was
+    never written: so it leaves no trace, and an operator without checkpoints needs no more memory than its state.
     """
 
     def __init__(self) -> None:
@@ -47,9 +48,13 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
 
     def remove(self, bucket: BucketT, key: KeyT) -> None:
         """Remove a key; nothing happens if it is not there."""
-        if self._buckets.get(bucket, {}).pop(key, None) is not None:
+        if self._buckets.get(bucket, {}).pop(key, None) is None:
+            return
+        if self._spans:
             self._open.put.setdefault(bucket, {})[key] = None
             self._open.removes = True
+        else:
+            self._open.put.get(bucket, {}).pop(key, None)
 
     def items(self, bucket: BucketT) -> list[tuple[KeyT, ValueT]]:
         """Every key of a bucket with its value."""
@@ -58,7 +63,8 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
     def drop(self, bucket: BucketT) -> dict[KeyT, ValueT]:
         """Drop a bucket; returns what was in it."""
         self._open.put.pop(bucket, None)
-        self._open.dropped.add(bucket)
+        if self._spans:
+            self._open.dropped.add(bucket)
         return self._buckets.pop(bucket, {})
 
     def buckets(self) -> list[BucketT]:

@@ -84,7 +84,8 @@ class AppendedRows(State, Generic[BucketT]):
     def drop(self, bucket: BucketT) -> None:
         """Drop a bucket; nothing happens if it is not there."""
         if self._buckets.pop(bucket, None) is not None:
-            self._dropped.add(bucket)
+            if self.sizes:  # else nothing of it was ever taken
+                self._dropped.add(bucket)
             for end in self._ended:
                 end.counts.pop(bucket, None)
 

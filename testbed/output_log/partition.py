@@ -80,8 +80,13 @@ class LoggedPartition(BatchedPartition):
         self.recorded.check(self._budget.more)
 
     @property
+    def has_log(self) -> bool:
+        """Whether its operator is here, with its log: not from when it has to roll back until it is restored."""
+        return isinstance(self.processing.element, RecordedOperator)
+
+    @property
     def recorded(self) -> RecordedOperator:
-        """The operator, once it was restored."""
+        """The operator, once it was restored. Raises `TypeError` while `has_log` is false."""
         found = self.processing.element
         if not isinstance(found, RecordedOperator):
             raise TypeError(f"{self.layout.name} was not restored")

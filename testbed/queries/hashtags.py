@@ -19,7 +19,8 @@ from testbed.operators import Aggregation, Delivery, Emit, Operator, sliding
 from testbed.operators.aggregate import WINDOW_START, Aggregate
 from testbed.operators.keyed_state import KeyedState
 from testbed.operators.state import State
-from workloads.hashtags.input import MARK, NS_PER_MS, TOTALS, TWEETS
+from workloads.hashtags.input import MARK, TOTALS, TWEETS
+from workloads.schedule import NS_PER_MS
 
 TAG, AT, COUNT, QUERY = "hashtag", "at_ns", "count", "query"
 TAGS = pa.schema([(TAG, pa.string()), (AT, pa.int64())])

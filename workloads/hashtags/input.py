@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from experiments.workloads.hashtags import HashtagsSpec
 from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits, chosen
-from workloads.schedule import Integers, Schedule
+from workloads.schedule import NS_PER_MS, Integers, Schedule
 
-TWEET, MARK, NS_PER_MS = "tweet", "#", 1_000_000
+TWEET, MARK = "tweet", "#"
 TWEETS = pa.schema([(PLACE, pa.int64()), ("at_ns", pa.int64()), ("text", pa.string())])
 MORE = (0.42, 0.15 / 0.42)  # shares of tweets with a second hashtag, and of these with a third
 TOTALS = 1_000_000  # totals are modulo this number, so that totals of totals stay within 64 bits

@@ -114,17 +114,20 @@ def _row(
 def _prediction(
     window: tuple[int, int], found: pd.DataFrame, absent: Sequence[PartitionOutage], topology: Topology
 ) -> Row:
-    """Output that is published just after absent partitions came back still lacks what these would have added."""
-    first_ns = int(found["arrived_ms"].min()) * MS
+    """Output that is published just after absent partitions came back still lacks what these would have added.
+
+    If a fault strikes during a recovery, a window can come out tentatively more than once, and lack something else.
+    """
+    first_ns, last_ns = (int(at_ms) * MS for at_ms in (found["arrived_ms"].min(), found["arrived_ms"].max()))
     begun = [each for each in absent if each.start_ns <= first_ns + MS]  # the arrival is rounded to whole ms
     if not begun:
         return {"first_ns": first_ns, "absent": "", "throughout": False}
-    last = begun[-1]
-    quality = score(topology, topology.mask(last.partitions, "absent"))
+    outage = begun[-1]
+    quality = score(topology, topology.mask(outage.partitions, "absent"))
     return {
         "first_ns": first_ns,
-        "absent": ",".join(last.partitions),
-        "throughout": last.start_ns <= window[0] * MS and first_ns <= last.end_ns,
+        "absent": ",".join(outage.partitions),
+        "throughout": outage.start_ns <= window[0] * MS and last_ns <= outage.end_ns,
         "output_fidelity": quality.output_fidelity,
         "internal_completeness": quality.internal_completeness,
     }

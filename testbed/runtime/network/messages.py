@@ -165,7 +165,8 @@ class SlotStatus:
     loaded     the restored partitions that got their state since the last status
     reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
-    logs       by partition that keeps an output log what that has and costs (`TimedLoggedPartition.counts_of_log`)
+    logs       by partition that keeps an output log, and does not roll back just now, what that has and costs
+               (`TimedLoggedPartition.counts_of_log`)
     costs      of all partitions, copies too
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process

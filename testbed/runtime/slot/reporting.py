@@ -91,7 +91,11 @@ class Reporting:
             loaded=self._catching_up.take_loaded(),
             reached=self._catching_up.take_reached(),
             costs={each.number: self._cost(each) for each in restored},
-            logs={each.number: each.counts_of_log for each in here if isinstance(each, TimedLoggedPartition)},
+            logs={
+                each.number: each.counts_of_log
+                for each in here
+                if isinstance(each, TimedLoggedPartition) and each.has_log
+            },
         )
 
     def _cost(self, of: Timed) -> Cost:

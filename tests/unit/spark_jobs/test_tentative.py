@@ -59,6 +59,20 @@ def test_what_comes_out_when_all_are_back_lacks_what_was_absent_last():
     assert not row["throughout"]
 
 
+LATER = [
+    [(9, "requests.0"), (30,), (50, "requests.0", "requests.1"), (70,)],  # a second fault, before it was corrected
+    [(9, "requests.0"), (30, "requests.0", "requests.1"), (70,)],
+]
+
+
+@pytest.mark.parametrize("spans", LATER, ids=["again", "meanwhile"])
+def test_a_window_of_which_some_results_came_out_when_something_else_was_missing(spans):
+    found = pd.concat([results(10, "abc", 20.5), results(10, "d", 60)])
+    (row,) = judged(journal(*spans), found, results(10, "abcd"), results(10, "abcd", 81))
+    assert (row["absent"], row["first_ns"], row["emitted"]) == ("requests.0", 20.5 * S, 4)
+    assert not row["throughout"]
+
+
 def test_a_window_that_was_never_corrected():
     told = journal((9, "requests.0"), (30,))
     (row,) = judged(told, results(10, "abc", 20.5), results(10, "abcd"), results(10, "abc", 41))

@@ -12,6 +12,7 @@ from experiments.errors import BadInput
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.dataflow.layout import lay_out
+from testbed.core.protocol import Unprotected
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, by_name
 from testbed.protocols.uncoordinated import Uncoordinated
@@ -22,6 +23,7 @@ from testbed.scaling.cluster import Cluster, Load
 from testbed.scaling.costs import Costs, Linear, OperatorCosts, fitted
 from testbed.scaling.measure import costs
 from testbed.scaling.study import Deployment, study
+from testbed.stores.store import MemoryStore
 
 FREE, Q1, Q12 = Linear(0.0, 0.0), NexmarkSpec(), NexmarkSpec(query=NexmarkQuery.Q12)
 PER_MESSAGE_S, PER_RECORD_S, HOP_S = 1e-3, 1e-5, 1e-3
@@ -247,6 +249,14 @@ def test_costs_are_those_of_the_parts():
         assert all(linear.of(1, 1000) > 0 for linear in (each.send_s, each.receive_s, each.write_s, each.read_s))
         assert min(each.split_s, each.checkpoint_s, each.connect_s) > 0
         assert each.operators["bids"].step_s.of(1, 1) > 0
+
+
+@pytest.mark.parametrize("records", measure.BLOCK_EVENTS)
+def test_a_source_has_made_its_messages_that_wait_for_credit_too(records):
+    bench = measure._Bench(Q1, layout_of(Q1, 1), Unprotected, MemoryStore(), records)
+    spent = bench.run(3).spent
+    assert spent["bids"].messages_in == spent["euros"].messages_in == spent["bids"].sent
+    assert spent["bids"].rows_in == spent["euros"].rows_in > 32 * 3, "more than the credit, in messages of one record"
 
 
 def test_only_its_own_connection_is_measured(monkeypatch):

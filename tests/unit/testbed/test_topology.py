@@ -2,9 +2,11 @@
 
 import pytest
 
-from models.fidelity import score
+from models.fidelity import Scorer, score
 from models.topology import Partitioning
 from testbed.topology import topology_of
+from tests.unit.testbed.queries.hashtag_queries import FIFTEEN
+from tests.unit.testbed.queries.hashtag_queries import laid_out as hashtags_laid_out
 from tests.unit.testbed.small_flows import laid_out
 
 
@@ -34,12 +36,21 @@ def test_how_streams_are_partitioned():
     assert streams("chain")["events > double"] is Partitioning.ONE_TO_ONE
 
 
-def test_a_join_needs_both_of_its_inputs():
+@pytest.mark.parametrize(
+    ("lost", "sums", "pairs"), [(["right.0"], 1, 0), (["left.0"], 0.5, 0.5), (["left.0", "right.0"], 0.5, 0)]
+)
+def test_a_join_needs_both_of_its_inputs(lost, sums, pairs):
+    """Both sinks emit equally much."""
     topology = topology_of(laid_out("windowed")[0], {})
-    without_right = score(topology, topology.mask(["right.0"]))
-    sums, pairs = 1, 2  # sinks of the operators, by their rates below
-    assert without_right.output_fidelity == pytest.approx(sums / (sums + pairs) * 1.5, abs=0.5)
-    assert topology.operator["pair"].inputs.value == "correlated"
+    found = score(topology, topology.mask(lost))
+    assert found.output_fidelity == pytest.approx((sums + pairs) / 2)
+
+
+def test_who_reads_several_inputs_without_joining_them_needs_none_of_the_others():
+    topology = topology_of(hashtags_laid_out(FIFTEEN), {})
+    complete = Scorer(topology).completeness(topology.mask(["o4.0"]))  # which o9 reads, and o5
+    assert complete[topology.tasks.index("q9.0")] == pytest.approx(0.5)
+    assert complete[topology.tasks.index("q4.0")] == 0
 
 
 def test_rates_are_those_of_the_partitions_if_all_are_known():
@@ -48,4 +59,6 @@ def test_rates_are_those_of_the_partitions_if_all_are_known():
     topology = topology_of(layout, known)
     assert topology.operator["count"].output_rates == (3.0, 1.0)
     assert score(topology, topology.mask(["count.0"])).output_fidelity == pytest.approx(0.25)
-    assert topology_of(layout, known | {"count.1": 0.0}).operator["count"].output_rates == (1.0, 1.0)
+    assert topology_of(layout, known | {"count.1": 0.0}).operator["count"].output_rates == (1.5, 1.5)
+    assert topology_of(layout, {"events.0": 8.0, "count.1": 3.0}).operator["count"].output_rates == (3.0, 3.0)
+    assert topology_of(layout, {"events.0": 8.0}).operator["count"].output_rates == (1.0, 1.0)

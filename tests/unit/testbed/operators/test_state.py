@@ -166,6 +166,31 @@ def test_changes_hold_only_what_changed():
     assert state.sizes == [999]
 
 
+@pytest.mark.parametrize("kind", [Keyed, Columns, Rows])
+def test_what_is_gone_before_anything_was_taken_leaves_no_trace(kind):
+    """An operator that takes no checkpoints would need more and more memory for it."""
+    state = kind.new()
+    for bucket in range(100):
+        kind.change(state, {}, bucket, [bucket], 1)
+        state.drop(bucket)
+    assert state.changed == 0
+    assert state.changes(0).size == 0
+    kind.change(state, {}, 0, [7], 1)
+    state.drop(0)
+    assert state.changed == 1, "whoever has the state of before must drop it, too"
+
+
+def test_so_does_a_key_that_is_removed():
+    state = KeyedState()
+    for _ in range(2):
+        for key in range(100):
+            state.put(0, key, key)
+            state.remove(0, key)
+        assert state.changed == 0
+        state.changes(0)
+        state.forget()
+
+
 def test_a_state_is_copied_only_if_its_layers_are_not_known_or_too_many(monkeypatch):
     """Layers that are written become one."""
     state = KeyedState()

@@ -14,8 +14,8 @@ from experiments.workloads.base import WorkloadName
 from experiments.workloads.ppa_queries import Binding, IncidentsSpec, Top100Spec
 from models.accuracy import accuracy_of
 from models.fidelity import score
-from models.topology import parse_topology
 from testbed.queries import as_messages
+from testbed.topology import topology_of
 from tests.unit.testbed.queries.ppa_queries import exact, laid_out, made
 
 AGREES = 0.05
@@ -29,24 +29,8 @@ ROADS_EVENTS, ROADS_RATE = 150_000, 240.0
 
 def quality(spec, absent):
     """The model's quality of tentative output without these partitions, all sources being equally fast."""
-    partitions = laid_out(spec).partitions
-    widths = {each.operator: each.index + 1 for each in partitions}
-    joins = {each.operator for each in partitions if getattr(each.element, "joins", False)}
-    streams = {(partitions[c.sender].operator, each.operator) for each in partitions for c in each.inputs}
-    topology = parse_topology(
-        {
-            "operators": [
-                {"name": name, "parallelism": width, "inputs": "correlated" if name in joins else "independent"}
-                for name, width in widths.items()
-            ],
-            "streams": [
-                {"from": a, "to": b, "partitioning": "one-to-one" if widths[a] == widths[b] else "merge"}
-                for a, b in sorted(streams)
-            ],
-        }
-    )
-    assert absent <= set(topology.tasks)
-    return score(topology, np.array([task in absent for task in topology.tasks]))
+    topology = topology_of(laid_out(spec), {})
+    return score(topology, topology.mask(absent))
 
 
 def results(spec, events):

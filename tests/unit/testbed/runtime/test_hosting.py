@@ -21,6 +21,7 @@ from testbed.runtime.network.wire import turn
 from testbed.runtime.slot import outputs
 from testbed.runtime.slot.storing import STORE_INTERVALS
 from testbed.stores.store import DirectoryStore, MemoryStore
+from tests.unit.testbed.queries.average_prices import SLOW
 from tests.unit.testbed.runtime.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
 
@@ -79,6 +80,19 @@ class BusySlot(LoneSlot):
 def alone(tmp_path):
     with closing(BusySlot(tmp_path)) as made:
         yield made
+
+
+def test_a_slot_reports_also_while_a_partition_that_keeps_a_log_rolls_back(tmp_path):
+    """Its operator is gone then, and its state may take seconds to be read."""
+    output = OutputSpec(OutputKind.NOWHERE, Delivery.EXACTLY_ONCE)
+    job = replace(JOB, workload=SLOW, protocol="output-log", slots=1, parallelism=1, store=str(tmp_path), output=output)
+    with closing(LoneSlot(job)) as slot:
+        slot.restore(1)
+        (logged,) = slot.hosting.status().logs
+        slot.begin(2)
+        assert slot.hosting.status().logs == {}
+        slot.restore(2)
+        assert list(slot.hosting.status().logs) == [logged]
 
 
 @pytest.mark.parametrize("later", ["the same session", "no session", "another epoch"])

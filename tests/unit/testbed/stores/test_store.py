@@ -218,6 +218,21 @@ def test_an_error_that_lasts_is_damage_only_if_a_bad_disk_gives_it(tmp_path, mon
         store.get("a/b")
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(tmp_path, monkeypatch, code):
+    store = DirectoryStore(tmp_path)
+    store.put("a/b", [b"content"])
+
+    def refuse(folder):
+        raise OSError(code, os.strerror(code), str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        with pytest.raises(EnvironmentFailure, match="can't be listed"):
+            store.keys()
+    assert store.keys() == ["a/b"]
+
+
 def test_stores_of_two_runs_do_not_see_each_other(endpoint):
     first, second = (S3Store(f"s3://{BUCKET}/run-{number}", endpoint) for number in (1, 11))
     second.put("a/b", [b"content"])
