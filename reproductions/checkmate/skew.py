@@ -78,12 +78,13 @@ def _worst(quantity: str) -> ReproductionCheck:
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 5.4), layout="constrained")
     quantities = (LATENCY, CHECKPOINT)
-    panels = figure.subplots(len(quantities), len(SHUFFLED), sharex=True)
+    panels = figure.subplots(len(quantities), len(SHUFFLED), sharex=True, sharey="row")
     for quantity, row in zip(quantities, panels, strict=True):
+        shown = table[table["quantity"] == quantity]
         for axes, query in zip(row, SHUFFLED, strict=True):
-            _draw_by_hot_share(axes, by_query(table[table["quantity"] == quantity], query), "mean")
-            axes.set(title=query.upper(), yscale="log")
-        row[0].set_ylabel(f"{quantity} [s]")
+            _draw_by_hot_share(axes, by_query(shown, query), "mean")
+            axes.set(title=query.upper())
+        row[0].set(ylabel=f"{quantity} [s]", ylim=(0, 1.1 * shown["mean"].max()))
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 
