@@ -12,6 +12,7 @@ from typing import NamedTuple
 import psutil
 
 from infra import namespaces, processes
+from infra.services.startup import PROVISION_LOCK
 
 TEMPORARY = "tmp"  # folder of a home: where its programs put what is temporary
 LISTINGS = {
@@ -30,7 +31,10 @@ class Usage(NamedTuple):
 
 
 def on_the_machine(home: Path) -> dict[str, set[str]]:
-    """What is there by kind: processes and files of this home, and of the whole machine what a cluster can change."""
+    """What is there by kind: processes and files of this home, and of the whole machine what a cluster can change.
+
+    But for the file that lets one run after the other set up its hosts: the first run makes it for all.
+    """
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     folders = (home / "live", home / TEMPORARY, Path("/dev/shm"))
     below = f"{home}{os.sep}"
@@ -39,7 +43,7 @@ def on_the_machine(home: Path) -> dict[str, set[str]]:
         "namespaces": set(namespaces.labels()),
         "interfaces": set(os.listdir("/sys/class/net")),
         "mounts": {line.split()[4] for line in mounts},
-        "files": {str(path) for folder in folders for path in folder.glob("*")},
+        "files": {str(path) for folder in folders for path in folder.glob("*") if path.name != PROVISION_LOCK.name},
         **{kind: _lines(*commands) for kind, commands in LISTINGS.items()},
     }
 

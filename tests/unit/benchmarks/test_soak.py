@@ -78,6 +78,10 @@ def test_a_file_that_is_left_over_is_named(play, home, folder):
     assert play(leaves).wrong == f"files left: {home / folder / 'soak-local-1'}"
 
 
+def test_the_lock_that_the_first_run_makes_for_all_is_not_left_over(play, home):
+    assert play(lambda run_id: (home / belongings.TEMPORARY / belongings.PROVISION_LOCK.name).touch()).wrong == ""
+
+
 def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is_not(play, home, monkeypatch):
     marked = namedtuple("Marked", "pid uid mark root")
     found = []
