@@ -36,6 +36,7 @@ import psutil
 import yaml
 
 from aftershock.reference import markdown
+from aftershock.watch.clean import clean
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.json_ledger import JsonLedger
 from benchmarks.one_line_errors import one_line_errors
@@ -194,7 +195,7 @@ def main() -> None:
         home = Path(folder)
         os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
         (home / belongings.TEMPORARY).mkdir()
-        with _machines(home, given.drivers), served(folder) as (process, _):
+        with _machines(home, given.drivers), _torn_down(), served(folder) as (process, _):
             server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
             server.switch_on("benchmark")
             while ledger.faults < given.faults and time.monotonic() < end_s:
@@ -205,6 +206,16 @@ def main() -> None:
     print(ledger.table())
     print(*ledger.growth(), sep="\n")
     sys.exit(any(piece.wrong for piece in ledger.lines) or bool(ledger.growth()))
+
+
+@contextmanager
+def _torn_down() -> Iterator[None]:
+    """Afterwards no run is left, also if the command is ended amid one, of which Airflow cannot take care any more."""
+    try:
+        yield
+    finally:
+        for run_id in store.all_live():
+            clean(run_id)
 
 
 @contextmanager
