@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from journal.event import Event
 from journal.events.injector import INJECTOR
@@ -19,7 +20,7 @@ from spark_jobs.tables.dataflow.partition_rates import partition_rates, sinks_of
 from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.dataflow.query_recoveries import query_recoveries
 from spark_jobs.tables.dataflow.relative_latency import query_latencies, slides, with_normal
-from spark_jobs.tables.dataflow.tentative import WINDOW, tentative, totals
+from spark_jobs.tables.dataflow.tentative import SECOND_MS, WINDOW, tentative, totals
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
@@ -137,9 +138,12 @@ class TestbedLogs(Logs):
         if not (experiment.engine.tentative_run and experiment.workload.has_oracle):
             return []
         found, exact, sink = (self.files.parquet(name) for name in ("tentative", "oracle", "sink"))
-        if not experiment.workload.by_record:
-            concerned = found.select(*WINDOW).distinct()
-            exact, sink = (each.join(concerned, WINDOW, "left_semi") for each in (exact, sink))
+        concerned = WINDOW
+        if experiment.workload.by_record:
+            concerned, second = ["second"], F.floor(F.col("start_ms") / SECOND_MS)
+            found, exact, sink = (each.withColumn("second", second) for each in (found, exact, sink))
+        windows = found.select(*concerned).distinct()
+        exact, sink = (each.join(windows, concerned, "left_semi") for each in (exact, sink))
         return tentative(experiment, self.query, *(each.toPandas() for each in (found, exact, sink)))
 
     def seen(self) -> DataFrame:
