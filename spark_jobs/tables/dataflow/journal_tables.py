@@ -306,7 +306,7 @@ def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> 
         match event:
             case CheckpointStored():
                 row = {name: getattr(event, name) for name in CHECKPOINT_COLUMNS}
-                row["invalid"] = _left_behind(event, journal[at:])
+                row["invalid"] = at in invalid
                 found.append(row | _stored(event, window))
             case RoundStarted():
                 began[event.epoch, event.number] = event.at_ns
@@ -315,6 +315,7 @@ def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> 
                 row = {"partition": "round", "number": event.number, "seconds": seconds}
                 found.append(row | {"forced": False, "invalid": False} | _stored(event, window))
     return found
+    invalid = _left_behind(journal)
 
 
 def _stored(event: Event, window: tuple[int, int]) -> Row:
@@ -322,11 +323,16 @@ def _stored(event: Event, window: tuple[int, int]) -> Row:
     return {"completed_ns": event.at_ns, "in_window": window[0] <= event.at_ns < window[1]}
 
 
-def _left_behind(checkpoint: CheckpointStored, later: Iterable[Event]) -> bool:
-    """Whether its partition went back next to a line before this checkpoint."""
-    recoveries = (event for event in later if isinstance(event, Recovering))
-    recovery = next((event for event in recoveries if _takes_back(event, checkpoint.partition)), None)
-    return recovery is not None and recovery.line[checkpoint.partition] < checkpoint.number
+def _left_behind(journal: Sequence[Event]) -> set[int]:
+    """Where in the journal the checkpoints are whose partition went back next to a line before them."""
+    found, next_line = set[int](), dict[str, int]()  # the line by partition
+    for at, event in reversed(list(enumerate(journal))):
+        match event:
+            case Recovering():
+                next_line |= {name: number for name, number in event.line.items() if _takes_back(event, name)}
+            case CheckpointStored() if next_line.get(event.partition, event.number) < event.number:
+                found.add(at)
+    return found
 
 
 def _takes_back(recovery: Recovering, partition: str) -> bool:

@@ -1,5 +1,6 @@
 """The journal of the testbed as batches, ledger, recoveries and checkpoints: hand-made, times in seconds."""
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -209,3 +210,14 @@ def test_what_a_survivor_has_stored_is_not_left_behind():
 def test_the_overhead_of_messages():
     assert message_overhead(JOURNAL) == pytest.approx(1.25)
     assert message_overhead([]) is None
+def test_each_checkpoint_takes_as_little_time_in_a_long_run_as_in_a_short_one():
+    """A run of an hour has tens of thousands of them. A look from each at all that follows would take minutes."""
+    count = 30_000
+    journal = [told("checkpoint", second, partition="a", number=second) for second in range(1, count)]
+    journal.append(told("recovering", count, epoch=2, line={"a": count - 2}, restored=("a",)))
+    began_s = time.process_time()
+    found = partition_checkpoints(journal, (at(0), at(count)))
+    assert time.process_time() - began_s < 5
+    assert [row["number"] for row in found if row["invalid"]] == [count - 1]
+
+
