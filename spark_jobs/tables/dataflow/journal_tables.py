@@ -32,7 +32,7 @@ from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, LedgerSegment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.batches import Batch, Commit
 from testbed.source_positions import events_read, offsets
 
 END_OF_TIME_MS = 2**62
@@ -118,6 +118,19 @@ def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> lis
         size = sum(each.size_bytes for each in stored if start_ns < each.at_ns <= at_ns)
         found.append(_batch(len(found), start_ns, at_ns, round(cost_ns), spans, size))
         start_ns, start = at_ns, start | {p: end for p, (_, end) in spans.items()}  # a report may lack a lost source
+    return found
+
+
+def commits(journal: Iterable[Event]) -> list[Commit]:
+    """Every moment at which more was committed, however soon after the one before; the last one as in `batches`."""
+    found, ends = list[Commit](), dict[str, int]()
+    for event in journal:
+        if isinstance(event, Committed | Finished):
+            more = {p: end for p, end in offsets(event.positions).items() if end > ends.get(p, 0)}
+            if more:
+                records = sum(end - ends.get(p, 0) for p, end in more.items())
+                found.append(Commit(event.at_ns, records, {(INPUT, p): end for p, end in more.items()}))
+                ends |= more
     return found
 
 
@@ -302,6 +315,7 @@ def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> 
     Invalid are those that a recovery left behind it, as `checkmate` counts them.
     """
     found, began = [], dict[tuple[int, int], int]()
+    invalid = _left_behind(journal)
     for at, event in enumerate(journal):
         match event:
             case CheckpointStored():
@@ -315,7 +329,6 @@ def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> 
                 row = {"partition": "round", "number": event.number, "seconds": seconds}
                 found.append(row | {"forced": False, "invalid": False} | _stored(event, window))
     return found
-    invalid = _left_behind(journal)
 
 
 def _stored(event: Event, window: tuple[int, int]) -> Row:

@@ -27,14 +27,14 @@ from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.batches import Batch, Commit
 
 
 class TestbedLogs(Logs):
     """What `Logs` has of a run, from the journal of the testbed's driver; and its partitions and queries."""
 
     @property
-    def commits(self) -> bool:
+    def ever_commits(self) -> bool:
         """Whether anything is ever committed; without checkpoints nothing is."""
         return self.files.experiment.engine.takes_checkpoints
 
@@ -47,7 +47,12 @@ class TestbedLogs(Logs):
     def batches(self) -> list[Batch]:
         """One batch for what was committed at once; without checkpoints, for what was read in an interval."""
         interval_ns = round(self.files.experiment.engine.checkpoint_interval_s * 1e9)
-        return journal_tables.batches(self.query, interval_ns, commits=self.commits)
+        return journal_tables.batches(self.query, interval_ns, commits=self.ever_commits)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """Every commit, also of those that make one batch; without checkpoints, what was read in each interval."""
+        return journal_tables.commits(self.query) if self.ever_commits else super().commits
 
     @cached_property
     def losses(self) -> list[Loss]:
@@ -150,6 +155,6 @@ class TestbedLogs(Logs):
         """Results are seen when they are committed; when they come to the sink if they never are, or if the protocol
         lets them out without waiting for that."""
         engine = self.files.experiment.engine
-        if self.files.experiment.workload.by_record and (engine.puts_out_by_batch or not self.commits):
+        if self.files.experiment.workload.by_record and (engine.puts_out_by_batch or not self.ever_commits):
             return seen_in_sink(self.files.parquet("sink"))
-        return seen_at_commit(self.files.input, self.batches)
+        return seen_at_commit(self.files.input, self.commits)
