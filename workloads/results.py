@@ -29,18 +29,22 @@ def place(partition: str = "partition", offset: str = "offset") -> Column:
 
 
 def position(key: str) -> tuple[Column, Column]:
-    """Partition and offset (as strings) of the first input record that a result belongs to."""
-    parts = F.split(key, WITHIN)
-    return parts[0], parts[1]
+    """Partition and offset (as strings) of the first input record that a result belongs to; null if it tells none."""
+    parts = F.split(key, f"[{WITHIN}{BETWEEN}]")
+    return F.get(parts, 0), F.get(parts, 1)
 
 
 def committed(key: str, offsets: dict[str, int]) -> Column:
-    """Whether every input record of a result lies before the end offset of its partition."""
+    """Whether every input record of a result lies before the end offset of its partition.
+
+    So is that of a result that does not tell its records: whatever is read later, it cannot be right.
+    """
     ends = F.from_json(F.lit(json.dumps(offsets)), "MAP<STRING, LONG>")
 
     def before_the_end(record: Column) -> Column:
         parts = F.split(record, WITHIN)
-        return parts[1].cast("long") < ends[parts[0]]
+        offset = F.get(parts, 1).try_cast("long")
+        return offset.isNull() | (offset < F.coalesce(ends[parts[0]], F.lit(0)))
 
     return F.forall(F.split(key, BETWEEN), before_the_end)
 

@@ -66,8 +66,8 @@ class BatchTiming:
 
     @property
     def rate(self) -> float:
-        """Records per second of processing."""
-        return self.records / (self.duration_s - self.overhead_s)
+        """Records per second of processing, which takes a millisecond at least: Spark tells times in whole ones."""
+        return self.records / max(self.duration_s - self.overhead_s, 1e-3)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ with _spark_connect_hidden():
     )
     from great_expectations.exceptions.exceptions import GreatExpectationsError
 
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what a damaged table leads to
 VIEWS = {"module_name": "results.checks.data_docs"}
 
 
@@ -100,8 +101,9 @@ def judge(
         row |= {"observed": check.observed(frame), "expected": check.expected(evidence)}
         result = _validate(context, check, evidence, frame)
     # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON).
-    # A hole in a table is no text or number: what a subject asks of one is an `AttributeError`.
-    except (NotEnough, Damaged, GreatExpectationsError, AttributeError, TypeError, ValueError) as error:
+    # A hole in a table is no text or number: what a subject asks of one is an `AttributeError`. A 0 where none can be,
+    # or a row too few, ends its arithmetic or its look-up.
+    except (NotEnough, Damaged, GreatExpectationsError, *DAMAGE) as error:
         return row | {"detail": _in_one_line(error)}, {"check": check.name, "not_evaluated": str(error)}
     verdict, detail = decide(result.results)
     return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}

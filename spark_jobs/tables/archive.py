@@ -75,6 +75,7 @@ def archive(
     if workload.has_oracle:
         exact = own_job.applied(raw / own_job.ORACLE, "exact", records) if own else oracle(records, workload)
         exact.write.parquet(str(raw / "oracle.parquet"))
+        spark.catalog.clearCache()  # of what an oracle has kept, which nothing reads again
     if workload.output_topic:
         written = _results(_topics(spark, broker, [workload.output_topic], "latest"), workload, engine, load)
         sink = _own_sink(written, own, raw) if own else collected(_sink(written), workload)

@@ -56,7 +56,7 @@ def build(logs: Logs) -> None:
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, files.window, steady(logs.batches, logs.outages)))
     _write(logs, "ledger", rows.ledger(logs.segments))
-    _write(logs, "throughput", rows.throughput(logs.batches, files.schedule, files.window))
+    _write(logs, "throughput", rows.throughput(logs.commits, files.schedule, files.window))
     _write(logs, "hosts", rows.hosts(files.journal("hosts", HOSTS), files.window))
     _write(logs, "probes", rows.probes(files.journal("search", SEARCH)))
     for table in ENGINE_TABLES:

@@ -5,7 +5,8 @@ Micro-batches show their results by their commit, a query in real-time mode as s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.streaming.progress import Place
-from spark_jobs.tables.streaming.batches import MS, Batch
+from spark_jobs.tables.streaming.batches import MS, Commit
 from workloads.results import position
 
 QUANTILES = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999}
@@ -35,9 +36,9 @@ def latency(seen: DataFrame, window: tuple[int, int]) -> DataFrame:
     return by_second.agg(F.count("*").alias("records"), *percentiles).orderBy("second")
 
 
-def seen_at_commit(records: DataFrame, batches: list[Batch]) -> DataFrame:
-    """Records (topic, partition, offset, due_ms) as seen when the batch that held each was committed."""
-    return records.mapInArrow(_commit_times(batches), "seen_ms long, due_ms long")
+def seen_at_commit(records: DataFrame, commits: Iterable[Commit]) -> DataFrame:
+    """Records (topic, partition, offset, due_ms) as seen at the first commit that covers each."""
+    return records.mapInArrow(_commit_times(commits), "seen_ms long, due_ms long")
 
 
 def seen_in_sink(sink: DataFrame) -> DataFrame:
@@ -51,23 +52,21 @@ def seen_in_sink(sink: DataFrame) -> DataFrame:
     return whole.select("seen_ms", F.col("start_ms").alias("due_ms"))
 
 
-def _commit_times(batches: list[Batch]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For records as they come: the commit time of the batch whose offsets hold each."""
-    ends: dict[Place, list[int]] = {place: [] for batch in batches for place in batch.offsets}
-    commits: dict[Place, list[int]] = {place: [] for place in ends}
-    for batch in sorted(batches, key=lambda b: b.batch):
-        for place, (_, end) in batch.offsets.items():
-            ends[place].append(end)
-            commits[place].append(batch.ended_ns // MS)
-    times = {place: np.asarray(of_place, dtype=np.int64) for place, of_place in commits.items()}
+def _commit_times(commits: Iterable[Commit]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For records as they come: when each was committed."""
+    told: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    for commit in commits:
+        for place, end in commit.ends.items():
+            told[place].append((end, commit.at_ns // MS))
+    known = {place: np.array(sorted(of_place), dtype=np.int64).T for place, of_place in told.items()}
 
     def assigned(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in chunks:
             for topic, partition in _places(chunk):
                 here = pc.and_(pc.equal(chunk["topic"], topic), pc.equal(chunk["partition"], partition))
-                records, place = chunk.filter(here), (topic, str(partition))
-                index = np.searchsorted(ends[place], records["offset"].to_numpy(), side="right")
-                yield pa.RecordBatch.from_pydict({"seen_ms": times[place][index], "due_ms": records["due_ms"]})
+                records, (ends, times_ms) = chunk.filter(here), known[topic, str(partition)]
+                index = np.searchsorted(ends, records["offset"].to_numpy(), side="right")
+                yield pa.RecordBatch.from_pydict({"seen_ms": times_ms[index], "due_ms": records["due_ms"]})
 
     return assigned
 

@@ -26,7 +26,7 @@ from spark_jobs.tables.losses import host_names
 from spark_jobs.tables.outages import Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches, lost_to
 from spark_jobs.tables.run_files import RunFiles
-from spark_jobs.tables.streaming.batches import Batch, batches, chains
+from spark_jobs.tables.streaming.batches import Batch, Commit, batches, chains
 from spark_jobs.tables.streaming.event_logs import spark_events
 from spark_jobs.tables.streaming.executors import ADDED, registered
 from spark_jobs.tables.streaming.query_events import STAGE_ENDED, STARTED, TASK_ENDED
@@ -61,7 +61,14 @@ class Logs:
         """Every committed batch of the query, in order."""
         reported = list(micro_batches(self.query))
         found = chains(spark_events(self.files.raw, CHAINED), reported[0].id) if reported else {}
-        return batches(reported, found, min(self.files.experiment.cores, self.files.experiment.engine.partitions))
+        experiment = self.files.experiment
+        side_by_side = min(experiment.cores, experiment.engine.partitions)
+        return batches(reported, found, side_by_side, experiment.workload.input_topics)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """Every moment at which results were out for good, in order."""
+        return [batch.commit for batch in self.batches]
 
     @cached_property
     def faults(self) -> list[Row]:
@@ -95,7 +102,7 @@ class Logs:
         """A commit whose report died with its driver is no sign of life: it can come just after the driver's kill."""
         mode = self.files.experiment.engine.recovery_run
         supervisor = self.files.journal("supervisor", SUPERVISOR)
-        found = moments(query, supervisor, injector, mode, [each.ended_ns for each in self.batches if not each.made_up])
+        found = moments(query, supervisor, injector, mode, [each.at_ns for each in self.commits if not each.made_up])
         until = self.files.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
 
@@ -165,7 +172,7 @@ class Logs:
         """When the results of each input record were seen, and when it was due."""
         if self.real_time:
             return seen_in_sink(self.files.parquet("sink"))
-        return seen_at_commit(self.files.input, self.batches)
+        return seen_at_commit(self.files.input, self.commits)
 
     def lag(self, at_ns: int) -> float:
         """Records due but not committed."""

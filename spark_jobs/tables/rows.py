@@ -18,7 +18,7 @@ from results.tables.columns import Row
 from results.tables.schema import KEPT_CLASSES, FaultOutcome, LedgerClass
 from spark_jobs.streaming.progress import MicroBatch
 from spark_jobs.tables.ledger import NS, LedgerSegment
-from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.batches import Batch, Commit
 from spark_jobs.tables.streaming.executors import Registered, all_back_ns
 
 PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
@@ -159,11 +159,11 @@ def ledger(segments: list[LedgerSegment]) -> list[Row]:
     ]
 
 
-def throughput(batches: list[Batch], schedule: LoadScheduled | None, window: tuple[int, int]) -> list[Row]:
+def throughput(commits: Iterable[Commit], schedule: LoadScheduled | None, window: tuple[int, int]) -> list[Row]:
     """By second of the window: records that fell due, records committed, and the lag at the second's end."""
     committed: Counter[int] = Counter()
-    for batch in batches:
-        committed[(batch.ended_ns - window[0]) // NS] += batch.records
+    for commit in commits:
+        committed[(commit.at_ns - window[0]) // NS] += commit.records
     done = sum(records for second, records in committed.items() if second < 0)
     found: list[Row] = []
     for second in range((window[1] - window[0]) // NS):

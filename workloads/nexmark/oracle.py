@@ -6,6 +6,8 @@ milliseconds (`ms`), so that neither Spark's window functions nor its state is s
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from string import Template
 
 from pyspark.sql import DataFrame
@@ -126,27 +128,34 @@ SQL = {
 def oracle(records: DataFrame, spec: NexmarkSpec) -> DataFrame:
     """The exact results of `queries.query` on the same records, as in `workloads.results`."""
     sql = SQL[spec.query]
-    kinds = [kind for kind in COLUMNS if f"{{{kind}}}" in sql]
-    read = _events(records, kinds)
-    if len(kinds) > 1:
+    columns = columns_in(sql)
+    read = _events(records, columns)
+    if len(columns) > 1:
         read = read.persist()  # a join would read and parse the topic once for each kind
     panes = spec.window_ms // spec.slide_ms
     numbers = {"window_ms": spec.window_ms, "slide_ms": spec.slide_ms, "panes": panes}
-    tables = {kind: _table(read, kind) for kind in kinds}
+    tables = {kind: _table(read, kind, of_kind) for kind, of_kind in columns.items()}
     return results.packed(records.sparkSession.sql(Template(sql).substitute(numbers), **tables))
 
 
-def _events(records: DataFrame, kinds: list[str]) -> DataFrame:
+def columns_in(sql: str) -> dict[str, list[str]]:
+    """The kinds of events that a query reads, and their fields of which it has the name: what is kept has no others."""
+    kinds = [kind for kind in COLUMNS if f"{{{kind}}}" in sql]
+    return {kind: [name for name in COLUMNS[kind] if re.search(rf"\b{name}\b", sql)] for kind in kinds}
+
+
+def _events(records: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFrame:
     """Events of these kinds, with `partition`, `offset` and `timestamp` of the record; all records are checked."""
-    names = dict.fromkeys(name for kind in kinds for name in COLUMNS[kind])
+    names = dict.fromkeys(name for of_kind in columns.values() for name in of_kind)
     fields = [F.col(f"event.{name}").alias(name) for name in ("kind", *names)]
-    return events(records, FIELDS).select("partition", "offset", "timestamp", *fields).where(F.col("kind").isin(kinds))
+    read = events(records, FIELDS).select("partition", "offset", "timestamp", *fields)
+    return read.where(F.col("kind").isin(list(columns)))
 
 
-def _table(read: DataFrame, kind: str) -> DataFrame:
+def _table(read: DataFrame, kind: str, names: Sequence[str]) -> DataFrame:
     """Events of a kind, with `place`, `partition` and `offset` of the record, and `due` in UTC and as `ms`."""
     ms = F.unix_millis("timestamp")
     due = F.convert_timezone(F.current_timezone(), F.lit("UTC"), F.col("timestamp").cast("timestamp_ntz"))
     place = F.format_string("%s:%s", F.col("partition").cast("string"), F.col("offset").cast("string"))
-    columns = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"), *COLUMNS[kind])
+    columns = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"), *names)
     return read.where(F.col("kind") == kind).select(*columns)

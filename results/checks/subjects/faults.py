@@ -135,7 +135,7 @@ CHECKS: tuple[Check, ...] = (
         expected=lambda evidence: "all undone; lost hosts, broker and master joined again if there was time for it",
         asks=(
             "every fault was undone, at the latest when the run ended; lost hosts, broker and master joined again, "
-            f"unless the window ended less than {HOST_START_S:g} s after their heal"
+            f"unless they were struck again or the window ended less than {HOST_START_S:g} s after their heal"
         ),
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,

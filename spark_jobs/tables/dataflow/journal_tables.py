@@ -32,7 +32,7 @@ from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, LedgerSegment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.batches import Batch, Commit
 from testbed.source_positions import events_read, offsets
 
 END_OF_TIME_MS = 2**62
@@ -118,6 +118,19 @@ def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> lis
         size = sum(each.size_bytes for each in stored if start_ns < each.at_ns <= at_ns)
         found.append(_batch(len(found), start_ns, at_ns, round(cost_ns), spans, size))
         start_ns, start = at_ns, start | {p: end for p, (_, end) in spans.items()}  # a report may lack a lost source
+    return found
+
+
+def commits(journal: Iterable[Event]) -> list[Commit]:
+    """Every moment at which more was committed, however soon after the one before; the last one as in `batches`."""
+    found, ends = list[Commit](), dict[str, int]()
+    for event in journal:
+        if isinstance(event, Committed | Finished):
+            more = {p: end for p, end in offsets(event.positions).items() if end > ends.get(p, 0)}
+            if more:
+                records = sum(end - ends.get(p, 0) for p, end in more.items())
+                found.append(Commit(event.at_ns, records, {(INPUT, p): end for p, end in more.items()}))
+                ends |= more
     return found
 
 
@@ -302,11 +315,12 @@ def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> 
     Invalid are those that a recovery left behind it, as `checkmate` counts them.
     """
     found, began = [], dict[tuple[int, int], int]()
+    invalid = _left_behind(journal)
     for at, event in enumerate(journal):
         match event:
             case CheckpointStored():
                 row = {name: getattr(event, name) for name in CHECKPOINT_COLUMNS}
-                row["invalid"] = _left_behind(event, journal[at:])
+                row["invalid"] = at in invalid
                 found.append(row | _stored(event, window))
             case RoundStarted():
                 began[event.epoch, event.number] = event.at_ns
@@ -322,11 +336,16 @@ def _stored(event: Event, window: tuple[int, int]) -> Row:
     return {"completed_ns": event.at_ns, "in_window": window[0] <= event.at_ns < window[1]}
 
 
-def _left_behind(checkpoint: CheckpointStored, later: Iterable[Event]) -> bool:
-    """Whether its partition went back next to a line before this checkpoint."""
-    recoveries = (event for event in later if isinstance(event, Recovering))
-    recovery = next((event for event in recoveries if _takes_back(event, checkpoint.partition)), None)
-    return recovery is not None and recovery.line[checkpoint.partition] < checkpoint.number
+def _left_behind(journal: Sequence[Event]) -> set[int]:
+    """Where in the journal the checkpoints are whose partition went back next to a line before them."""
+    found, next_line = set[int](), dict[str, int]()  # the line by partition
+    for at, event in reversed(list(enumerate(journal))):
+        match event:
+            case Recovering():
+                next_line |= {name: number for name, number in event.line.items() if _takes_back(event, name)}
+            case CheckpointStored() if next_line.get(event.partition, event.number) < event.number:
+                found.add(at)
+    return found
 
 
 def _takes_back(recovery: Recovering, partition: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from journal.event import Event
 from journal.events.injector import INJECTOR
@@ -19,21 +20,21 @@ from spark_jobs.tables.dataflow.partition_rates import partition_rates, sinks_of
 from spark_jobs.tables.dataflow.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.dataflow.query_recoveries import query_recoveries
 from spark_jobs.tables.dataflow.relative_latency import query_latencies, slides, with_normal
-from spark_jobs.tables.dataflow.tentative import WINDOW, tentative, totals
+from spark_jobs.tables.dataflow.tentative import SECOND_MS, WINDOW, tentative, totals
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import LedgerSegment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import MeasuredRecovery
-from spark_jobs.tables.streaming.batches import Batch
+from spark_jobs.tables.streaming.batches import Batch, Commit
 
 
 class TestbedLogs(Logs):
     """What `Logs` has of a run, from the journal of the testbed's driver; and its partitions and queries."""
 
     @property
-    def commits(self) -> bool:
+    def ever_commits(self) -> bool:
         """Whether anything is ever committed; without checkpoints nothing is."""
         return self.files.experiment.engine.takes_checkpoints
 
@@ -46,7 +47,12 @@ class TestbedLogs(Logs):
     def batches(self) -> list[Batch]:
         """One batch for what was committed at once; without checkpoints, for what was read in an interval."""
         interval_ns = round(self.files.experiment.engine.checkpoint_interval_s * 1e9)
-        return journal_tables.batches(self.query, interval_ns, commits=self.commits)
+        return journal_tables.batches(self.query, interval_ns, commits=self.ever_commits)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """Every commit, also of those that make one batch; without checkpoints, what was read in each interval."""
+        return journal_tables.commits(self.query) if self.ever_commits else super().commits
 
     @cached_property
     def losses(self) -> list[Loss]:
@@ -137,15 +143,18 @@ class TestbedLogs(Logs):
         if not (experiment.engine.tentative_run and experiment.workload.has_oracle):
             return []
         found, exact, sink = (self.files.parquet(name) for name in ("tentative", "oracle", "sink"))
-        if not experiment.workload.by_record:
-            concerned = found.select(*WINDOW).distinct()
-            exact, sink = (each.join(concerned, WINDOW, "left_semi") for each in (exact, sink))
+        concerned = WINDOW
+        if experiment.workload.by_record:
+            concerned, second = ["second"], F.floor(F.col("start_ms") / SECOND_MS)
+            found, exact, sink = (each.withColumn("second", second) for each in (found, exact, sink))
+        windows = found.select(*concerned).distinct()
+        exact, sink = (each.join(windows, concerned, "left_semi") for each in (exact, sink))
         return tentative(experiment, self.query, *(each.toPandas() for each in (found, exact, sink)))
 
     def seen(self) -> DataFrame:
         """Results are seen when they are committed; when they come to the sink if they never are, or if the protocol
         lets them out without waiting for that."""
         engine = self.files.experiment.engine
-        if self.files.experiment.workload.by_record and (engine.puts_out_by_batch or not self.commits):
+        if self.files.experiment.workload.by_record and (engine.puts_out_by_batch or not self.ever_commits):
             return seen_in_sink(self.files.parquet("sink"))
-        return seen_at_commit(self.files.input, self.batches)
+        return seen_at_commit(self.files.input, self.commits)

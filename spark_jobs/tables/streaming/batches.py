@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,19 @@ from spark_jobs.streaming.progress import MicroBatch, Place
 from spark_jobs.tables.streaming.query_events import STAGE_ENDED, Attempt, of_query
 
 MS = 1_000_000  # nanoseconds
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A moment at which the results of `records` more records were out for good: of all before `ends` in a partition.
+
+    Partitions that are not in `ends` are where they were. `made_up`: as that of a batch.
+    """
+
+    at_ns: int
+    records: int
+    ends: Mapping[Place, int]
+    made_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,12 @@ class Batch:
     made_up: bool = False
 
     @property
+    def commit(self) -> Commit:
+        """Its end, when all that it read was committed."""
+        ends = {place: end for place, (_, end) in self.offsets.items()}
+        return Commit(self.ended_ns, self.records, ends, self.made_up)
+
+    @property
     def processing_ns(self) -> int:
         """The time that the batch took, without that for checkpoints [ns]."""
         return self.ended_ns - self.started_ns - self.checkpoint_ns
@@ -51,12 +70,27 @@ class StageChain:
     hop_delay_s: float | None
 
 
-def batches(reported: Iterable[MicroBatch], chains: dict[int, StageChain], side_by_side: int) -> list[Batch]:
-    """Every committed batch in order, from the reports of the query."""
-    return [_batch(batch, chains.get(batch.batch_id), side_by_side) for batch in reported if batch.has_run]
+def batches(
+    reported: Iterable[MicroBatch],
+    chains: dict[int, StageChain],
+    side_by_side: int,
+    topics: Container[str] | None = None,
+) -> list[Batch]:
+    """Every committed batch in order, from the reports of the query.
+
+    `topics`: those whose records count; an own job may read others beside its input. None: all.
+    """
+    found = (batch for batch in reported if batch.has_run)
+    return [_batch(each, _read(each, topics), chains.get(each.batch_id), side_by_side) for each in found]
 
 
-def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) -> Batch:
+def _read(reported: MicroBatch, topics: Container[str] | None) -> dict[Place, tuple[int, int]]:
+    return {place: span for place, span in reported.offsets.items() if topics is None or place[0] in topics}
+
+
+def _batch(
+    reported: MicroBatch, read: dict[Place, tuple[int, int]], chain: StageChain | None, side_by_side: int
+) -> Batch:
     durations = reported.duration_ms
     started_ns = round(datetime.fromisoformat(reported.timestamp).timestamp() * 1000) * MS
     return Batch(
@@ -64,13 +98,13 @@ def _batch(reported: MicroBatch, chain: StageChain | None, side_by_side: int) ->
         started_ns=started_ns,
         ended_ns=started_ns + reported.total_ms * MS,
         checkpoint_ns=round(reported.checkpoint_ms(side_by_side) * MS),
-        records=reported.records_read,
+        records=sum(end - start for start, end in read.values()),
         wal_s=_seconds(durations.get("walCommit")),
         commit_log_s=_seconds(durations.get("commitOffsets")),
         state_commit_s=reported.state_commit_ms(side_by_side) / 1e3,
         state_rows=sum(operator.num_rows_total for operator in reported.state_operators),
         state_bytes=sum(operator.memory_used_bytes for operator in reported.state_operators),
-        offsets=reported.offsets,
+        offsets=read,
         stages=chain.stages if chain else None,
         hop_delay_s=chain.hop_delay_s if chain else None,
         made_up=reported.made_up,

@@ -26,7 +26,7 @@ def due(spark: SparkSession, *records: tuple[int, int, float]) -> DataFrame:
 
 
 def found(records: DataFrame, batches: list[Batch]) -> list[tuple[float, ...]]:
-    return [tuple(row) for row in latency(seen_at_commit(records, batches), WINDOW).collect()]
+    return [tuple(row) for row in latency(seen_at_commit(records, [each.commit for each in batches]), WINDOW).collect()]
 
 
 def test_a_record_is_as_late_as_the_commit_of_the_batch_that_held_it(spark: SparkSession) -> None:
@@ -64,6 +64,13 @@ def test_in_real_time_mode_a_record_is_seen_when_the_last_of_its_words_first_cam
     sink = spark.createDataFrame(rows, "start_ms long, key string, arrived_ms long")
     seen = latency(seen_in_sink(sink), WINDOW).collect()
     assert [tuple(row) for row in seen] == [(1, 1, 0.5, 0.5, 0.5), (2, 1, 1.75, 1.75, 1.75)]
+
+
+def test_a_record_that_meets_several_in_a_join_is_seen_once_with_its_last_result(spark: SparkSession) -> None:
+    pairs = [("0:7,0:9", 1.0), ("0:7,1:9", 1.5), ("0:8,1:9", 1.25)]
+    rows = [(START_MS + 500, key, START_MS + round(seen_s * 1e3)) for key, seen_s in pairs]
+    seen = seen_in_sink(spark.createDataFrame(rows, "start_ms long, key string, arrived_ms long")).collect()
+    assert sorted(row["seen_ms"] - START_MS for row in seen) == [1250, 1500]
 
 
 def test_results_of_a_query_are_seen_slide_by_slide_and_those_of_the_runs_end_are_not(spark: SparkSession) -> None:

@@ -79,9 +79,10 @@ def test_what_is_no_result_is_wrong_beside_the_right_ones(frame, as_it_is, garba
     assert all(value is not None for row in found for value in row)
 
 
-def test_of_single_records_too_what_is_no_result_is_wrong(as_it_is) -> None:
+@pytest.mark.parametrize("garbage", [(None,) * 4, (0, 0, "an", "3"), (0, 0, "0:an", "3")])
+def test_of_single_records_too_what_is_no_result_is_wrong(as_it_is, garbage) -> None:
     right, final = (0, 0, "0:9:an", "3"), closed(WordCountSpec(depth=0), CLOSED_MS, {"input": {"0": 10}})
-    (row,) = quality(as_it_is(right, (None,) * 4), as_it_is(right), final, by_second=True).collect()
+    (row,) = quality(as_it_is(right, garbage), as_it_is(right), final, by_second=True).collect()
     assert (row["exact"], row["emitted"], row["lost"], row["wrong"]) == (1, 2, 0, 1)
 
 

@@ -39,6 +39,18 @@ def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "table", "column"),
+    [("sustainable.bracketed", "runs", "sustainable_rate"), ("sustainable.sustained", "runs", "load_rate")],
+)
+def test_a_number_that_cannot_be_does_not_end_the_judging(name: str, table: str, column: str, tmp_path: Path) -> None:
+    """No rate is 0, and nothing can be divided by one."""
+    run = searching_run(tmp_path)
+    synthetic.write_table(run, table, run.table(table).assign(**{column: 0.0}))
+    row = verdict_of(name, run, tmp_path, SEARCHING)
+    assert (row["verdict"], row["detail"]) == ("unknown", "float division by zero")
+
+
+@pytest.mark.parametrize(
     ("low", "high", "end", "verdict", "detail"),
     [
         (5657.0, 6169.0, "closed", "fail", "gap"),

@@ -64,6 +64,9 @@ def test_of_several_sources_each_topic_counts_once_and_what_has_no_offsets_by_to
     (found,) = batches(reported({**progress(), "sources": sources}), {}, 1)
     assert found.offsets == {("orders", "0"): (5, 9), ("refunds", "0"): (0, 2)}
     assert found.records == 6
+    (found,) = batches(reported({**progress(), "sources": sources}), {}, 1, ("orders", "returns"))
+    assert found.offsets == {("orders", "0"): (5, 9)}, "refunds are no input: nobody sends them on a schedule"
+    assert found.records == 4
 
 
 def test_the_state_of_a_chain_is_that_of_all_its_operators():

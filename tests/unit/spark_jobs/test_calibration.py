@@ -238,3 +238,9 @@ def test_what_a_driver_found_is_there_whole_or_not_at_all(tmp_path, monkeypatch)
     monkeypatch.setattr(Path, "write_text", write)
     Calibration(900.0, 0.5, 1100.0).leave_in(path)
     assert read_calibration(path) == Calibration(900.0, 0.5, 1100.0)
+
+
+def test_a_batch_that_its_checkpoint_filled_has_a_rate_all_the_same():
+    """What state stores committed is summed over tasks, and may come to as much as the batch took."""
+    assert BatchTiming(20_000, 1.2, 1.2).rate == pytest.approx(20_000 * 1000)
+    assert BatchTiming(20_000, 1.2, 0.2).rate == pytest.approx(20_000)

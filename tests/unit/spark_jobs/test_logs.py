@@ -13,10 +13,11 @@ from journal.events.common import ExecutorsLost
 from journal.events.injector import Injected
 from journal.events.query import QueryReady
 from journal.events.services import ProgramEnded
+from spark_jobs.tables import logs as logs_module
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.logs import Logs
 from spark_jobs.tables.outages import Outage
-from tests.unit.example_events import example
+from tests.unit.example_events import batch_committed, example
 from tests.unit.spark_jobs.timelines import batch
 
 
@@ -89,3 +90,14 @@ def test_hosts_that_have_no_executor_again_are_away_until_the_window_ends(others
     vars(made).update(batches=BEFORE, faults=faults)
     (found,) = made.outages
     assert found.back_ns == (None if back_s is None else back_s * NS)
+
+
+def test_of_what_an_own_job_reads_only_its_input_counts(monkeypatch):
+    """Its load makes records of the input due, and no others: lag would fall below zero."""
+    monkeypatch.setattr(logs_module, "spark_events", lambda raw, kinds: [])
+    ends = {"orders": {"0": 9}, "rates": {"0": 4}}
+    committed = batch_committed(sources=[{"endOffset": ends}], durationMs={"triggerExecution": 1000})
+    engine, workload = SimpleNamespace(partitions=2), SimpleNamespace(input_topics=("orders",))
+    made = Logs(SimpleNamespace(raw=None, experiment=SimpleNamespace(cores=2, engine=engine, workload=workload)))
+    vars(made).update(query=[committed])
+    assert [(each.records, dict(each.ends)) for each in made.commits] == [(9, {("orders", "0"): 9})]

@@ -82,14 +82,17 @@ def test_the_death_of_a_slot_that_stands_by_is_no_outage():
     ("standby", "recovery"), [(1, RecoveryMode.GLOBAL), (0, RecoveryMode.PASSIVE)], ids=["stands by", "came back empty"]
 )
 def test_a_host_without_partitions_can_be_struck_wherever_slots_may_have_none(standby, recovery):
-    engine = SimpleNamespace(standby_run=standby, recovery_run=recovery, recovers_in_parts=recovery in PARTIAL)
+    parts = recovery in PARTIAL
+    engine = SimpleNamespace(
+        standby_run=standby, recovery_run=recovery, recovers_in_parts=parts, takes_checkpoints=True
+    )
     files = SimpleNamespace(
         experiment=SimpleNamespace(engine=engine),
         journal=lambda name, _: INJECTED if name == "injector" else [],
         window=(at(0), at(60)),
     )
     logs = LOGS[EngineName.DATAFLOW](files)
-    vars(logs).update(query=JOURNAL, losses=LOST, batches=[])  # in place of those that the files tell
+    vars(logs).update(query=JOURNAL, losses=LOST)  # in place of those that the files tell
     assert [(each.fault, each.death_ns) for each in logs.outages] == [(0, at(20)), (2, at(40))]
 
 

@@ -162,7 +162,7 @@ def test_throughput_by_second_with_the_lag_at_its_end():
     schedule = LoadStarted(START_NS - 10 * NS, 100.0, 1)
     window = (START_NS, START_NS + 4 * NS)
     made = [batch(0, -5, -2, 600), batch(1, -2, 1.5, 300), batch(2, 1.5, 3.0, 200), batch(3, 3, 4.5, 500)]
-    found = named("throughput", rows.throughput(made, schedule, window))
+    found = named("throughput", rows.throughput([each.commit for each in made], schedule, window))
     assert [row["second"] for row in found] == [0, 1, 2, 3]
     assert [row["due_records"] for row in found] == [100.0] * 4
     assert [row["committed_records"] for row in found] == [0, 300, 0, 200]
@@ -170,7 +170,7 @@ def test_throughput_by_second_with_the_lag_at_its_end():
 
 
 def test_throughput_without_a_generator_knows_of_nothing_due():
-    found = named("throughput", rows.throughput([batch(0, 0, 1.5)], None, (START_NS, START_NS + 2 * NS)))
+    found = named("throughput", rows.throughput([batch(0, 0, 1.5).commit], None, (START_NS, START_NS + 2 * NS)))
     assert [row["due_records"] for row in found] == [0, 0]
 
 

@@ -6,24 +6,22 @@ import pytest
 
 from experiments.spec import Experiment
 from spark_jobs.tables.dataflow import logs as testbed_logs
+from tests.unit.spark_jobs.timelines import at, told
 
 DATAFLOW = {"name": "dataflow", "checkpoint_interval_s": 2, "partitions": 4}
 
 
-def way_of(monkeypatch, query, engine):
-    """How the moments are found for a run of the testbed."""
+def logs_of(query, engine, journal):
+    """The logs of a run of the testbed with this journal."""
     document = {
         "name": "seen",
         "workload": {"name": "nexmark", "query": query},
         "engine": {**DATAFLOW, **engine},
         "load": {"mode": "rate", "rate": 5000},
     }
-    files = SimpleNamespace(experiment=Experiment.model_validate(document), parquet=lambda name: name, input="input")
-    logs = testbed_logs.TestbedLogs(files)
-    logs.__dict__.update(batches=[])
-    monkeypatch.setattr(testbed_logs, "seen_in_sink", lambda sink: "in the sink")
-    monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, batches: "at the commit")
-    return logs.seen()
+    experiment = Experiment.model_validate(document)
+    told_by = {"parquet": lambda name: name, "journal": lambda name, vocabulary: journal}
+    return testbed_logs.TestbedLogs(SimpleNamespace(experiment=experiment, input="input", **told_by))
 
 
 @pytest.mark.parametrize(
@@ -37,4 +35,19 @@ def way_of(monkeypatch, query, engine):
     ],
 )
 def test_output_by_batch_is_seen_when_it_comes_and_other_output_when_it_is_committed(monkeypatch, query, engine, way):
-    assert way_of(monkeypatch, query, engine) == way
+    monkeypatch.setattr(testbed_logs, "seen_in_sink", lambda sink: "in the sink")
+    monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, commits: "at the commit")
+    assert logs_of(query, engine, []).seen() == way
+
+
+@pytest.mark.parametrize(
+    ("protocol", "seen_s"),
+    [("coordinated", [4, 5, 8]), ("none", [2, 4])],
+    ids=["each commit, though two make one batch", "without commits, what is read in an interval"],
+)
+def test_what_is_committed_is_seen_at_its_own_commit(monkeypatch, protocol, seen_s):
+    journal = [told("ready", 0)]
+    journal += [told("progress", second, positions={"bids.0": 10 * second}) for second in (1, 2, 3, 4)]
+    journal += [told("committed", second, positions={"bids.0": 10 * second}) for second in (4, 5, 8)]
+    monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, commits: [each.at_ns for each in commits])
+    assert logs_of("q12", {"protocol": protocol}, journal).seen() == [at(second) for second in seen_s]

@@ -1,5 +1,6 @@
 """The journal of the testbed as batches, ledger, recoveries and checkpoints: hand-made, times in seconds."""
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from journal.events.testbed import Report
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.dataflow.journal_tables import (
     batches,
+    commits,
     follow,
     ledger,
     message_overhead,
@@ -77,6 +79,22 @@ def test_what_is_committed_by_interval():
     assert [b.offsets["input", "0"] for b in found] == [(0, 2500), (2500, 7500), (7500, 15_500)]
     assert found[1].checkpoint_ns == pytest.approx(10 * NS * CHECKPOINT)
     assert [b.state_bytes for b in found] == [10, 30, 0]
+
+
+def test_a_commit_soon_after_another_is_one_of_its_own_though_both_make_one_batch():
+    """What came out at 9 s was not out at 18 s only."""
+    again = told("committed", 10, positions=positions(5500))  # the line moved, and covers no more than before
+    found = commits(sorted([*JOURNAL, again], key=lambda each: each.at_ns))
+    assert [(each.at_ns / NS, each.records) for each in found] == [(8, 5000), (9, 500), (18, 9500), (40, 16_000)]
+    assert [each.ends["input", "0"] for each in found] == [2500, 2750, 7500, 15_500]
+    assert sum(each.records for each in found) == sum(b.records for b in batches(JOURNAL, 10 * NS, commits=True))
+
+
+def test_a_commit_names_the_partitions_that_it_brings_further():
+    ends = ({"bids.0": 0, "bids.1": 0}, {"bids.0": 0, "bids.1": 7}, {"bids.0": 5, "bids.1": 7}, {"bids.0": 4})
+    journal = [told("committed", second, positions=of) for second, of in enumerate(ends)]
+    found = [(each.at_ns / NS, each.records, dict(each.ends)) for each in commits(journal)]
+    assert found == [(1, 7, {("input", "1"): 7}), (2, 5, {("input", "0"): 5})]
 
 
 def test_what_the_testbed_does_not_measure_of_a_batch_is_unknown_and_not_zero():
@@ -204,6 +222,17 @@ def test_what_a_survivor_has_stored_is_not_left_behind():
     ]
     found = partition_checkpoints([*kept, *back], (at(0), at(40)))
     assert [(row["partition"], row["invalid"]) for row in found] == [("a", True), ("b", False)]
+
+
+def test_each_checkpoint_takes_as_little_time_in_a_long_run_as_in_a_short_one():
+    """A run of an hour has tens of thousands of them. A look from each at all that follows would take minutes."""
+    count = 30_000
+    journal = [told("checkpoint", second, partition="a", number=second) for second in range(1, count)]
+    journal.append(told("recovering", count, epoch=2, line={"a": count - 2}, restored=("a",)))
+    began_s = time.process_time()
+    found = partition_checkpoints(journal, (at(0), at(count)))
+    assert time.process_time() - began_s < 5
+    assert [row["number"] for row in found if row["invalid"]] == [count - 1]
 
 
 def test_the_overhead_of_messages():
