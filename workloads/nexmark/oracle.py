@@ -133,7 +133,7 @@ def oracle(records: DataFrame, spec: NexmarkSpec) -> DataFrame:
     panes = spec.window_ms // spec.slide_ms
     numbers = {"window_ms": spec.window_ms, "slide_ms": spec.slide_ms, "panes": panes}
     tables = {kind: _table(read, kind) for kind in kinds}
-    return results.packed(records.sparkSession.sql(Template(sql).substitute(numbers), **tables))
+    return results.packed(records.sparkSession.sql(Template(sql).substitute(numbers), args=None, **tables))
 
 
 def _events(records: DataFrame, kinds: list[str]) -> DataFrame:
@@ -148,5 +148,5 @@ def _table(read: DataFrame, kind: str) -> DataFrame:
     ms = F.unix_millis("timestamp")
     due = F.convert_timezone(F.current_timezone(), F.lit("UTC"), F.col("timestamp").cast("timestamp_ntz"))
     place = F.format_string("%s:%s", F.col("partition").cast("string"), F.col("offset").cast("string"))
-    columns = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"), *COLUMNS[kind])
-    return read.where(F.col("kind") == kind).select(*columns)
+    derived = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"))
+    return read.where(F.col("kind") == kind).select(*derived, *COLUMNS[kind])
