@@ -26,4 +26,4 @@ def reproductions(request: Request) -> HTMLResponse:
 def reproduction_file(paper: str, figure: str, kind: str) -> FileResponse:
     """One file of a reproduction; 404 if it was not written."""
     path = gallery.reproduced(paper, figure).file(kind)
-    return send(path and OwnFile(path.parent, path.name))
+    return send(None if path is None else OwnFile(path.parent, path.name))

@@ -24,9 +24,9 @@ def create_app() -> FastAPI:
     app.include_router(router)
     app.add_middleware(SmallBodies)
     app.middleware("http")(add_security_headers)
-    app.add_exception_handler(StarletteHTTPException, rendering.refused)
-    app.add_exception_handler(RequestValidationError, rendering.malformed)
-    app.add_exception_handler(AftershockError, rendering.failed)
+    app.exception_handler(StarletteHTTPException)(rendering.refused)
+    app.exception_handler(RequestValidationError)(rendering.malformed)
+    app.exception_handler(AftershockError)(rendering.failed)
     return app
 
 

@@ -67,8 +67,7 @@ def narrowed(
         days = [date.fromisoformat(day) if day else None for day in (since, until)]
     except ValueError:
         raise HTTPException(400, "A day is written as in 2026-11-20.") from None
-    names = (experiment, engine, protocol, recovery, verdict)
-    return Selection(*(name or None for name in names), *days)
+    return Selection(experiment or None, engine or None, protocol or None, recovery or None, verdict or None, *days)
 
 
 @router.get("/")

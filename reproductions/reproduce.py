@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -167,7 +168,7 @@ def next_run(id: str, size: int | None, after: Experiment) -> Experiment | None:
     return next(iter(measured.missing(following)), None)
 
 
-def _needed(id: str, size: int | None) -> list[Experiment]:
+def _needed(id: str, size: int | None) -> Sequence[Experiment]:
     reproduction = find(id)
     chosen = _size(reproduction, size)
     return reproduction.needs(chosen or 1) if reproduction.needs else []

@@ -42,7 +42,7 @@ class Recorded:
     def keys_by_position(self) -> Callable[[int, int], list[bytes | None]] | None:
         """Keys by position, from the beginning again as the values are; None where the records have none."""
         keys = self.keys
-        return keys and (lambda start, stop: [keys[position % len(keys)] for position in range(start, stop)])
+        return (lambda start, stop: [keys[position % len(keys)] for position in range(start, stop)]) if keys else None
 
 
 def read(path: Path, field: str) -> Recorded:

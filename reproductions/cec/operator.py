@@ -125,8 +125,7 @@ def live(
         if pace is not None and elapsed(records, busy_s + clock() - begun_s) >= next_s:
             next_s += pace.period_s
             stopped_s = clock()
-            until_s = stopped_s + pace.interval_s
-            checks += logged.check(lambda until_s=until_s: TOGETHER if clock() < until_s else 0)
+            checks += logged.check(_until(stopped_s + pace.interval_s, clock))
             stopped_s = clock() - stopped_s
             check_s, longest_s = check_s + stopped_s, max(longest_s, stopped_s)
         if number % BATCHES_PER_COMMIT == 0:
@@ -137,6 +136,11 @@ def live(
     logged.commit()
     long_lived.end()
     return Lived(logged, rows, records, checks, busy_s, check_s, longest_s, responses.of_closed)
+
+
+def _until(end_s: float, clock: Clock) -> Callable[[], int]:
+    """How many more parts a check may save before it asks again: none after this time."""
+    return lambda: TOGETHER if clock() < end_s else 0
 
 
 def bare_rate(stream: Stream, clock: Clock = time.thread_time) -> float:

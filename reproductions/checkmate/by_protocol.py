@@ -109,6 +109,6 @@ def draw_by_protocol(
     for number, name in enumerate(names):
         rows = table[table["protocol"] == name]
         shift = (number - (len(names) - 1) / 2) * 0.18
-        look = {"ls": "none", "capsize": 3, "ms": 6, "label": name} | LOOKS[name]
+        look: dict[str, Any] = {"ls": "none", "capsize": 3, "ms": 6, "label": name} | LOOKS[name]
         look |= {"mfc": "none"} if rows["simulated"].all() else {}
         axes.errorbar(at[rows.index] + shift, rows[value].astype(float), yerr=rows[error] if error else None, **look)

@@ -14,7 +14,7 @@ from experiments.documents.parsing import parse
 from experiments.engines import BY_OWN_CLOCK, ProtocolName
 from experiments.spec import Experiment
 from experiments.workloads.base import WorkloadName
-from experiments.workloads.catalogue import NexmarkQuery
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from reproductions.measured import repeated
 from results.runs.store import Run
 
@@ -59,9 +59,9 @@ def staggered(size: int) -> list[Experiment]:
 
 def one_record(size: int) -> list[Experiment]:
     """Each query with each protocol, on one worker and on two, at one record per message and without faults."""
-    load, window = {"mode": "rate", "rate": ONE_RECORD_RATE}, {"window_s": ONE_RECORD_WINDOW_S}
+    load, window_s = {"mode": "rate", "rate": ONE_RECORD_RATE}, ONE_RECORD_WINDOW_S
     asked = product(QUERIES, PROTOCOLS, PARALLEL)
-    made = (on_testbed("one-record", *cell, engine=ONE_RECORD, load=load, **window) for cell in asked)
+    made = (on_testbed("one-record", *cell, engine=ONE_RECORD, load=load, window_s=window_s) for cell in asked)
     return repeated(made, size)
 
 
@@ -108,8 +108,15 @@ def _under_load(
     **fields: Any,
 ) -> Experiment:
     ending = (f"-hot{hot_share * 100:.0f}" if hot_share else "") + f"-load{rate / 1000:.0f}k"
-    settings = {"hot_share": hot_share, "name_ending": ending, "load": {"mode": "rate", "rate": rate}}
+    settings: dict[str, Any] = {"hot_share": hot_share, "name_ending": ending, "load": {"mode": "rate", "rate": rate}}
     return on_testbed(purpose, query, protocol, engine=LOADED | (engine or {}), **settings, **fields)
+
+
+def workload_of(experiment: Experiment) -> NexmarkSpec:
+    """The workload of an experiment on NexMark; raises `TypeError` for one on another workload."""
+    if not isinstance(experiment.workload, NexmarkSpec):
+        raise TypeError(f"{experiment.name} is not on NexMark")
+    return experiment.workload
 
 
 def load_in_words(rate: float) -> str:
@@ -119,8 +126,8 @@ def load_in_words(rate: float) -> str:
 
 def sustainable_rate(run: Run | None) -> float | None:
     """The highest rate that a search has found to be sustained [records/s], if it did."""
-    rates = run.table("runs")["sustainable_rate"].dropna() if run else []
-    return float(rates.iat[0]) if len(rates) else None
+    rates: list[float] = run.table("runs")["sustainable_rate"].dropna().tolist() if run else []
+    return float(rates[0]) if rates else None
 
 
 def cyclic(size: int) -> list[Experiment]:

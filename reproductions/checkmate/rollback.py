@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,8 @@ from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import in_set, pairs_equal
 from results.views.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
 
-INVALID_LINE = {"color": GREY, "lw": 1.8, "ls": "--"}
-RECOVERY_LINE = {"color": GREEN, "lw": 2.5}
+INVALID_LINE: dict[str, Any] = {"color": GREY, "lw": 1.8, "ls": "--"}
+RECOVERY_LINE: dict[str, Any] = {"color": GREEN, "lw": 2.5}
 KEY = (
     Line2D([], [], color=BLUE, marker=">", lw=1.4, label="message"),
     Line2D([], [], color=RED, marker=">", lw=1.4, label="orphan: sent after the line, received before it"),
@@ -57,7 +57,7 @@ class Timeline(NamedTuple):
         owners = [(operator - 1, at) for operator, times in self.checkpoints.items() for at in times]
         sent = [(m.sender - 1, m.sent_at) for m in self.messages.values()]
         received = [(m.receiver - 1, m.received_at) for m in self.messages.values()]
-        events = (tuple(zip(*pairs, strict=True)) for pairs in (owners, sent, received))
+        events = (([who for who, _ in pairs], [at for _, at in pairs]) for pairs in (owners, sent, received))
         return record(len(self.checkpoints), *events)
 
 

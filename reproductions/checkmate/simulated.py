@@ -19,7 +19,7 @@ import pandas as pd
 
 from experiments.engines import ProtocolName
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
-from reproductions.checkmate.experiments import QUERIES, SHORT, on_testbed
+from reproductions.checkmate.experiments import QUERIES, SHORT, on_testbed, workload_of
 from reproductions.measured_rows import Row, SimulatedRows
 from reproductions.plants import Plant
 from reproductions.reproduction import Progress, ReproductionCheck, holds
@@ -141,4 +141,4 @@ def _deployment(cell: SimulatedCell) -> Deployment:
 
 def _workload(query: NexmarkQuery) -> NexmarkSpec:
     """As the measured cells have it."""
-    return on_testbed("simulated", query, ProtocolName.NONE).workload
+    return workload_of(on_testbed("simulated", query, ProtocolName.NONE))

@@ -28,6 +28,7 @@ from reproductions.checkmate.experiments import (
     load_in_words,
     skewed,
     skewed_and_killed,
+    workload_of,
 )
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.claims import IN_THE_MEAN, SIMILAR, Ratio, at_least, samples
@@ -59,7 +60,7 @@ def restarts_under_skew(cell: Cell) -> Iterator[Row]:
 
 def _skew_of(experiment: Experiment) -> Row:
     """Share of hot items, and the load [records/s]."""
-    return {"hot_share": experiment.workload.hot_sellers, "load_rate": experiment.load.rate}
+    return {"hot_share": workload_of(experiment).hot_sellers, "load_rate": experiment.load.rate}
 
 
 def _worst(quantity: str) -> ReproductionCheck:

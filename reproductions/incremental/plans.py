@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,7 +92,7 @@ def schedules(size: int, tell: Progress) -> pd.DataFrame:
 def plot_schedules(table: pd.DataFrame) -> Figure:
     """Queries recovered by nodes that have arrived: a staircase for each paradigm, from `schedules`."""
     figure, axes = new_figure(3.3)
-    looks = {  # wide below narrow: both show where they are equal
+    looks: dict[str, dict[str, Any]] = {  # wide below narrow: both show where they are equal
         QUERY_CENTRIC: {"color": SKY, "lw": 6, "ms": 11, "alpha": 0.8},
         OPERATOR_CENTRIC: {"color": INK, "lw": 1.8, "ms": 4, "ls": "--"},
     }
@@ -108,7 +109,7 @@ def plot_schedules(table: pd.DataFrame) -> Figure:
 
 def compare(panel: str, size: int, tell: Progress) -> pd.DataFrame:
     """Figure 16: the share of the priority that each algorithm recovers, by share of the resources."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for setting, spec in PANELS[panel].items():
         for number, seed in enumerate(np.random.SeedSequence(SEED).spawn(size)):
             tell(len(rows), len(PANELS[panel]) * size * len(SHARES) * len(PLANNERS))

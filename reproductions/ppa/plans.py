@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MultipleLocator
 
 from models.fidelity import Scorer, worst_case
@@ -87,8 +88,10 @@ def figure_2(inputs: InputCorrelation, rates: Rates) -> Topology:
     return _topology({"O1": 2, "O2": 2, "O3": 1}, streams, inputs, rates)
 
 
-def _topology(counts: dict, streams: list, inputs: InputCorrelation, rates: dict) -> Topology:
-    operators = [{"name": name, "parallelism": count} for name, count in counts.items()]
+def _topology(
+    counts: dict[str, int], streams: list[tuple[str, str, str]], inputs: InputCorrelation, rates: Rates
+) -> Topology:
+    operators: list[dict[str, Any]] = [{"name": name, "parallelism": count} for name, count in counts.items()]
     for operator in operators:
         operator |= {"output_rates": rates[operator["name"]]} if operator["name"] in rates else {}
         operator |= {"inputs": inputs.value} if operator["name"] == "O3" else {}
@@ -145,7 +148,7 @@ def trees_by_definition(topology: Topology) -> int:
 
 def plot_examples(table: pd.DataFrame) -> Figure:
     """Our values beside the printed ones: a panel a quantity, a pair of bars for each kind of inputs."""
-    figure = Figure(figsize=(WIDTH_IN, 3.5), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 3.5), layout=ConstrainedLayoutEngine(wspace=0.08))
     panels = figure.subplots(1, 2)
     for axes, (quantity, (title, label)) in zip(panels, EXAMPLES.items(), strict=True):
         rows = table[table["quantity"] == quantity]
@@ -157,7 +160,6 @@ def plot_examples(table: pd.DataFrame) -> Figure:
         axes.grid(visible=False, axis="x")
     panels[0].yaxis.set_major_locator(MultipleLocator(4))  # trees are whole
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    figure.get_layout_engine().set(wspace=0.08)
     return figure
 
 
@@ -170,7 +172,8 @@ def compare(panel: str, size: int, tell: Progress) -> pd.DataFrame:
     means are; `nothing_as_printed_share` of those on which algorithm 5 gives up, as the budget is below the number of
     operators. Ours starts from the branches that fit.
     """
-    rows, points = [], []
+    rows: list[dict[str, object]] = []
+    points: list[dict[str, object]] = []
     for setting, spec in PANELS[panel].items():
         for number, seed in enumerate(np.random.SeedSequence(SEED).spawn(size)):
             tell(len(points) // len(RATIOS), len(PANELS[panel]) * size)
@@ -200,7 +203,7 @@ def _fidelities(topology: Topology, budget: int) -> list[dict[str, Any]]:
     """The fidelity of each planner's plan, and the upper bound of any plan's; the optimum first."""
     best = exact.plan(topology, budget, TIME_LIMIT_S)
     scorer = Scorer(topology)
-    plans = {
+    plans: dict[str, exact.ExactPlan | ReplicationPlan] = {
         OPTIMUM: best,
         STRUCTURE_AWARE: structure_aware.plan(topology, budget),
         GREEDY: greedy.plan(topology, budget),

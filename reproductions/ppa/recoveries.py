@@ -8,6 +8,7 @@ checkpoint is, and each run has several kills at different ages: techniques are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import permutations
 from typing import NamedTuple
 
@@ -151,9 +152,9 @@ def _flat(table: pd.DataFrame) -> list[Ratio]:
     """Each setting of PPA-1.0 over each other one."""
     found = []
     for over, under in permutations(SETTINGS, 2):
-        parts = (Part(Mode.ALL, window_s=window_s, rate=rate) for window_s, rate in (over, under))
+        longer, shorter = (Part(Mode.ALL, window_s=window_s, rate=rate) for window_s, rate in (over, under))
         what = "w{:g} r{:g} over w{:g} r{:g}".format(*over, *under)
-        found += _times(what, *parts, across=SETTING)(table)
+        found += _times(what, longer, shorter, SETTING)(table)
     return found
 
 
@@ -186,7 +187,7 @@ ORDERED = (
         scaled_rows("active_s", 1.5, mode=Mode.HALF.value),
     ),
 )
-WORST = {"rate": RATES[-1], "window_s": WINDOWS_S[-1]}  # the setting that passive recovery suffers from most
+WORST = partial(Part, rate=RATES[-1], window_s=WINDOWS_S[-1])  # the setting that passive recovery suffers from most
 BY_TECHNIQUE = (
     at_least(
         "active.flat",
@@ -197,9 +198,7 @@ BY_TECHNIQUE = (
     ),
     at_least(
         "active.tenth_of_passive",
-        _times(
-            "PPA-0 over PPA-1.0", Part(Mode.NONE, INTERVALS_S[-1], **WORST), Part(Mode.ALL, **WORST), ["interval_s"]
-        ),
+        _times("PPA-0 over PPA-1.0", WORST(Mode.NONE, INTERVALS_S[-1]), WORST(Mode.ALL), ["interval_s"]),
         1 / TENTH,
         f"PPA-1.0 takes at most {TENTH:g} of PPA-0, with the longest window, load and checkpoint interval",
         _latency(0.05, Mode.NONE, interval_s=INTERVALS_S[-1]),

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from models.utilization import optimal_interval, optimal_utilization, utilization
+from models.utilization import Values, optimal_interval, optimal_utilization, utilization
 from reproductions.plants import InCode, put, scaled
 from reproductions.printed import beside_printed, figure_at
 from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, as_printed, holds
@@ -45,7 +45,7 @@ def over_interval(*systems: str) -> pd.DataFrame:
     return pd.concat([_curve(system) for system in systems] + [_maximum(system) for system in systems])
 
 
-def _utilization(system: str, interval_min: float | np.ndarray) -> float | np.ndarray:
+def _utilization(system: str, interval_min: Values) -> Values:
     return utilization(RATE_PER_MIN, COST_MIN, RECOVERY_MIN, interval_min, HOP_DELAY_MIN, DEPTHS[system])
 
 
@@ -56,7 +56,7 @@ def _curve(system: str) -> pd.DataFrame:
 
 
 def _maximum(system: str) -> pd.DataFrame:
-    best_min = float(highest(lambda interval_min: _utilization(system, interval_min), COST_MIN, LONGEST_MIN))
+    best_min = float(highest(lambda at_min: np.asarray(_utilization(system, at_min)), COST_MIN, LONGEST_MIN))
     printed_min, printed = PRINTED_BEST[system]
     maximum = {
         "system": system,
@@ -88,7 +88,9 @@ def plot_over_interval(table: pd.DataFrame) -> Figure:
         axes.plot(rows["interval_min"], rows["utilization"], color=colour, label=system)
         label = f"maximum {best['utilization']:.4f} at T = {best['interval_min']:.3f} min"
         axes.plot(best["interval_min"], best["utilization"], "*", color=colour, ms=13, mec=PAPER, label=label)
-    axes.axvline(optimal_interval(RATE_PER_MIN, COST_MIN), color=GREEN, ls="--", lw=1.2, label="T* by the formula")
+    axes.axvline(
+        float(optimal_interval(RATE_PER_MIN, COST_MIN)), color=GREEN, ls="--", lw=1.2, label="T* by the formula"
+    )
     axes.set(xlabel="checkpoint interval T [min]", ylabel="utilization U", xlim=(0, LONGEST_MIN), ylim=(0, 1))
     _legend_above(axes)
     return figure

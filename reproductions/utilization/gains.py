@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from models.gain import gain
-from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
+from models.utilization import Values, daly, optimal_interval, optimal_utilization, utilization, zhuang
 from reproductions.plants import InCode, Plant, put, scaled
 from reproductions.printed import ROUNDS, beside_printed, figure_at
 from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, as_printed, holds
@@ -33,7 +33,7 @@ PRINTED_BY_NODES = {1000: "68.8", 2000: "226.83"}
 LITTLE, MUCH = "(a) c = 10 s, R = 30 s", "(b) c = 2 min, R = 5 min"
 PANELS = {LITTLE: (10.0, 30.0), MUCH: (120.0, 300.0)}  # c [s], R [s]
 RATES_PER_HOUR = np.arange(1.0, 12.01, 0.25)
-MODELS: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
+MODELS: dict[str, Callable[[Floats, float, float], Values]] = {
     "this model": lambda rate, cost, recovery: optimal_interval(rate, cost),
     "Daly": daly,
     "Zhuang": zhuang,
@@ -46,14 +46,14 @@ NEAR = 0.02  # "near similar": within 2 %
 AT_OPTIMUM = 1e-4  # of T*: how near a search of the maximum of U comes
 
 
-def gain_percent(rate_per_s: float | np.ndarray, cost_s: float) -> float | np.ndarray:
+def gain_percent(rate_per_s: Values, cost_s: float) -> Values:
     """What T* gains in U over an interval of 30 minutes (R, δ and n cancel)."""
     return 100 * gain(rate_per_s, cost_s, optimal_interval(rate_per_s, cost_s), DEFAULT_S)
 
 
 def systems(size: int, tell: Progress) -> pd.DataFrame:
     """The five systems, and the rate at which 30 minutes is the optimum for c = 1 s."""
-    default = crossing(lambda rate: optimal_interval(rate / HOUR_S, DEFAULT_COST_S) - DEFAULT_S, 1e-4, 1e-1)
+    default = crossing(lambda rate: float(optimal_interval(rate / HOUR_S, DEFAULT_COST_S)) - DEFAULT_S, 1e-4, 1e-1)
     table = pd.DataFrame([*(_system(rate, COST_S) for rate in SYSTEMS), _system(default, DEFAULT_COST_S)])
     table = beside_printed(table, "gain_percent", [*SYSTEMS.values(), None], WHY)
     return beside_printed(table, "failure_rate_per_hour", [None] * len(SYSTEMS) + [PRINTED_DEFAULT])
@@ -64,10 +64,10 @@ def _system(rate_per_hour: float, cost_s: float) -> dict[str, float]:
     return {
         "failure_rate_per_hour": rate_per_hour,
         "checkpoint_cost_s": cost_s,
-        "utilization_at_30_min": utilization(rate, cost_s, RECOVERY_S, DEFAULT_S, HOP_DELAY_S, DEPTH),
-        "optimal_interval_min": optimal_interval(rate, cost_s) / MINUTE_S,
-        "utilization_at_optimum": optimal_utilization(rate, cost_s, RECOVERY_S, HOP_DELAY_S, DEPTH),
-        "gain_percent": gain_percent(rate, cost_s),
+        "utilization_at_30_min": float(utilization(rate, cost_s, RECOVERY_S, DEFAULT_S, HOP_DELAY_S, DEPTH)),
+        "optimal_interval_min": float(optimal_interval(rate, cost_s)) / MINUTE_S,
+        "utilization_at_optimum": float(optimal_utilization(rate, cost_s, RECOVERY_S, HOP_DELAY_S, DEPTH)),
+        "gain_percent": float(gain_percent(rate, cost_s)),
     }
 
 
@@ -137,7 +137,7 @@ def intervals(size: int, tell: Progress) -> pd.DataFrame:
         best_s = highest(partial(_utilization, rate, cost_s, recovery_s), np.full(rate.shape, cost_s), 2.0 / rate)
         best = _utilization(rate, cost_s, recovery_s, best_s)
         for model, advise in MODELS.items():
-            found_s = advise(rate, cost_s, recovery_s)
+            found_s = np.asarray(advise(rate, cost_s, recovery_s))
             part = {"panel": panel, "model": model, "failure_rate_per_hour": RATES_PER_HOUR}
             part |= {"interval_min": found_s / MINUTE_S, "off_optimum": found_s / best_s - 1}
             reached = _utilization(rate, cost_s, recovery_s, found_s)
@@ -148,7 +148,7 @@ def intervals(size: int, tell: Progress) -> pd.DataFrame:
 
 def _utilization(rate: Floats, cost_s: float, recovery_s: float, interval_s: Floats) -> Floats:
     """U of the topology of figures 15 and 16, δ = 30 s and n = 25."""
-    return utilization(rate, cost_s, recovery_s, interval_s, 30.0, 25)
+    return np.asarray(utilization(rate, cost_s, recovery_s, interval_s, 30.0, 25))
 
 
 def plot_intervals(table: pd.DataFrame) -> Figure:

@@ -113,6 +113,8 @@ def decode_segment(data: bytes, schema: pa.Schema) -> Segment:
         body = memoryview(data)[SEGMENT.size :]
         entries = pa.ipc.read_record_batch(pa.py_buffer(body[:length]), ENTRIES)
         rows = pa.ipc.read_record_batch(pa.py_buffer(body[length:]), schema) if len(body) > length else None
-        return Segment(life, before, number, begins, Block(*numbers, entries, rows))
+        position, watermark_ns, open_windows, results = numbers
+        block = Block(position, watermark_ns, open_windows, results, entries, rows)
+        return Segment(life, before, number, begins, block)
     except (struct.error, pa.ArrowException, ValueError, OSError, EOFError) as error:
         raise DamagedSegment(f"a segment can't be read: {error}") from error

@@ -30,7 +30,7 @@ class ReplayedCore(Core):
     """
 
     until: int = 0
-    at: Border | None = None
+    at: Border = field(kw_only=True)
     links: list[SegmentLink] = field(default_factory=list)
 
 

@@ -29,6 +29,7 @@ from testbed.core.effects import Grant, PartitionEffect, Send, Store
 from testbed.core.frames import Frame, FrameReader, data_bytes, encode
 from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.protocol import Unprotected
+from testbed.core.seal import Piece
 from testbed.operators import Delivery, Source
 from testbed.protocols import Protocol
 from testbed.protocols.uncoordinated import Uncoordinated
@@ -196,7 +197,7 @@ class _Bench:
                 partition.on_stored(EPOCH, effect.checkpoint.number)
         spent.rows_since = 0
 
-    def _write(self, key: str, content: Callable) -> tuple[int, float]:
+    def _write(self, key: str, content: Callable[[], Iterable[Piece]]) -> tuple[int, float]:
         """The number of bytes, and the CPU seconds of the write."""
         begun_s = time.process_time()
         size = self._store.put(key, content())

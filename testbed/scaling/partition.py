@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from typing import Protocol as Interface
 
 from testbed.core.checkpoints import Checkpoint
@@ -17,6 +17,9 @@ from testbed.operators import Source
 from testbed.scaling.costs import Costs
 
 EPOCH = 1
+
+A = TypeVar("A")  # what a hook takes
+R = TypeVar("R")  # what it returns
 
 
 class MessageGroup(NamedTuple):
@@ -241,7 +244,7 @@ class SimulatedPartition(Runtime):
         data_bytes = self.setup.costs.operators[sender.operator].sent_bytes.of(message.messages, message.rows)
         return data_bytes + len(message.frame.piggyback) * message.messages
 
-    def _hook(self, messages: float, hook: Callable, argument: object) -> bytes:
+    def _hook(self, messages: float, hook: Callable[[A], R], argument: A) -> R:
         """Call a hook, and let the worker spend what it was told that one takes."""
         begun_s = time.thread_time()
         found = hook(argument)

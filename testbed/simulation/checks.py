@@ -18,6 +18,7 @@ from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.logged import LoggedChecks
 from testbed.simulation.network import Network
+from testbed.simulation.outcome import Row
 from testbed.simulation.storage import Storage
 from testbed.simulation.workers import SimulatedWorker
 
@@ -40,7 +41,7 @@ class Checks:
         storage: Storage,
         limits: PartitionLimits,
         batching: Batching,
-        expected: Counter[tuple] | None,
+        expected: Counter[Row] | None,
         coordinator: Coordinator,
     ) -> None:
         """`workers`: those that the coordinator listens to, at any time; `expected`: what a run without faults
@@ -90,13 +91,13 @@ class Checks:
             self.copies.check_effect(partition, effect)
         match effect:
             case Store(checkpoint):
-                if self._by_batch:
+                if isinstance(partition, BatchedPartition):
                     last = self._batching.first_behind(checkpoint.number) - 1
                     self.batches.check_stored(worker, checkpoint, last, self._storage.published(partition.number))
                     self.batches.tentative.check_checkpoint(partition, checkpoint, last)
                 if isinstance(partition, LoggedPartition):
                     self.logged.check_checkpoint(partition, checkpoint)
-            case PublishTentative():
+            case PublishTentative() if isinstance(partition, BatchedPartition):
                 self.batches.tentative.check_output(partition, effect, worker in self._workers)
             case Tell(TurnedTentative() as message):
                 self.batches.tentative.on_turned(message)
@@ -106,7 +107,7 @@ class Checks:
         if isinstance(partition, BatchedPartition):
             self.batches.memory.check(partition)
 
-    def published(self, rows: Counter[tuple]) -> None:
+    def published(self, rows: Counter[Row]) -> None:
         """So much has been published so far."""
         if self._expected is not None:
             self.batches.check_published(rows, self._expected)

@@ -14,13 +14,13 @@ from enum import Enum
 from typing import Any
 
 from testbed.core.by_batch.partition import BatchedPartition
-from testbed.core.control import decode_message, encode_message
+from testbed.core.control import encode_message
 from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.coordinator.line_record import decode_record
 from testbed.core.coordinator.write_ahead import WriteAhead
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep, SweepCopy
 from testbed.simulation.run import Simulation
-from testbed.simulation.workers import SimulatedWorker
+from testbed.simulation.workers import Event, SimulatedWorker
 from testbed.stores.record_chain import RecordChain, TakenOver
 from testbed.stores.store import MemoryStore
 
@@ -102,7 +102,7 @@ class DriverDeaths(Simulation):
 
     # What can happen.
 
-    def _possible(self) -> list[tuple]:
+    def _possible(self) -> list[Event]:
         events = super()._possible()
         if self.driver.writing is not None:
             events.append((self._write,))
@@ -219,7 +219,7 @@ class DriverDeaths(Simulation):
         if zombie is None:
             super()._message(worker)
         else:
-            zombie.coordinator.on_message(decode_message(worker.messages.popleft()))
+            zombie.coordinator.on_message(worker.next_message())
             self._carry_out_of_zombie(zombie, zombie.effects())
 
     def _zombie_round(self, zombie: SimulatedDriver) -> None:

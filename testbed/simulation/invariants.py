@@ -13,6 +13,7 @@ from testbed.core.coordinator.coordinator import Coordinator, Phase
 from testbed.core.dataflow.layout import Channel, Layout
 from testbed.core.partition.partition import PartitionLimits
 from testbed.simulation.network import Network
+from testbed.simulation.outcome import Row
 from testbed.simulation.retained import RetainedMemory
 from testbed.simulation.tentative import TentativeChecks
 from testbed.simulation.workers import SimulatedWorker
@@ -158,7 +159,7 @@ class Invariants:
         if isinstance(there, BatchedPartition) and there.epoch >= 0 and not there.muted and not there.tentative:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
-    def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:
+    def check_published(self, published: Counter[Row], expected: Counter[Row]) -> None:
         """Output is part of what a run without faults emits."""
         if not published <= expected:
             raise InvariantBroken(f"put out and not expected: {published - expected}")

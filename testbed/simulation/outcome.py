@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +13,8 @@ from experiments.errors import AftershockError
 from testbed.core.checkpoints import Checkpoint, Line
 from testbed.core.partition.counts_and_watermarks import Tally
 from testbed.core.partition.partition import Partition
+
+Row: TypeAlias = tuple[object, ...]
 
 
 class Stuck(AftershockError):
@@ -39,9 +42,9 @@ class SimulationResult:
     restored     how many partitions were restored after their first start, and how many copies `promoted`
     """
 
-    published: Counter[tuple] = field(default_factory=Counter)
-    written: Counter[tuple] = field(default_factory=Counter)
-    tentative: Counter[tuple] = field(default_factory=Counter)
+    published: Counter[Row] = field(default_factory=Counter)
+    written: Counter[Row] = field(default_factory=Counter)
+    tentative: Counter[Row] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     crashes: int = 0
     joined: int = 0
@@ -61,6 +64,6 @@ class SimulationResult:
                 setattr(self.tally, name, getattr(self.tally, name) + value)
 
 
-def add_rows(counter: Counter[tuple], batch: pa.RecordBatch) -> None:
+def add_rows(counter: Counter[Row], batch: pa.RecordBatch) -> None:
     """Count the rows of a batch."""
     counter.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))

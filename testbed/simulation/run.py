@@ -10,7 +10,7 @@ the coordinator can't reach.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -58,9 +58,9 @@ from testbed.simulation.budget import DrawnBudget
 from testbed.simulation.checks import Checks
 from testbed.simulation.faults import Fault, FaultSchedule, is_moment, spoil
 from testbed.simulation.network import Network
-from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
+from testbed.simulation.outcome import Observer, Row, SimulationResult, Stuck, add_rows
 from testbed.simulation.storage import Storage
-from testbed.simulation.workers import SimulatedWorker
+from testbed.simulation.workers import Event, SimulatedWorker
 from testbed.stores.store import UnreadableObject
 
 RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
@@ -85,7 +85,7 @@ class Simulation:
         observer: Observer | None = None,
         recovery: RecoveryStrategy | None = None,
         batching: Batching | None = None,
-        expected: Counter[tuple] | None = None,
+        expected: Counter[Row] | None = None,
         standby: int = 0,
         tentative: bool = False,
         returns: float = RETURNS,
@@ -146,9 +146,9 @@ class Simulation:
             self.outcome.count(worker.partitions.values())
         return self.outcome
 
-    def _possible(self) -> list[tuple]:
+    def _possible(self) -> list[Event]:
         """Everything that can happen now, timers only sometimes or when there is nothing else; nothing at the end."""
-        events: list[tuple] = [(self._deliver, number) for number in self.network.busy]
+        events: list[Event] = [(self._deliver, number) for number in self.network.busy]
         events += [(self._notice,)] if self._lost else []
         for worker in self._everyone():
             events += [(event, worker) for queue, event in self._queues(worker) if queue]
@@ -163,7 +163,7 @@ class Simulation:
             events += [(self._timer, worker, number) for worker in self.workers for number in worker.partitions]
         return events
 
-    def _queues(self, worker: SimulatedWorker) -> tuple[tuple[deque, Callable], ...]:
+    def _queues(self, worker: SimulatedWorker) -> tuple[tuple[Sized, Callable[[SimulatedWorker], None]], ...]:
         """What is under way, and what happens when the first of it arrives."""
         return (
             (worker.orders, self._order),
@@ -172,7 +172,7 @@ class Simulation:
             (worker.publishing, self._publish),
         )
 
-    def _ready(self, worker: SimulatedWorker, partition: Partition) -> list[tuple]:
+    def _ready(self, worker: SimulatedWorker, partition: Partition) -> list[Event]:
         """What a partition can do by itself."""
         if partition.wants_input:
             return [(self._read, worker, partition)]
@@ -203,7 +203,7 @@ class Simulation:
         self._coordinate()
 
     def _message(self, worker: SimulatedWorker) -> None:
-        message = decode_message(worker.messages.popleft())
+        message = worker.next_message()
         if isinstance(message, Stored) and message.epoch == self.coordinator.epoch:
             self._observer.known(message.checkpoint)
         if isinstance(message, Unreadable) and message.epoch == self.coordinator.lives[message.partition]:
@@ -301,7 +301,7 @@ class Simulation:
 
     # Effects.
 
-    def _at(self, worker: SimulatedWorker, number: int, event: Callable, *arguments: object) -> None:
+    def _at(self, worker: SimulatedWorker, number: int, event: Callable[..., None], *arguments: object) -> None:
         """Something happens to a partition, in the way of its kind, if the worker has it."""
         self.checks.batches.changed(number)
         partition = worker.partitions.get(number)

@@ -11,7 +11,7 @@ from testbed.core.partition.partition import Partition
 from testbed.simulation.outcome import SimulationResult, add_rows
 from testbed.stores.store import MemoryStore, UnreadableObject
 
-Reply = tuple[Callable, tuple[object, ...]]  # what happens to the partition that asked, and with what
+Reply = tuple[Callable[..., None], tuple[object, ...]]  # what happens to the partition that asked, and with what
 
 
 class Storage:

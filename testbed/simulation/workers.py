@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from testbed.core.control import ToCoordinator, decode_message
 from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
 from testbed.core.partition.partition import Partition
+
+Event: TypeAlias = tuple[Callable[..., None], *tuple[object, ...]]  # what can happen, and to what
 
 
 @dataclass
@@ -25,7 +30,7 @@ class SimulatedWorker:
     name: str
     partitions: dict[int, Partition] = field(default_factory=dict)
     restored: dict[int, int] = field(default_factory=dict)
-    ready: dict[int, list[tuple]] = field(default_factory=dict)
+    ready: dict[int, list[Event]] = field(default_factory=dict)
     orders: deque[tuple[int, bytes]] = field(default_factory=deque)
     messages: deque[bytes] = field(default_factory=deque)
     storing: deque[tuple[int, Store | Spill | Fetch | Discard]] = field(default_factory=deque)
@@ -36,6 +41,13 @@ class SimulatedWorker:
         if number in self.partitions and self.partitions[number].epoch in (-1, life):
             del self.partitions[number]
             self.ready.pop(number, None)  # one that could not be made has none
+
+    def next_message(self) -> ToCoordinator:
+        """The oldest of its messages to the coordinator, which it has sent then."""
+        message = decode_message(self.messages.popleft())
+        if not isinstance(message, ToCoordinator):
+            raise TypeError(f"the coordinator was sent a {type(message).__name__}")
+        return message
 
     @property
     def quiet(self) -> bool:

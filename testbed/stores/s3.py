@@ -17,7 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
-from testbed.stores.store import AGAIN_S, PATIENCE_S, ObjectStore, Piece, UnreadableObject
+from testbed.core.seal import Piece
+from testbed.stores.store import AGAIN_S, PATIENCE_S, ObjectStore, UnreadableObject
 
 REGION = "us-east-1"  # of S3 itself only where none is configured; others ignore it
 CALLING = Config(
@@ -106,7 +107,8 @@ class S3Store(ObjectStore):
 
     def _fetched(self, key: str) -> bytes:
         try:
-            return self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"].read()
+            found: bytes = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"].read()
+            return found
         except ClientError as error:
             if error.response["Error"]["Code"] in MISSING:
                 raise UnreadableObject(key, "it is not there") from error

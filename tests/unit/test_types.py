@@ -22,7 +22,7 @@ def test_the_packages_that_documents_cross_are_checked() -> None:
 
 @pytest.mark.extended
 def test_planted_errors_are_found_wherever_files_are_checked(tmp_path: Path) -> None:
-    spoilt = [Path(each) if each.endswith(".py") else Path(each) / "planted.py" for each in CHECKED]
+    spoilt = [Path(each) / "planted.py" for each in CHECKED]
     for path in spoilt:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         for package in path.parents[:-1]:

@@ -135,7 +135,7 @@ def oracle(records: DataFrame, spec: NexmarkSpec) -> DataFrame:
     panes = spec.window_ms // spec.slide_ms
     numbers = {"window_ms": spec.window_ms, "slide_ms": spec.slide_ms, "panes": panes}
     tables = {kind: _table(read, kind, of_kind) for kind, of_kind in columns.items()}
-    return results.packed(records.sparkSession.sql(Template(sql).substitute(numbers), **tables))
+    return results.packed(records.sparkSession.sql(Template(sql).substitute(numbers), args=None, **tables))
 
 
 def columns_in(sql: str) -> dict[str, list[str]]:
@@ -157,5 +157,5 @@ def _table(read: DataFrame, kind: str, names: Sequence[str]) -> DataFrame:
     ms = F.unix_millis("timestamp")
     due = F.convert_timezone(F.current_timezone(), F.lit("UTC"), F.col("timestamp").cast("timestamp_ntz"))
     place = F.format_string("%s:%s", F.col("partition").cast("string"), F.col("offset").cast("string"))
-    columns = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"), *names)
-    return read.where(F.col("kind") == kind).select(*columns)
+    derived = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"))
+    return read.where(F.col("kind") == kind).select(*derived, *names)

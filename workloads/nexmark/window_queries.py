@@ -125,8 +125,8 @@ def q18(feed: NexmarkEvents) -> DataFrame:
 def q19(feed: NexmarkEvents) -> DataFrame:
     """The ten highest bids on each auction in a window, the earlier of equal ones first."""
     bid = F.struct("price", earliest().alias("earliest"), "bidder")
-    bids = feed.windowed_bids("auction", "bidder", "price").groupBy("window", "auction")
-    bids = bids.agg(F.collect_list(bid).alias("bids"))
+    by_auction = feed.windowed_bids("auction", "bidder", "price").groupBy("window", "auction")
+    bids = by_auction.agg(F.collect_list(bid).alias("bids"))
     best = F.posexplode(F.slice(F.sort_array("bids", asc=False), 1, TOP))
     top = bids.select("window", "auction", best.alias("rank", "bid"))
     return by_window(top, F.concat_ws(results.WITHIN, "auction", F.col("rank") + 1), "bid.bidder", "bid.price")

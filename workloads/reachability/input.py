@@ -169,7 +169,9 @@ def paths(links: Columns, sources: Columns) -> Counter[Path]:
     for root, node, change in _rows(sources, "root", "node", "change"):
         roots[root, node] += change
     found: Counter[Path] = Counter()
-    pending = [(root, (node,), times) for (root, node), times in roots.items() if times]
+    pending: list[tuple[int, tuple[int, ...], int]] = [
+        (root, (node,), times) for (root, node), times in roots.items() if times
+    ]
     while pending:
         root, path, times = pending.pop()
         for end, copies in after.get(path[-1], {}).items():

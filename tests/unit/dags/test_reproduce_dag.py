@@ -131,7 +131,9 @@ def test_a_check_that_fails_fails_the_task_with_what_was_seen(home, monkeypatch)
 
 
 def test_what_is_unknown_fails_the_task(home):
-    with pytest.raises(AirflowFailException, match=r"0 failed and 10 unknown of 10 .*none of its 12 runs has been done"):
+    with pytest.raises(
+        AirflowFailException, match=r"0 failed and 10 unknown of 10 .*none of its 12 runs has been done"
+    ):
         reproducing.reproduce("checkmate/fig-09", None)
 
 
