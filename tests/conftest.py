@@ -27,6 +27,7 @@ HERE = Path(__file__).parent
 # Files with whole runs, which take minutes: whichever of them came last would be waited for, with one core idle.
 WHOLE_RUNS = (
     "e2e/test_same_experiment.py",
+    "e2e/test_borrowed_cluster.py",
     "e2e/test_scheduled_run.py",
     "e2e/test_command_line_run.py",
     "integration/aftershock/test_killed_controller.py",

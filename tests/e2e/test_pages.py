@@ -247,6 +247,7 @@ def test_only_a_fault_that_took_effect_has_a_line(page: Page, server: str, chart
 def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, name: str):
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(f"{server}/aftershock/{PAGES[name]}")
+    expect(page.locator("[data-chart]:not([data-drawn-ms])")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     screenshot(page, f"narrow-{name}")
 

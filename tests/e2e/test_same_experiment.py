@@ -6,20 +6,17 @@ every driver.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from aftershock.run import steps
-from aftershock.run.progress import progress
 from experiments import spec
 from experiments.errors import AftershockError
 from infra import leftovers
 from infra.drivers import driver_of
-from infra.processes import members
 from journal.reader import raw_entries
 from results.runs import store
 from tests import by_the_clock
@@ -31,6 +28,7 @@ from tests.integration.infra.strangers import (
     assert_nothing_answers,
     secrets_of,
 )
+from tests.whole_runs import carry_out
 
 pytestmark = pytest.mark.extended
 
@@ -107,34 +105,18 @@ def experiment(
         yield path
 
 
-def carry_out(path: Path) -> store.Run:
-    """The steps of the DAG, in its order."""
-    run_id, error = steps.begin(spec.load(str(path)).model_dump(mode="json")), "a step failed"
-    try:
-        cluster = steps.provision(run_id)
-        secrets = secrets_of(cluster["root"])
-        for step in (steps.deploy, steps.start_load):
-            step(run_id)
-        assert_no_argument_tells(secrets)
-        # The query runs: its driver listens, and so does an executor on each worker.
-        assert_nothing_answers(cluster["token"], at_least=12)
-        steps.arm_faults(run_id)
-        while not (now := progress(run_id)).ended:
-            assert now.error is None, now.error
-            time.sleep(1)
-        for step in (steps.stop, steps.collect, steps.tabulate, steps.predict, steps.validate, steps.report):
-            step(run_id)
-        error = None
-    finally:
-        steps.teardown(run_id, error)
-    run = store.finished(run_id)
-    assert_no_file_tells({name: secret for name, secret in secrets.items() if name != "token"}, run.root)
-    return run
-
-
 @pytest.mark.parametrize("experiment", DRIVERS, indirect=True)
 def test_one_line_changes_the_driver(experiment: Path) -> None:
-    run = carry_out(experiment)
+    secrets: dict[str, bytes] = {}
+
+    def look(cluster: dict[str, Any]) -> None:
+        """The query runs: its driver listens, and so does an executor on each worker."""
+        secrets.update(secrets_of(cluster["root"]))
+        assert_no_argument_tells(secrets)
+        assert_nothing_answers(cluster["token"], at_least=12)
+
+    run = carry_out(spec.load(str(experiment)), look)
+    assert_no_file_tells({name: secret for name, secret in secrets.items() if name != "token"}, run.root)
     handle = store.read_json(run.raw / "handle.json")
     assert f"driver: {handle['driver']}" in experiment.read_text(encoding="utf-8")
     verdicts = {row["check"]: row["verdict"] for row in run.table("verdicts").to_dict("records")}
@@ -153,4 +135,3 @@ def test_one_line_changes_the_driver(experiment: Path) -> None:
     assert len(recoveries) >= 1
     assert recoveries["detect_s"].notna().all()
     assert (recoveries["detect_s"] > 0).all()
-    assert members(handle["token"]) == []

@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from tests.unit.test_docstrings import FUNCTIONS, ROOT, modules
+from tests.unit.own_code import modules
+from tests.unit.test_docstrings import FUNCTIONS
 
 MOST_METHODS = 25  # of its own, with or without decorators
 
@@ -29,7 +30,7 @@ def too_large(trees):
 
 
 def test_no_class_has_too_many_methods():
-    assert too_large(modules(ROOT)) == {}
+    assert too_large(modules()) == {}
 
 
 @pytest.mark.parametrize(

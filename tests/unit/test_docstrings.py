@@ -1,25 +1,10 @@
 """Every public name says what it is: by a docstring of its own, or by that of the method that it overrides."""
 
 import ast
-from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = (
-    *("aftershock", "chaos", "dags", "experiments", "infra", "journal", "models", "plugins", "reproductions"),
-    *("results", "spark_jobs", "testbed", "workloads"),
-)
+from tests.unit.own_code import modules
+
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@cache
-def modules(root):
-    """The syntax tree of each module by its dotted name."""
-    paths = (path for package in PACKAGES for path in sorted((root / package).rglob("*.py")))
-    return {
-        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_bytes())
-        for path in paths
-    }
 
 
 def undocumented(trees):
@@ -80,7 +65,7 @@ def is_public(node):
 
 
 def test_every_public_name_has_a_docstring():
-    assert undocumented(modules(ROOT)) == []
+    assert undocumented(modules()) == []
 
 
 def test_a_name_without_one_is_noticed_and_one_that_overrides_is_not():

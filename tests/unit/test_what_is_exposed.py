@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("aftershock", "chaos", "dags", "experiments", "infra", "journal", "models", "plugins", "reproductions")
-PACKAGES += ("results", "spark_jobs", "testbed", "workloads")
+from tests.unit.own_code import PACKAGES, ROOT, trees
 
 LISTENS = {
     "bind",
@@ -134,10 +131,9 @@ PLANTED = {
 
 
 @cache
-def modules() -> dict[str, Mentions]:
+def mentioned() -> dict[str, Mentions]:
     """What the project's own code mentions, by path."""
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {path.relative_to(ROOT).as_posix(): mentions(ast.parse(path.read_text("utf-8"))) for path in paths}
+    return {path.as_posix(): mentions(tree) for path, tree in trees().items()}
 
 
 def test_every_package_of_the_project_is_looked_at() -> None:
@@ -148,7 +144,7 @@ def test_every_package_of_the_project_is_looked_at() -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_only_what_is_written_down_is_exposed(look: str) -> None:
     is_so, known = LOOKS[look]
-    assert {path for path, code in modules().items() if is_so(code)} == set(known)
+    assert {path for path, code in mentioned().items() if is_so(code)} == set(known)
 
 
 @pytest.mark.parametrize(("look", "program"), [(look, program) for look in PLANTED for program in PLANTED[look]])

@@ -209,6 +209,7 @@ def test_a_kill_waits_until_it_is_due(driver: NetnsDriver, cluster: Handle) -> N
     assert_kills_wait_for_their_moment(driver, cluster)
 
 
+@pytest.mark.extended
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(
     driver: NetnsDriver, cluster: Handle, tmp_path: Path
 ) -> None:

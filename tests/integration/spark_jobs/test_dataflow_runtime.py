@@ -22,7 +22,7 @@ from journal.reader import raw_entries
 from testbed.operators import Delivery
 from testbed.queries import as_messages
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
-from tests.integration.conftest import new_run_id
+from tests.integration.conftest import provisioned
 from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.integration.testbed.exact_results import exact, judged, messages_out
@@ -39,12 +39,8 @@ LIMIT_S, ENDING_S = 180.0, 30.0
 
 @pytest.fixture(scope="module")
 def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
-    root = tmp_path_factory.mktemp("cluster")
-    try:
-        yield driver.provision(TWO_WORKERS, new_run_id(), root)
-    finally:
-        if (root / "handle.json").exists():
-            driver.destroy(Handle.load(root))
+    with provisioned(driver, TWO_WORKERS, tmp_path_factory.mktemp("cluster")) as made:
+        yield made
 
 
 def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle, root: Path) -> Job:
@@ -113,7 +109,10 @@ def since_ready(journal: Path, event: str = "checkpoint") -> list[dict]:
     return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == event]
 
 
-@pytest.mark.parametrize(("protocol", "query"), [("coordinated", NexmarkQuery.Q12), ("uncoordinated", NexmarkQuery.Q1)])
+@pytest.mark.parametrize(
+    ("protocol", "query"),
+    [("coordinated", NexmarkQuery.Q12), pytest.param("uncoordinated", NexmarkQuery.Q1, marks=pytest.mark.extended)],
+)
 def test_a_host_dies_and_every_result_is_there_once(
     driver: LocalDriver, cluster: Handle, tmp_path: Path, protocol: str, query: NexmarkQuery
 ) -> None:

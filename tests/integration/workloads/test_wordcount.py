@@ -165,7 +165,7 @@ def bench(
     spark.streams.removeListener(listener)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.extended), 3])
 def test_every_closed_window_is_exact(bench: Bench, depth: int) -> None:
     bench.run_until(RECORDS)
     windows = bench.judge()

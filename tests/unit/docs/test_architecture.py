@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.unit.own_code import ROOT, trees
+
 PAGE = (ROOT / "docs" / "reference" / "architecture.md").read_text(encoding="utf-8")
 
 
@@ -23,8 +23,8 @@ TOLD = told(PAGE)
 
 def imported(package):
     """The full names of the modules of other packages that a package imports."""
-    trees = [ast.parse(path.read_bytes()) for path in (ROOT / package).rglob("*.py")]
-    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    own = [tree for path, tree in trees().items() if path.parts[0] == package]
+    nodes = [node for tree in own for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [f"{node.module}.{each.name}" for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names]
     names += [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
     return {name for name in names if name.split(".")[0] in set(TOLD) - {package}}

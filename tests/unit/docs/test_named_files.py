@@ -1,6 +1,7 @@
 """Every file and test that a page names is there, wherever code has moved."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ MADE = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="ut
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - MADE
 CODE = re.compile(r"^```[\s\S]*?^```|(?<=\n\n)(?: {4}.*\n)+", re.MULTILINE)
 WORD = re.compile(r"(?<![\w./~$-])[\w./-]*\w/?(?![\w/*{])")
-TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+@cache
+def all_tests():
+    """The text of all files with tests, which not every process that imports this one needs."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
 
 def missing(text):
@@ -26,7 +32,7 @@ def missing(text):
     tests = {name for name in named if re.fullmatch(r"test_\w+", name)}
     found = {path for path in paths if not (ROOT / path).exists()}
     found |= {name for name in files if not any((ROOT / "tests").rglob(name))}
-    return sorted(found | {name for name in tests if f"def {name}(" not in TESTS})
+    return sorted(found | {name for name in tests if f"def {name}(" not in all_tests()})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

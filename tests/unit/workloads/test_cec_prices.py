@@ -4,8 +4,6 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.workloads.cec_prices import CecPricesSpec
 from workloads.cec_prices.input import PADDING, PRICES, prices, records
@@ -13,16 +11,6 @@ from workloads.schedule import Schedule
 
 SPEC = CecPricesSpec(stream_seed=7, items=10)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 1000.0, 3)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
-def test_the_same_purchases_in_any_pieces(start, first, second):
-    whole, first_part, second_part = (
-        prices(SPEC, SCHEDULE, start + begin, start + end).to_pylist()
-        for begin, end in ((0, first + second), (0, first), (first, first + second))
-    )
-    assert whole == first_part + second_part
 
 
 def test_a_purchase_has_100_bytes_and_is_due_at_its_time():

@@ -3,25 +3,12 @@
 import json
 from collections import Counter
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from experiments.workloads.hashtags import HashtagsSpec
 from workloads.hashtags.input import TWEETS, records, tweets
 from workloads.schedule import Schedule
 
 SPEC = HashtagsSpec(stream_seed=7, hashtags=1000)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 1000.0)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
-def test_the_same_tweets_in_any_pieces(start, first, second):
-    whole, first_part, second_part = (
-        tweets(SPEC, SCHEDULE, start + begin, start + end).to_pylist()
-        for begin, end in ((0, first + second), (0, first), (first, first + second))
-    )
-    assert whole == first_part + second_part
 
 
 def test_tweets_have_one_to_three_hashtags_and_as_many_in_the_mean_as_the_paper_s():

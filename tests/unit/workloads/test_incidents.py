@@ -5,8 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.workloads.ppa_queries import IncidentsSpec
 from workloads.incidents.input import (
@@ -30,16 +28,6 @@ SCHEDULE = Schedule(1_795_173_799_675_000_000, 20_000.0, PAPER.sources)
 def made(spec, start, stop):
     found = events(spec, SCHEDULE, start, stop)
     return {name: found[name].to_numpy() for name in found.schema.names}
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
-def test_the_same_events_in_any_pieces(start, first, second):
-    whole, first_part, second_part = (
-        events(SMALL, SCHEDULE, start + begin, start + end).to_pylist()
-        for begin, end in ((0, first + second), (0, first), (first, first + second))
-    )
-    assert whole == first_part + second_part
 
 
 def test_a_jam_is_known_to_whoever_begins_in_the_middle_of_it():

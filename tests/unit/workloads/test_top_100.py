@@ -5,8 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.workloads.base import WorkloadName
 from experiments.workloads.ppa_queries import Binding, Top100Spec
@@ -21,17 +19,6 @@ SCHEDULE = Schedule(1_795_173_799_675_000_000, PUBLISHED_RATE, SPEC.sources)
 SERVERS = 32
 # Of the top 100, what a quarter, a half and three quarters of the servers keep (docs/reference/ppa-queries.md).
 KEPT = {Binding.SPREAD: (0.96, 0.97, 0.99), Binding.BOUND: (0.24, 0.48, 0.74)}
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300), st.sampled_from(Binding))
-def test_the_same_requests_in_any_pieces(start, first, second, binding):
-    spec = SPEC.model_copy(update={"binding": binding})
-    whole, first_part, second_part = (
-        requests(spec, SCHEDULE, start + begin, start + end).to_pylist()
-        for begin, end in ((0, first + second), (0, first), (first, first + second))
-    )
-    assert whole == first_part + second_part
 
 
 def test_requests_have_their_columns_their_due_times_and_their_bounds():

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.workloads.window_tree import WindowTreeSpec
 from workloads.schedule import Schedule
@@ -13,16 +11,6 @@ from workloads.window_tree.input import FACTOR, MARKS, TUPLES, VALUES, limit, re
 
 SPEC = WindowTreeSpec(stream_seed=7)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 16_000.0, SPEC.sources)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 300), st.integers(0, 300))
-def test_the_same_tuples_in_any_pieces(start, first, second):
-    whole, first_part, second_part = (
-        tuples(SPEC, SCHEDULE, start + begin, start + end).to_pylist()
-        for begin, end in ((0, first + second), (0, first), (first, first + second))
-    )
-    assert whole == first_part + second_part
 
 
 def test_tuples_have_their_columns_their_due_times_and_their_bounds():

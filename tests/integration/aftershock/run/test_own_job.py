@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from aftershock.run import progress, steps
 from experiments import spec
-from infra.processes import members
 from journal.reader import raw_entries
-from results.runs import store
 from results.runs.store import Run
 from results.views.document import document
 from tests import by_the_clock
+from tests.whole_runs import carry_out
 
 pytestmark = pytest.mark.extended
 
 ROOT = Path(__file__).parents[4]
 EXAMPLE = "docs/examples/own-job/experiment.yaml"
 SHORT = ["window_s=30", "faults.events.0.at=3", "faults.events.0.heal_after=1", "cluster.worker_memory_mb=512"]
-STEPS = (steps.provision, steps.deploy, steps.start_load, steps.arm_faults)
 SHOPS = 4
-AFTER = (steps.stop, steps.collect, steps.tabulate, steps.predict, steps.validate, steps.report)
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("home")))
         patch.chdir(ROOT)
-        run_id = steps.begin(spec.load(EXAMPLE, SHORT).model_dump(mode="json"))
-        token = ""
-        try:
-            token = steps.provision(run_id)["token"]
-            for step in STEPS[1:]:
-                step(run_id)
-            while not (seen := progress.progress(run_id)).ended:
-                assert seen.error is None
-                time.sleep(0.2)
-            for step in AFTER:
-                step(run_id)
-        finally:
-            steps.teardown(run_id)
-        assert members(token) == []
-        yield store.finished(run_id)
+        yield carry_out(spec.load(EXAMPLE, SHORT))
 
 
 def test_it_is_measured_like_any_other_run(run: Run) -> None:

@@ -17,17 +17,13 @@ from tests.unit.testbed.runs import oracle
 MOST_CHANGES = 12  # of a run: copies that are made again and again would keep it going
 
 
-def adaptation(**options):
-    return Adaptation(LAYOUT, "structure-aware", BUDGET, first_plan(skewed(0)), **options)
-
-
 def first_plan(weights):
     """What is planned under this load if there is no plan yet."""
     return Adaptation(LAYOUT, "structure-aware", BUDGET, frozenset(), 0.0).next(rates(weights)).partitions
 
 
 def test_a_load_whose_skew_moves_takes_its_copies_along():
-    made = adaptation()
+    made = Adaptation(LAYOUT, "structure-aware", BUDGET, first_plan(skewed(0)))
     before = made.present
     after = made.next(rates(skewed(12)))
     assert made.present == after.partitions != before
@@ -51,12 +47,10 @@ def test_rates_that_fluctuate_change_nothing_but_would_without_hysteresis():
     assert len(plans_under_noise(Adaptation(LAYOUT, "structure-aware", BUDGET, even, least_gain=0.0))) > 3
 
 
-@pytest.mark.parametrize(
-    ("given", "field"), [({"least_gain": 1.0}, "least_gain"), ({"least_gain": -0.1}, "least_gain")]
-)
-def test_what_is_no_gain_is_refused(given, field):
-    with pytest.raises(BadInput, match=field):
-        adaptation(**given)
+@pytest.mark.parametrize("least_gain", [1.0, -0.1])
+def test_what_is_no_gain_is_refused(least_gain):
+    with pytest.raises(BadInput, match="least_gain"):
+        Adaptation(LAYOUT, "structure-aware", BUDGET, frozenset(), least_gain)
 
 
 def test_an_unknown_planner_is_refused():

@@ -43,8 +43,9 @@ from tests.unit.testbed.small_job import HERE, JOB
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
 
 
-def server_in(folder):
-    return Server(replace(JOB, store=str(folder / "store")), TOKEN, HERE, Journal(folder / "journal.jsonl"))
+def server_in(folder, **changes):
+    job = replace(JOB, store=str(folder / "store"), **changes)
+    return Server(job, TOKEN, HERE, Journal(folder / "journal.jsonl"))
 
 
 @pytest.fixture
@@ -86,8 +87,7 @@ def test_slots_that_do_nothing_but_fail_end_the_run_with_their_error(server, tmp
 
 @pytest.mark.parametrize(("slots", "most"), [(2, MOST_FAILURES), (12, 24)])
 def test_slots_that_cannot_even_begin_end_the_run_too_but_not_before_each_has_tried_again(tmp_path, slots, most):
-    job = replace(JOB, slots=slots, parallelism=slots, store=str(tmp_path / "store"))
-    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server:
+    with closing(server_in(tmp_path, slots=slots, parallelism=slots)) as server:
         for number in range(most):
             serve_until(server, lambda number=number: len(events_in(tmp_path, "slot-failed")) == number)
             tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
@@ -189,13 +189,15 @@ def test_where_sources_end_is_told_before_a_recovery_that_lets_them_go_on(server
 
 
 def test_a_run_that_is_to_end_takes_a_checkpoint_at_once(tmp_path):
-    job = replace(JOB, checkpoint_interval_s=1e4, store=str(tmp_path / "store"))
-    made = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))
-    with closing(made) as server, guest(server) as slot, guest(server) as other:
+    with (
+        closing(server_in(tmp_path, checkpoint_interval_s=1e4)) as server,
+        guest(server) as slot,
+        guest(server) as other,
+    ):
         for each in (slot, other):
             say(each, Hello((HERE, 1), 0, 0))
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
-        slot.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in job.layout().partitions))
+        slot.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in JOB.layout().partitions))
         serve_until(server, lambda: events_in(tmp_path, "ready"))
         assert not events_in(tmp_path, "round-started")
         server.drain()
@@ -279,8 +281,7 @@ def test_a_death_explains_a_break_though_the_coordinator_was_too_busy_to_hear_of
 
 
 def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, clock):
-    job = replace(JOB, slots=3, protocol="batch-aligned", recovery="passive", store=str(tmp_path / "store"))
-    server = Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))
+    server = server_in(tmp_path, slots=3, protocol="batch-aligned", recovery="passive")
     with closing(server), three_guests(server, tmp_path) as (staying, _, dying):
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         seats = {name: seat for seat, name in server._coordinator.placement.hosts.items()}
@@ -334,8 +335,8 @@ def test_what_is_lost_again_before_anybody_was_told_of_its_recovery_is_not_told_
 
 def test_what_waits_for_room_after_it_was_lost_again_is_neither_told_nor_awaited(tmp_path):
     """Its own slot has a worker, which has no room for it. Nobody has heard of the first recovery yet."""
-    job = replace(JOB, protocol="batch-aligned", recovery="query-centric", store=str(tmp_path / "store"))
-    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server, ExitStack() as stack:
+    in_parts = {"protocol": "batch-aligned", "recovery": "query-centric"}
+    with closing(server_in(tmp_path, **in_parts)) as server, ExitStack() as stack:
         slots = [stack.enter_context(guest(server)) for _ in range(3)]
         for slot in slots:
             say(slot, Hello((HERE, 1), 0, 0))
@@ -387,8 +388,7 @@ def test_a_checkpoint_that_the_store_refuses_is_journalled_with_the_reason(serve
 
 @pytest.mark.parametrize("spare", [0, 1, 2])
 def test_output_may_leave_once_as_many_lines_follow_as_the_job_spares(tmp_path, spare):
-    job = replace(JOB, spare_lines=spare, store=str(tmp_path / "store"))
-    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server:
+    with closing(server_in(tmp_path, spare_lines=spare)) as server:
         history, stable = server._coordinator.history, []
         for number in range(1, 4):
             for each in history.line:
