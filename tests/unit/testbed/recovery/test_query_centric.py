@@ -264,7 +264,7 @@ def test_a_planner_that_refuses_so_many_queries_is_replaced(monkeypatch):
     assert re.fullmatch(r"planner density-beam instead of dp: \d+ failed queries, at most 20", strategy.take_notes()[0])
 
 
-def refuses(problem):
+def refuses(problem, *, alone=False):
     raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
 
 
