@@ -133,7 +133,6 @@ def _stored(cell: Cell) -> pd.DataFrame:
 
 
 def _well_above(other: str) -> ReproductionCheck:
-
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         return [protocols_ratio(table[table["query"].isin(SHUFFLED)], "mean", COOR, other)]
 

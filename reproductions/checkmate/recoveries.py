@@ -193,7 +193,7 @@ def _recovers_faster(other: str) -> ReproductionCheck:
         f"recovery.{_named(other)}",
         lambda table: [recovery_ratios(table, other)],
         1.0,
-        f"COOR is back to its usual lag at least as fast as {other} to its own, in the geometric mean of all queries",
+        f"COOR is back to its usual lag at least as fast as {other} to its own, {IN_THE_MEAN} of all queries",
         like_rows(RECOVERY, other, COOR, 0.8),
     )
 
@@ -214,7 +214,7 @@ def _named(other: str) -> str:
 
 
 def _told(other: str) -> str:
-    return f"COOR restarts at least as fast as {other}, in the geometric mean of all queries"
+    return f"COOR restarts at least as fast as {other}, {IN_THE_MEAN} of all queries"
 
 
 def _plot_restarts(table: pd.DataFrame) -> Figure:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.claims import Ratio, at_least, paired_ratio
+from reproductions.claims import IN_THE_MEAN, Ratio, at_least, paired_ratio
 from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import scaled_rows
@@ -78,7 +78,7 @@ REPRODUCTIONS = (
                 "checkpoints.cost_less_at_longer_intervals",
                 _steps,
                 1.0,
-                "a longer interval takes no larger share, in the geometric mean of the loads",
+                f"a longer interval takes no larger share, {IN_THE_MEAN} of the loads",
                 scaled_rows("share", 0.05, interval_s=COST_INTERVALS_S[1]),
             ),
             holds(
