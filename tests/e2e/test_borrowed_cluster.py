@@ -16,18 +16,16 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from aftershock.run import steps
-from aftershock.run.progress import progress
 from experiments import spec
 from infra.broker import Broker
 from infra.launch import BROKER_PORT, MASTER_PORT
-from infra.processes import members
 from infra.services import gateway, kafka
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
 from infra.services.spark import home
 from journal.reader import raw_entries
 from results.runs import store
+from tests.whole_runs import carry_out
 
 pytestmark = pytest.mark.extended
 
@@ -158,27 +156,10 @@ def there(home: Path, tmp_path: Path) -> Iterator[ByHand]:
         cluster.end()
 
 
-def carry_out(path: Path) -> store.Run:
-    """The steps of the DAG, in its order."""
-    run_id, error = steps.begin(spec.load(str(path)).model_dump(mode="json")), "a step failed"
-    try:
-        for step in (steps.provision, steps.deploy, steps.start_load, steps.arm_faults):
-            step(run_id)
-        while not (now := progress(run_id)).ended:
-            assert now.error is None, now.error
-            time.sleep(1)
-        for step in (steps.stop, steps.collect, steps.tabulate, steps.predict, steps.validate, steps.report):
-            step(run_id)
-        error = None
-    finally:
-        steps.teardown(run_id, error)
-    return store.finished(run_id)
-
-
 def test_a_run_on_somebody_elses_cluster_strikes_it_and_leaves_it_as_it_was(there: ByHand, tmp_path: Path) -> None:
     path = tmp_path / "experiment.yaml"
     path.write_text(EXPERIMENT.replace("INVENTORY", str(there.folder / "commands" / "cluster.json")), encoding="utf-8")
-    run = carry_out(path)
+    run = carry_out(spec.load(str(path)))
     assert run.status().state == "done"
     struck = [entry for entry in raw_entries(run.raw / "injector.jsonl") if entry["event"] == "injected"]
     assert [(entry["host"], entry["done"], entry["left"]) for entry in struck] == [
@@ -203,4 +184,3 @@ def test_a_run_on_somebody_elses_cluster_strikes_it_and_leaves_it_as_it_was(ther
     assert all(there.is_alive(worker) for worker in WORKERS)
     assert there.topics() == set()
     assert list(there.checkpoints.iterdir()) == []
-    assert members(store.read_json(run.raw / "handle.json")["token"]) == []
