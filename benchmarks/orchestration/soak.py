@@ -10,11 +10,13 @@ resources that the served Airflow holds.
 
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
-what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: it would count as left over.
+what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: they would count as left over,
+unless the soak is kept apart (`apart.sh`).
 
-The machines of driver ssh are network namespaces with an sshd, made before the first piece and removed after the last;
-this needs root. Driver external is left out: its cluster, and the commands that strike it, are those of its owner, and
-the commands that come as an example know only one kind of fault.
+For driver docker a daemon is started, as root, if there is none. The machines of driver ssh are network namespaces with
+an sshd, made before the first piece and removed after the last; this needs root. Driver external is left out: its
+cluster, and the commands that strike it, are those of its owner, and the commands that come as an example know only one
+kind of fault.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -51,6 +53,7 @@ from infra.drivers import driver_of
 from results.runs import store
 from results.tables.schema import FaultOutcome
 from results.verdict import Verdict
+from tests.docker_daemon import docker_daemon
 from tests.e2e.airflow_server import ENDED, Server
 from tests.integration.infra import machines
 
@@ -195,7 +198,8 @@ def main() -> None:
         home = Path(folder)
         os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
         (home / belongings.TEMPORARY).mkdir()
-        with _machines(home, given.drivers), _torn_down(), served(folder) as (process, _):
+        daemon = docker_daemon() if "docker" in given.drivers else nullcontext()
+        with _machines(home, given.drivers), daemon, _torn_down(), served(folder) as (process, _):
             server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
             server.switch_on("benchmark")
             while ledger.faults < given.faults and time.monotonic() < end_s:
