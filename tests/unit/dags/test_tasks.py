@@ -122,6 +122,13 @@ def test_a_run_whose_dag_run_was_ended_by_hand_between_two_tasks_is_not_good(ste
     assert told == f"{first}: did not happen (skipped): the DAG run was ended by hand"
 
 
+def test_a_teardown_that_is_repeated_publishes_a_good_run_as_done(steps):
+    """While it had failed, `judge` found no finished run. Who clears the teardown alone leaves that state."""
+    steps.teardown = lambda run_id, error: error
+    states = {**dict.fromkeys(step_times.STEPS, "success"), "teardown": "running", "judge": "failed"}
+    assert tasks.tear_down("run-1", TaskInstance(states)) is None
+
+
 def test_judge_accepts_pass_and_unknown(publish, caplog):
     publish("done", ("ledger", "pass", "240", "240"), ("utilization", "unknown", None, "0.8"))
     with caplog.at_level("INFO", logger="aftershock.airflow.tasks"):
