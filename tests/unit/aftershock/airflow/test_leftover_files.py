@@ -161,6 +161,21 @@ def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
     assert all(path.exists() for path in others)
 
 
+def test_a_run_that_another_process_removes_meanwhile_keeps_no_other_from_going(home, monkeypatch, capsys):
+    for number in (1, 2):
+        finished(f"run-{number}", number)
+    remove = store.remove
+
+    def second(run_id):
+        remove(run_id)
+        remove(run_id)
+
+    monkeypatch.setattr(store, "remove", second)
+    assert program.main(["results", "prune", "--keep", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == ["run-1", "run-2"]
+    assert store.all_finished() == []
+
+
 def test_the_logs_of_a_dag_run_that_was_cleared_and_goes_on_stay_when_its_older_run_goes(home, capsys):
     finished("run-1", 1, "cleared")
     steps.begin({}, "run-2", "cleared")
