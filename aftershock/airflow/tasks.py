@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, trigger_form, waiting_tasks
 from experiments import spec
-from experiments.errors import AftershockError
+from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.wording import on_one_line
 from results.damage import Damaged
 from results.runs import step_times
@@ -87,10 +87,13 @@ def run_step(name: str, run: str) -> None:
     What the step returns stays here: Airflow would log it and show it to its viewers, and a handle has the run's token.
     """
     from aftershock.run import steps
+    from results.runs import store
 
     log.info("%s ...", name)
     started = time.monotonic()
     with failures_on_one_line():
+        if run not in store.all_live():
+            raise EnvironmentFailure(f"run {run} is over", "clear the whole DAG run, or trigger the DAG again")
         getattr(steps, name)(run)
     log.info("%s done in %.1f s", name, time.monotonic() - started)
 
