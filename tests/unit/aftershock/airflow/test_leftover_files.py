@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from aftershock.airflow import leftover_files, orchestrate
 from aftershock.cli import program
 from aftershock.run import ending, lease, steps
+from experiments.errors import EnvironmentFailure
+from experiments.locks import locked
 from infra.launch import REPOSITORY
 from results.runs import store
 from tests.unit.marked_processes import wait_for
@@ -89,6 +92,38 @@ def test_a_lease_that_is_swept_while_it_is_taken_is_taken_anew(home):
     assert waiting.stdout.readline() == "held\n"
     assert lease.state_of(live_directory) is lease.Lease.HELD
     waiting.communicate()
+
+
+def test_a_lease_that_is_taken_during_the_sweep_is_held_to_the_end(home, monkeypatch):
+    """Without it, the first step of the run would take another experiment than the command's."""
+    live_directory = store.live_directory("run-1")
+    file(lease.lease_path(live_directory))
+    (home / "airflow").mkdir()
+    with ExitStack() as command:
+
+        def meanwhile(folder):
+            command.enter_context(lease.lease(live_directory))
+            return []
+
+        monkeypatch.setattr(leftover_files, "_databases", meanwhile)
+        leftover_files.sweep()
+        assert lease.state_of(live_directory) is lease.Lease.HELD
+
+
+def test_a_serve_that_begins_while_logs_are_removed_begins_after_that(home, monkeypatch):
+    log = file(home / "airflow" / "logs" / "scheduler.log")
+    remove, lock = leftover_files._remove, home / "airflow" / leftover_files.SERVING
+
+    def removed_beside_a_serve(path):
+        with pytest.raises(EnvironmentFailure, match="still held"), locked(lock, "it", limit_s=0.0, shared=True):
+            pass
+        return remove(path)
+
+    monkeypatch.setattr(leftover_files, "_remove", removed_beside_a_serve)
+    assert leftover_files.sweep() == ["airflow/logs/scheduler.log"]
+    assert not log.exists()
+    with leftover_files.serving():
+        assert leftover_files.is_served()
 
 
 def test_databases_and_logs_of_commands_whose_run_is_not_there_go(home, capsys):
