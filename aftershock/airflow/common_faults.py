@@ -41,7 +41,7 @@ def put(document: dict[str, Any], given: dict[str, Any]) -> None:
     if RACKS in given:
         faults["hosts"] = _spread(spec.validate({**document, "faults": {}}).cluster.workers, given[RACKS])
     if HOST_RATE in given or RACK_RATE in given:
-        _require_racks(faults["hosts"], given)
+        _require_racks(document, given)
         heal_after = next((fault["heal_after"] for part in PARTS for fault in faults[part]), None)
         faults |= {part: [] for part in PARTS} | {"processes": _processes(given, heal_after)}
     if HEAL_AFTER in given:
@@ -56,8 +56,12 @@ def _spread(workers: int, racks: int) -> dict[str, list[str]]:
     return {f"worker-{number + 1}": [f"rack-{number % racks + 1}"] for number in range(workers)}
 
 
-def _require_racks(hosts: dict[str, list[str]], given: dict[str, Any]) -> None:
-    if given.get(RACK_RATE) and not any(hosts.values()):
+def _require_racks(document: dict[str, Any], given: dict[str, Any]) -> None:
+    """What the experiment itself does not say may still come from its inventory."""
+    if not given.get(RACK_RATE):
+        return
+    hosts = document["faults"]["hosts"] or spec.validate({**document, "faults": {}}).faults.hosts
+    if not any(hosts.values()):
         raise BadInput(RACK_RATE, given[RACK_RATE], f"0, or {RACKS} as well: no worker of the experiment is in a rack")
 
 

@@ -162,21 +162,21 @@ def _secrets(folder: Path) -> dict[str, str]:
 def ensure_database(variables: dict[str, str] | None = None) -> None:
     """Create or migrate the metadata database that `variables` (default: `environment()`) name, with our pool in it.
 
-    Once for each version of Airflow and database; a second process waits for the first. Raises `EnvironmentFailure`
-    when it fails.
+    A SQLite file once for each version of Airflow, any other database each time, since a new one may have its address.
+    A second process waits for the first. Raises `EnvironmentFailure` when it fails.
     """
     variables = variables or environment()
     folder = airflow_home()
     database, wanted = sqlite_file(variables), f"{version('apache-airflow')} {pool.RUNS_POOL}"
-    digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()  # the URL may hold a password
+    digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()
     stamp = folder / f"migrated-{digest[:16]}"
     with locked(folder / ".migrating", "the preparation of Airflow's database"):
-        if (database is None or database.exists()) and stamp.exists() and stamp.read_text() == wanted:
+        if database and database.exists() and stamp.exists() and stamp.read_text() == wanted:
             return
         _migrate(variables, folder / "migration.log")
         if database:
             _write_ahead(database)
-        stamp.write_text(wanted)
+            stamp.write_text(wanted)
 
 
 def sqlite_file(variables: dict[str, str]) -> Path | None:

@@ -16,7 +16,7 @@ from aftershock.airflow.environment import airflow_home
 from aftershock.run import lease
 from aftershock.run.lease import Lease
 from experiments.errors import EnvironmentFailure
-from experiments.locks import is_free, locked
+from experiments.locks import is_free, locked, locked_if_free
 from results.runs import store
 
 RUN_LOCK = re.compile(rf"\.({store.RUN_ID.pattern})\.(lease|teardown)")
@@ -41,11 +41,11 @@ def is_served() -> bool:
 def sweep() -> list[str]:
     """Remove what dead processes left; returns the paths, relative to the home where they are below it."""
     home = store.home()
-    found = _locks(home / "live")
+    removed = [path for path in _locks(home / "live") if _remove_lock(path)]
     if (home / "airflow").is_dir():
-        found += [*_databases(airflow_home() / "command-line"), *_component_logs()]
-    removed = [*(path for path in found if _remove(path)), *store.sweep()]
-    return [str(path.relative_to(home)) for path in removed]
+        removed += [path for path in _databases(airflow_home() / "command-line") if _remove(path)]
+        removed += _remove_component_logs(airflow_home())
+    return [str(path.relative_to(home)) for path in [*removed, *store.sweep()]]
 
 
 def logs_of(run_id: str, dag_run: str | None) -> list[Path]:
@@ -82,9 +82,18 @@ def _names(folder: Path) -> list[str]:
 
 
 def _locks(folder: Path) -> list[Path]:
-    """Lock files of runs that do not exist any more; only locks that no process holds."""
+    """Lock files of runs that do not exist any more."""
     found = [(folder / name, match[1]) for name in _names(folder) if (match := RUN_LOCK.fullmatch(name))]
-    return [path for path, run_id in found if not (folder / run_id).exists() and _is_free(path)]
+    return [path for path, run_id in found if not (folder / run_id).exists()]
+
+
+def _remove_lock(path: Path) -> bool:
+    """Remove a lock that no process holds. It is held meanwhile, so that who has just opened it takes a new one."""
+    with suppress(FileNotFoundError, PermissionError, EnvironmentFailure), locked_if_free(path) as is_free_now:
+        if is_free_now:
+            path.unlink()
+            return True
+    return False
 
 
 def _is_free(path: Path) -> bool:
@@ -104,9 +113,10 @@ def _is_worked_on(run_id: str) -> bool:
     return live_directory.exists() or lease.state_of(live_directory) is Lease.HELD
 
 
-def _component_logs() -> list[Path]:
-    """What Airflow's components logged, unless some run."""
-    logs = airflow_home() / "logs"
-    if is_served():
-        return []
-    return [logs / name for name in _names(logs) if not name.startswith("dag_id=")]
+def _remove_component_logs(folder: Path) -> list[Path]:
+    """Remove what Airflow's components logged, unless some run. A `serve` that begins meanwhile waits."""
+    logs = folder / "logs"
+    found = [logs / name for name in _names(logs) if not name.startswith("dag_id=")]
+    with suppress(PermissionError, EnvironmentFailure), locked_if_free(folder / SERVING, make=True) as is_free_now:
+        return [path for path in found if is_free_now and _remove(path)]
+    return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -21,14 +22,29 @@ if TYPE_CHECKING:
     from results.runs.store import Run
 
 log = logging.getLogger(__name__)
+SCHEDULED = "scheduled"  # the type of a DAG run that the schedule asked for
 BEGIN = "begin"  # the first step of a DAG run of `benchmark`
 RUN = "run"  # the mapped task of the DAG `nightly` that has a run for each cell
 LABEL = "{{ task.run_label }}"  # what names a mapped `BenchmarkRun` in Airflow
 POLL_INTERVAL_S = 10
+MOST_LATE = timedelta(minutes=30)  # for a night to begin: after that it might be a working day
 
 # What BenchmarkRun is given: `run_label`, the name and the seed of an experiment, and `conf`, the experiment by the
 # trigger form's params.
 Cell = dict[str, Any]
+
+
+def is_missed(dag_run: Any, attempt: int) -> bool:
+    """Whether a night that the schedule asked for is over: Airflow was down at its time, or the DAG was paused.
+
+    Airflow makes up for the last such night as soon as it can. A night that a person triggered, or has cleared (a later
+    `attempt` of its first task), is none.
+    """
+    late = datetime.now(UTC) - dag_run.run_after
+    if dag_run.run_type != SCHEDULED or attempt > 1 or late <= MOST_LATE:
+        return False
+    log.warning("this night was due %s ago: it is skipped; to run it all the same, clear its DAG run", late)
+    return True
 
 
 def cells(source: str) -> list[Cell]:

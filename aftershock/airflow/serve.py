@@ -111,6 +111,7 @@ class _Components:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=signals.end_with_parent,
             )
         self.running[name] = child, time.monotonic()
         self.leaders.append(child)

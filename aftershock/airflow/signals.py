@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+_LIBC = ctypes.CDLL(None)
 
 
 @contextmanager
@@ -35,6 +38,11 @@ def _handled(handler: Any) -> Iterator[None]:
     finally:
         for number, handled in before.items():
             signal.signal(number, handled)
+
+
+def end_with_parent() -> None:
+    """To be called in a child before its program: it gets SIGTERM once its parent has died, be it by SIGKILL."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def status_of(child: subprocess.Popen[bytes]) -> int | None:

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, trigger_form, waiting_tasks
 from experiments import spec
-from experiments.errors import AftershockError
+from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.wording import on_one_line
 from results.damage import Damaged
 from results.runs import step_times
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
+TEARDOWN = "teardown"  # the task that ends a run
 
 
 @contextmanager
@@ -86,10 +87,13 @@ def run_step(name: str, run: str) -> None:
     What the step returns stays here: Airflow would log it and show it to its viewers, and a handle has the run's token.
     """
     from aftershock.run import steps
+    from results.runs import store
 
     log.info("%s ...", name)
     started = time.monotonic()
     with failures_on_one_line():
+        if run not in store.all_live():
+            raise EnvironmentFailure(f"run {run} is over", "clear the whole DAG run, or trigger the DAG again")
         getattr(steps, name)(run)
     log.info("%s done in %.1f s", name, time.monotonic() - started)
 
@@ -111,15 +115,19 @@ def tear_down(run: str, ti: Any) -> str | None:
 
 
 def _first_error(ti: Any) -> str | None:
-    """Why the run is not good; a DAG run that was ended by hand has steps that were skipped, though none has failed."""
+    """Why the run is not good, by its steps in their order.
+
+    A DAG run that was ended by hand has steps that were skipped, though none has failed. What a later task made of an
+    earlier teardown that failed does not count: teardown can be cleared alone.
+    """
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
-    failed = [task_id for task_id, state in states.items() if state == "failed"]
-    if failed:
-        reason = ti.xcom_pull(task_ids=failed[0], key=ERROR)
-        return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
     for step in step_times.STEPS:
-        if step != ti.task_id and (state := states.get(step, "success")) != "success":
-            return f"{step}: did not happen ({state or 'never scheduled'}): the DAG run was ended by hand"
+        if step == TEARDOWN or (state := states.get(step, "success")) == "success":
+            continue
+        if state == "failed":
+            reason = ti.xcom_pull(task_ids=step, key=ERROR)
+            return f"{step}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
+        return f"{step}: did not happen ({state or 'never scheduled'}): the DAG run was ended by hand"
     return None
 
 

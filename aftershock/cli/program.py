@@ -85,14 +85,16 @@ def main(words: list[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(nowhere, stream.fileno())
         return NOT_READ_TO_THE_END
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         failure = EnvironmentFailure(_cause(error), "mend that and try again")
         print(f"aftershock: {failure}", file=sys.stderr)
         return failure.exit_code
 
 
-def _cause(error: OSError) -> str:
+def _cause(error: OSError | MemoryError) -> str:
     """What failed and why; code of ours, unlike the kernel, may name a missing file and nothing else."""
+    if isinstance(error, MemoryError):
+        return "the memory of this machine does not suffice"
     if error.strerror:
         return f"{error.filename or 'the system'}: {error.strerror}"
     return f"{error} is missing" if isinstance(error, FileNotFoundError) else f"the system: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from contextlib import suppress
 from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
@@ -62,7 +63,8 @@ def _remove(run_id: str, dag_run: str | None, dry_run: bool) -> list[str]:
 
     if dry_run:
         return [str(path.relative_to(store.home())) for path in leftover_files.logs_of(run_id, dag_run)]
-    store.remove(run_id)
+    with suppress(BadInput):  # another process has removed it since the runs were listed
+        store.remove(run_id)
     return leftover_files.remove_logs(run_id, dag_run)
 
 

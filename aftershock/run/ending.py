@@ -26,6 +26,7 @@ from results.runs.store import RunStatus
 
 log = logging.getLogger(__name__)
 LEFT_OUT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
+ENDS = (RunState.DONE, RunState.FAILED)
 
 
 def tear_down(run_id: str, error: str | None) -> str | None:
@@ -68,10 +69,8 @@ def _end(live: LiveRun, error: str | None) -> None:
     if live.began:
         _keep_logs(live)
         _remove_scratch(live.run.root)
-        status = _final_status(live, damage or error)
-        store.write_json(live.run.root / "status.json", status.to_json())
-        if status.state == RunState.DONE:
-            learn_from(live)
+        if live.run.known_status().state not in ENDS:  # else an earlier teardown was cut off before it could publish
+            _note_the_end(live, damage or error)
         store.publish(live.run)
     live_directory = store.live_directory(live.run_id)
     store.discard(live_directory)
@@ -129,6 +128,13 @@ def _remove_scratch(folder: Path) -> None:
     for path in folder.rglob(".*"):
         if store.SCRATCH.fullmatch(path.name) and not path.is_dir():
             path.unlink()
+
+
+def _note_the_end(live: LiveRun, error: str | None) -> None:
+    status = _final_status(live, error)
+    store.write_json(live.run.root / "status.json", status.to_json())
+    if status.state == RunState.DONE:
+        learn_from(live)
 
 
 def _final_status(live: LiveRun, error: str | None) -> RunStatus:

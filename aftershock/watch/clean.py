@@ -21,6 +21,7 @@ from infra.leftovers import Traces
 from infra.removal import ROOT_USER
 from infra.services import startup
 from results.runs import store
+from results.runs.state import RunState
 
 REASON = "the process that ran it has died; removed by `aftershock clean`"
 
@@ -39,7 +40,7 @@ class Cleaning:
     """What was removed, what was left alone and why, and the runs that were published as failed.
 
     emptied   places in S3 that had objects
-    swept     files and folders of this home that dead processes left; none if a run was named
+    swept     files and folders of this home that dead processes left; if a run was named, only its directory
     refused   an error for each run of which something could not be removed, or of which S3 did not delete the objects
     """
 
@@ -71,9 +72,10 @@ def clean(run_id: str | None = None) -> Cleaning:
     """
     named = _check_named(run_id) if run_id else None
     removed, kept, failed = _remove_traces(named)
-    published, unpublished = _publish([run for run in _live_runs() if (run == run_id if run_id else _is_free(run))])
+    dead = [run for run in _live_runs() if (run == run_id if run_id else _is_free(run))]
+    published, directories, unpublished = _tear_down(dead)
     emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
-    swept = [] if run_id else leftover_files.sweep()
+    swept = directories + ([] if run_id else leftover_files.sweep())
     return Cleaning(removed, kept, published, emptied, swept, [*failed, *unpublished.values(), *refused])
 
 
@@ -103,20 +105,27 @@ def _of(named: Path, traces: Traces) -> list[str]:
     return [root for root in traces.roots if Path(root).parent == named]
 
 
-def _publish(run_ids: list[str]) -> tuple[list[str], dict[str, EnvironmentFailure]]:
-    """Tear dead runs down: the ids of those that are over now, and why the others are not; one stops no other."""
-    over, failed = [], {}
+def _tear_down(run_ids: list[str]) -> tuple[list[str], list[str], dict[str, EnvironmentFailure]]:
+    """Tear dead runs down; one that cannot be torn down stops no other.
+
+    Returns the ids of those that were published as failed, the directories of those that had not begun, or were
+    done, and why the others are not over.
+    """
+    published, directories, failed = [], [], {}
     for run_id in run_ids:
         try:
-            steps.teardown(run_id, REASON)
+            state = steps.teardown(run_id, REASON)
             orchestrate.forget(run_id)
-            over.append(run_id)
+            if state == RunState.FAILED:
+                published.append(run_id)
+            else:
+                directories.append(str(store.live_directory(run_id).relative_to(store.home())))
         except AftershockError as error:
             failed[run_id] = EnvironmentFailure(f"run {run_id}: {error}", f"then `aftershock clean {run_id}`")
         except OSError as error:
             cause = f"run {run_id}: {error.filename or 'the system'}: {error.strerror}"
             failed[run_id] = EnvironmentFailure(cause, f"mend that, then `aftershock clean {run_id}`")
-    return over, failed
+    return published, directories, failed
 
 
 def _check_named(run_id: str) -> Path:

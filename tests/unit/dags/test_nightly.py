@@ -2,6 +2,7 @@
 
 import logging
 from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, D
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import trigger
-from airflow.timetables.base import TimeRestriction
+from airflow.timetables.base import DataInterval, TimeRestriction
+from airflow.utils.types import DagRunType
 
 from aftershock.airflow import nightly, trigger_form
 from aftershock.airflow.assets import RESULT_TABLES
@@ -73,6 +75,31 @@ def test_a_night_that_was_missed_by_an_hour_is_not_made_up_for(dag, monkeypatch)
     timetable = coerce_to_core_timetable(dag.timetable)
     first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=never)
     assert first.run_after == timezone.datetime(2026, 11, 23, 2, 0)
+
+
+def test_airflow_makes_up_for_a_later_night_that_was_missed_and_its_first_task_skips_all_of_it(dag, monkeypatch):
+    yesterday = timezone.datetime(2026, 11, 21, 2, 0)
+    monkeypatch.setattr(trigger, "utcnow", lambda: timezone.datetime(2026, 11, 22, 10, 0))
+    never = TimeRestriction(earliest=None, latest=None, catchup=False)
+    timetable, last = coerce_to_core_timetable(dag.timetable), DataInterval(yesterday, yesterday)
+    made_up_for = timetable.next_dagrun_info(last_automated_data_interval=last, restriction=never)
+    assert made_up_for.run_after == timezone.datetime(2026, 11, 22, 2, 0)
+    assert dag.get_task("cells").ignore_downstream_trigger_rules, "also the tasks that run whatever failed"
+    assert {task.task_id for task in dag.get_task("cells").get_flat_relatives()} == {"run", "publish", "judge"}
+
+
+@pytest.mark.parametrize(
+    ("late_min", "run_type", "attempt", "missed"),
+    [
+        (29, DagRunType.SCHEDULED, 1, False),
+        (31, DagRunType.SCHEDULED, 1, True),
+        (31, DagRunType.SCHEDULED, 2, False),  # a person has cleared it
+        (31, DagRunType.MANUAL, 1, False),
+    ],
+)
+def test_a_night_that_begins_late_by_itself_was_missed(late_min, run_type, attempt, missed):
+    due = datetime.now(UTC) - timedelta(minutes=late_min)
+    assert nightly.is_missed(SimpleNamespace(run_after=due, run_type=run_type), attempt) is missed
 
 
 def test_runs_wait_for_each_other_without_a_worker_and_without_stopping_the_rest(dag):

@@ -79,18 +79,31 @@ def test_begin_tells_how_long_a_run_of_the_experiment_as_filled_in_takes(steps, 
     assert caplog.messages == [f"run words-7 takes about {whole_s / 60:.0f} min, 1200 s of them measured"]
 
 
-def test_a_known_error_fails_the_task_with_its_one_line(steps):
+@pytest.fixture
+def begun(steps, home):
+    """The steps of run-1, which has begun."""
+    store.write_json(store.live("run-1").root / "status.json", {"run_id": "run-1", "state": "running", "started_ns": 1})
+    return steps
+
+
+def test_a_known_error_fails_the_task_with_its_one_line(begun):
     def deploy(run_id):
         raise EnvironmentFailure(f"broker of {run_id} gone", "start again")
 
-    steps.deploy = deploy
+    begun.deploy = deploy
     with pytest.raises(AirflowFailException, match=r"^broker of run-1 gone; start again$"):
         tasks.run_step("deploy", "run-1")
 
 
-def test_what_a_step_returns_is_not_given_to_airflow_which_would_show_it(steps):
-    steps.provision = lambda run_id: {"run_id": run_id, "token": "s1-0123456789abcdef"}
+def test_what_a_step_returns_is_not_given_to_airflow_which_would_show_it(begun):
+    begun.provision = lambda run_id: {"run_id": run_id, "token": "s1-0123456789abcdef"}
     assert tasks.run_step("provision", "run-1") is None
+
+
+def test_a_step_that_is_cleared_after_the_end_of_its_run_says_that_the_run_is_over(steps, home):
+    steps.deploy = lambda run_id: pytest.fail("there is no cluster")
+    with pytest.raises(AirflowFailException, match=r"^run run-1 is over; clear the whole DAG run, or trigger the DAG"):
+        tasks.run_step("deploy", "run-1")
 
 
 def test_teardown_hears_which_task_failed_and_why(steps):
@@ -120,6 +133,13 @@ def test_a_run_whose_dag_run_was_ended_by_hand_between_two_tasks_is_not_good(ste
     first = "stop" if observed == "success" else "observe"
     told = tasks.tear_down("run-1", TaskInstance(states))
     assert told == f"{first}: did not happen (skipped): the DAG run was ended by hand"
+
+
+def test_a_teardown_that_is_repeated_publishes_a_good_run_as_done(steps):
+    """While it had failed, `judge` found no finished run. Who clears the teardown alone leaves that state."""
+    steps.teardown = lambda run_id, error: error
+    states = {**dict.fromkeys(step_times.STEPS, "success"), "teardown": "running", "judge": "failed"}
+    assert tasks.tear_down("run-1", TaskInstance(states)) is None
 
 
 def test_judge_accepts_pass_and_unknown(publish, caplog):

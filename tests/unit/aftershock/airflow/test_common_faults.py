@@ -1,10 +1,13 @@
 """The plain fields of common faults: which fault spec they stand for."""
 
+import json
+
 import pytest
 
 from aftershock.airflow import common_faults, trigger_form
 from experiments import spec
 from experiments.errors import BadInput
+from tests.unit.ssh_keys import new_key
 
 
 def faults(**params):
@@ -58,6 +61,18 @@ def test_a_rate_of_racks_needs_racks():
     with pytest.raises(BadInput, match=r"^rack_fault_rate: 0\.1 is not usable; allowed: 0, or racks as well"):
         faults(rack_fault_rate=0.1)
     assert not faults(rack_fault_rate=0).can_fail
+
+
+def test_the_racks_of_an_inventory_that_the_form_names_are_racks(tmp_path):
+    host_key = new_key(tmp_path / "key")
+    machine = {"user": "me", "key_file": "key", "host_key": host_key, "cores": 2, "memory_mb": 2048}
+    workers = [{"name": f"w-{n}", "address": f"198.18.0.{n}", "domains": [f"switch-{n % 2}"]} for n in (1, 2, 3)]
+    hosts = [machine | each for each in ({"name": "g", "address": "198.18.0.9", "role": "gateway"}, *workers)]
+    (tmp_path / "inventory.json").write_text(json.dumps({"hosts": hosts}), encoding="utf-8")
+    cluster = {"cluster.driver": "ssh", "cluster.inventory": str(tmp_path / "inventory.json")}
+    found = faults(rack_fault_rate=0.1, **cluster)
+    assert found.hosts == {"worker-1": ("switch-1",), "worker-2": ("switch-0",), "worker-3": ("switch-1",)}
+    assert processes(found) == [("kill", "domain", 0.1, 2.0)]
 
 
 def test_more_racks_than_workers_are_refused():

@@ -50,6 +50,19 @@ def test_a_variable_that_is_set_wins(monkeypatch):
     assert environment.sqlite_file(variables) is None
 
 
+@pytest.mark.parametrize(("address", "times"), [(None, 1), ("postgresql+psycopg2://db/airflow", 2)])
+def test_a_database_that_may_be_another_one_by_now_is_migrated_again(home, monkeypatch, address, times):
+    """A server that was set up anew has an empty one under the same address."""
+    if address:
+        monkeypatch.setenv(environment.DATABASE_VARIABLE, address)
+    migrated = []
+    monkeypatch.setattr(environment, "_migrate", lambda variables, log: migrated.append(log))
+    monkeypatch.setattr(environment, "_write_ahead", Path.touch)
+    for _ in range(2):
+        environment.ensure_database()
+    assert len(migrated) == times
+
+
 def test_the_users_python_path_is_kept_behind_the_repository(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/opt/mine")
     expected = f"{environment.REPOSITORY}:/opt/mine"

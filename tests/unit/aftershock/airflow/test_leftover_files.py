@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from aftershock.airflow import leftover_files, orchestrate
 from aftershock.cli import program
 from aftershock.run import ending, lease, steps
+from experiments.errors import EnvironmentFailure
+from experiments.locks import locked
 from infra.launch import REPOSITORY
 from results.runs import store
 from tests.unit.marked_processes import wait_for
@@ -91,6 +94,38 @@ def test_a_lease_that_is_swept_while_it_is_taken_is_taken_anew(home):
     waiting.communicate()
 
 
+def test_a_lease_that_is_taken_during_the_sweep_is_held_to_the_end(home, monkeypatch):
+    """Without it, the first step of the run would take another experiment than the command's."""
+    live_directory = store.live_directory("run-1")
+    file(lease.lease_path(live_directory))
+    (home / "airflow").mkdir()
+    with ExitStack() as command:
+
+        def meanwhile(folder):
+            command.enter_context(lease.lease(live_directory))
+            return []
+
+        monkeypatch.setattr(leftover_files, "_databases", meanwhile)
+        leftover_files.sweep()
+        assert lease.state_of(live_directory) is lease.Lease.HELD
+
+
+def test_a_serve_that_begins_while_logs_are_removed_begins_after_that(home, monkeypatch):
+    log = file(home / "airflow" / "logs" / "scheduler.log")
+    remove, lock = leftover_files._remove, home / "airflow" / leftover_files.SERVING
+
+    def removed_beside_a_serve(path):
+        with pytest.raises(EnvironmentFailure, match="still held"), locked(lock, "it", limit_s=0.0, shared=True):
+            pass
+        return remove(path)
+
+    monkeypatch.setattr(leftover_files, "_remove", removed_beside_a_serve)
+    assert leftover_files.sweep() == ["airflow/logs/scheduler.log"]
+    assert not log.exists()
+    with leftover_files.serving():
+        assert leftover_files.is_served()
+
+
 def test_databases_and_logs_of_commands_whose_run_is_not_there_go(home, capsys):
     folder = home / "airflow" / "command-line"
     stray = [file(folder / name) for name in ("run-1.db", "run-1.db-wal", "run-1.json", "run-1.logs/x/task.log")]
@@ -159,6 +194,21 @@ def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
     }
     assert not any(path.exists() for path in doomed)
     assert all(path.exists() for path in others)
+
+
+def test_a_run_that_another_process_removes_meanwhile_keeps_no_other_from_going(home, monkeypatch, capsys):
+    for number in (1, 2):
+        finished(f"run-{number}", number)
+    remove = store.remove
+
+    def second(run_id):
+        remove(run_id)
+        remove(run_id)
+
+    monkeypatch.setattr(store, "remove", second)
+    assert program.main(["results", "prune", "--keep", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == ["run-1", "run-2"]
+    assert store.all_finished() == []
 
 
 def test_the_logs_of_a_dag_run_that_was_cleared_and_goes_on_stay_when_its_older_run_goes(home, capsys):

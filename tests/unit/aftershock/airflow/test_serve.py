@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.airflow import serve, signals
+from infra.launch import REPOSITORY
 from tests.unit.marked_processes import wait_for
 
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
@@ -18,6 +19,15 @@ scheduler) [ -e "$0.ran" ] || { touch "$0.ran"; exec sleep 600; } ;;
 esac
 sleep 600 & echo $! >> "$0.children"
 wait
+"""
+SERVER = """
+import os, sys
+from aftershock.airflow import serve
+serve.airflow_program = lambda: sys.argv[1]
+components = serve._Components(dict(os.environ), 8080)
+components.start(*serve.COMPONENTS)
+print(*(leader.pid for leader in components.leaders), flush=True)
+sys.stdin.read()
 """
 
 
@@ -80,6 +90,21 @@ def test_a_child_that_a_dead_component_left_is_ended(components, tmp_path):
 
 def children(folder):
     return [int(line) for line in (folder / "airflow-script.children").read_text().split()]
+
+
+def test_no_component_outlives_a_server_that_is_killed(home, tmp_path):
+    """They would keep the port, and run beside those of the next one."""
+    program = tmp_path / "airflow-script"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(program)], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    started = list(map(int, server.stdout.readline().split()))
+    assert len(started) == len(serve.COMPONENTS)
+    server.kill()
+    server.wait()
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in started))
 
 
 @pytest.mark.parametrize(("code", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)])

@@ -321,6 +321,7 @@ def test_simulated_clusters_are_bounded(call, workers):
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), "/x: No such file or directory"),
         (TimeoutError("no answer in time"), "the system: no answer in time"),
         (OSError(errno.ENOSPC, "No space left on device"), "the system: No space left on device"),
+        (MemoryError("Unable to allocate 64.0 PiB"), "the memory of this machine does not suffice"),
     ],
 )
 def test_what_the_system_refuses_is_one_line_that_says_what_it_is(call, monkeypatch, error, told):

@@ -270,9 +270,26 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
         assert f"run {run_id} was published as failed" in said.out
         assert store.finished(run_id).status().state == "failed"
     assert not begun.exists()
+    assert "removed live/run-3\n" in said.out
+    assert "run-3 was published" not in said.out
     (line,) = said.err.splitlines()
     assert line.startswith(f"aftershock: run run-4: {home}/live/.run-4.teardown is a folder")
     assert line.endswith("`aftershock clean run-4`")
+
+
+def test_a_good_run_whose_teardown_was_killed_before_it_could_publish_is_done_and_teaches_no_times(monkeypatch, capsys):
+    lease.lease_path(begin()).touch()
+
+    def killed(run):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(store, "publish", killed)
+        steps.teardown("run-1")
+    monkeypatch.setattr(ending, "learn_from", None)
+    assert program.main(["clean"]) == 0
+    assert store.finished("run-1").status().state == "done"
+    assert "published as failed" not in capsys.readouterr().out
 
 
 def test_what_the_system_refuses_of_one_run_stops_no_other(monkeypatch, capsys):
