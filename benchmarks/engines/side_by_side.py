@@ -189,7 +189,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rates", nargs="+", type=above_zero, default=[5000.0], help="records a second, of all kinds")
     parser.add_argument("--seconds", type=above_zero, default=20.0, help="that are measured")
     parser.add_argument("--repeats", type=at_least_one, default=1, help="rows of each engine")
-    parser.add_argument("--warm", type=float, default=15.0, help="seconds at the rate before that")
+    parser.add_argument("--warm", type=above_zero, default=15.0, help="seconds at the rate before that")
     parser.add_argument("--window", type=above_zero, default=2.0, help="length of the queries' windows [s]")
     parser.add_argument(
         "--checkpoint", type=above_zero, default=2.0, help="seconds between checkpoints or micro-batches"

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from benchmarks.arguments import at_least
 from benchmarks.engines.peer_engine import Task
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.partition.partition import PartitionLimits
@@ -50,7 +51,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     parser.add_argument("task", nargs="+")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="coordinated")
     parser.add_argument("--delivery", choices=[each.value for each in Delivery], default=Delivery.EXACTLY_ONCE.value)
-    parser.add_argument("--spare-lines", type=int, default=1, help="older lines of checkpoints that are kept")
+    parser.add_argument("--spare-lines", type=at_least(0), default=1, help="older lines of checkpoints that are kept")
     return parser.parse_args(words)
 
 

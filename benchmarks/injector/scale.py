@@ -8,6 +8,7 @@ after its due time each order went out (0: before it), threads and memory. A min
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import tempfile
@@ -16,7 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.injector.kill_lateness import injected_in, show
+from benchmarks.one_line_errors import one_line_errors
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
@@ -84,10 +87,11 @@ def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
     return found
 
 
+@one_line_errors()
 def main() -> None:
     """Inject every part and print how late its orders were."""
-    hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
+    given = _arguments()
+    hosts, round_trip_s = given.hosts, given.round_trip_ms / 1e3
     parts, driver = groups(hosts), ManyHosts(round_trip_s)
     events = [
         {"at": at, "kind": "pause", "targets": targets, "cause": part, "heal_after": HEAL_S}
@@ -107,6 +111,13 @@ def main() -> None:
         show(part, [entry for entry in entries if events[entry["fault"]]["cause"] == part])
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"round trip {round_trip_s * 1e3:g} ms; {driver.threads} threads, {peak_mb:.0f} MB resident at most")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hosts", nargs="?", type=at_least_one, default=1000)
+    parser.add_argument("round_trip_ms", nargs="?", type=above_zero, default=2.0)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

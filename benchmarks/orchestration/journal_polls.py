@@ -22,7 +22,8 @@ from statistics import median
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.fault_state import FaultState
 from aftershock.run.run_journals import forget, journals
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one
+from benchmarks.one_line_errors import one_line_errors
 from experiments import spec
 from experiments.fault_kinds import FaultKind
 from journal.events.injector import INJECTOR, Healed, Injected, Striking
@@ -37,6 +38,7 @@ MIB = 2**20
 TALLIES = ("messages", "data_bytes", "protocol_bytes", "records", "forced", "checkpoints")
 
 
+@one_line_errors()
 def main() -> None:
     """Write hours of journals, then print what a poll of them costs, in time and memory."""
     given = _arguments()
@@ -59,7 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hours", type=above_zero, default=6.0)
     parser.add_argument("--how", choices=["followed", "whole"], default="followed")
-    parser.add_argument("--polls", type=at_least_one, default=20)
+    parser.add_argument("--polls", type=at_least(2), default=20, help="the first is told apart")
     parser.add_argument("--partitions", type=at_least_one, default=8, help="of each of three operators")
     return parser.parse_args()
 

@@ -10,6 +10,7 @@ benchmarks.orchestration.no_fault_overhead'` counts no others.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
@@ -50,6 +51,7 @@ COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 @one_line_errors()
 def main() -> None:
     """Measure both ways in alternating runs on one cluster, and print the rate of each."""
+    _arguments()
     end_by_sigterm()  # so that the cluster ends
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
@@ -70,6 +72,12 @@ def main() -> None:
     finally:
         driver.destroy(handle)
         shutil.rmtree(root)
+
+
+def _arguments() -> argparse.Namespace:
+    return argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
 
 
 def _fill(handle: Handle, experiment: spec.Experiment) -> None:

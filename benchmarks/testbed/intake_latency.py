@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.watched_slots import watched_slots
@@ -95,7 +95,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["coordinated", "batch-aligned"])
     deliveries = [Delivery.PLAIN.value, Delivery.EXACTLY_ONCE.value]
     parser.add_argument("--deliveries", nargs="+", choices=deliveries, default=deliveries)
-    parser.add_argument("--spare-lines", type=int, default=1, help="older lines of checkpoints that are kept")
+    parser.add_argument("--spare-lines", type=at_least(0), default=1, help="older lines of checkpoints that are kept")
     return parser.parse_args(words)
 
 
