@@ -10,7 +10,8 @@ tentative result is out. Prints for each kill, and as median and range, all in m
     lag     from the later of the two until the result is out
     first   from the notice to the first result
 
-So `turned` and `lag` are the testbed's own, and `slide` is the query's.
+So `turned` and `lag` are the testbed's own, and `slide` is the query's. A result is out when its file has been synced to
+disk and has its name.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
@@ -91,11 +93,11 @@ def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
 
 def _measured(job: Job, watch: Watch, death_ns: int) -> FirstResult:
     notice_ns = min(each["at_ns"] for each in watch.entries if each["event"] == "worker-lost")
-    out_ns, batch = min((path.stat().st_mtime_ns, _batch(path)) for path in _written(job))
+    first_ns, batch = min((out_ns(path), _batch(path)) for path in _written(job))
     turned_ns = min(each["at_ns"] for each in watch.entries if each["event"] == TURNED)
     closed_ns = job.batching.end_ns(batch)
     moments = (death_ns, notice_ns), (notice_ns, turned_ns), (notice_ns, closed_ns)
-    own = (max(notice_ns, closed_ns), out_ns), (notice_ns, out_ns)
+    own = (max(notice_ns, closed_ns), first_ns), (notice_ns, first_ns)
     return FirstResult(*((end - begin) / MS for begin, end in (*moments, *own)))
 
 

@@ -38,6 +38,7 @@ import pyarrow as pa
 from benchmarks.arguments import above_zero, at_least, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
@@ -138,9 +139,7 @@ def in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:
     """The latencies of the records in each file [ns]; of those that are due from `begin_ns` to before `end_ns`."""
     for path in Path(job.output.folder).rglob("[!.]*.arrow"):
         due_ns = pa.ipc.open_stream(path.read_bytes()).read_all().column("at_ns").to_numpy()
-        # Of its name, which it gets once it has been synced. The time of the last write (mtime) is before the sync.
-        out_ns = path.stat().st_ctime_ns
-        yield out_ns - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
+        yield out_ns(path) - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 runs the testbed as processes, as `kills` does, once for each kill: the process of a slot that hosts partitions
 is killed, with one standby slot for each slot. Prints for each kill, and as median and range: the age of the recovery
 line (since the last checkpoint), the time from death to notice, from notice until all go on, and from death to reached.
-An output is reached when every sink has put out a batch that ended after the death; `usual` is how long that takes for
-a moment without a fault, half a second before. All times are in ms.
+An output is reached when every sink has put out a batch that ended after the death, so when its file has been synced to
+disk and has its name; `usual` is how long that takes for a moment without a fault, half a second before. All times are
+in ms.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
@@ -110,7 +112,7 @@ def _reached_ns(job: Job, moment_ns: int) -> int | None:
     reached = []
     for folder in Path(job.output.folder).iterdir():
         ended = (path for path in folder.glob("[0-9]*.arrow") if int(path.stem) * job.batching.length_ns >= moment_ns)
-        reached.append(min((path.stat().st_mtime_ns for path in ended), default=None))
+        reached.append(min(map(out_ns, ended), default=None))
     return None if None in reached or not reached else max(reached)
 
 
