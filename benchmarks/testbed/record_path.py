@@ -42,6 +42,8 @@ from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.waiting import Deadline
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
@@ -60,12 +62,13 @@ from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll
 from testbed.runtime.connectors.topics import together
 from workloads.inputs import records
 from workloads.nexmark.batches import Batches
+from workloads.nexmark.stream import CYCLE
 from workloads.schedule import Schedule
 
 STAGES = ("poll", "decode", "operator", "split", "protocol", "partition", "frame", "encode", "produce", "commit")
 HOOKS = ("before_send", "on_message", "on_marker", "on_control")
 INPUT, OUTPUT, EPOCH, PARALLELISM = "input", "output", 1, 2
-A_POLL, PATIENCE_S = 8192, 20.0
+A_POLL, LOOK_S, PATIENCE_S = 8192, 0.5, 20.0
 
 
 class Clock:
@@ -122,19 +125,23 @@ class Ends:
         producer.flush()
 
     def polls(self, spec: NexmarkSpec, events: int, batch: int | None) -> Iterator[Poll]:
-        """What was put there, poll by poll."""
+        """What was put there, poll by poll; raises `EnvironmentFailure` if not all of it comes."""
         consumer = Consumer({**self._reach, "group.id": "path", **READING, "auto.offset.reset": "earliest"})
         consumer.assign([TopicPartition(INPUT, 0, 0)])
+        patience = Deadline(PATIENCE_S)
         place, at = Place(INPUT, 0, 1, event_kinds(spec, PARALLELISM)), 0
         while at < events:
             with self._clock.stage("poll"):
-                found = consumer.consume(A_POLL // (batch or 1), 0.5)
+                found = consumer.consume(max(1, A_POLL // (batch or 1)), LOOK_S)
                 poll = None
                 if found:
                     poll = JsonPoll(place, at, found) if batch is None else BatchPoll(place, at, found, batch)
             if poll is not None:
                 at = poll.stop
                 yield poll
+                patience = Deadline(PATIENCE_S)
+            elif patience.passed:
+                raise EnvironmentFailure(f"the test broker brought {at:,} of {events:,} events", "use fewer --events")
         consumer.close()
 
     def transaction(self, spec: NexmarkSpec, batches: list[pa.RecordBatch], batch_records: int | None) -> None:
@@ -233,8 +240,10 @@ def measured(query: str, protocol: str, most: int, events: int, batch: int | Non
     """Let the first events of a stream go all the way, twice: the first time takes longer.
 
     `batch`: events in one message of the input, and most results in one of the output, as Arrow batches; None: each is
-    a message, as JSON.
+    a message, as JSON. Raises `BadInput` unless the events fill their messages, and the query reads some of them.
     """
+    if events % (batch or 1):
+        raise BadInput("--events", events, f"a multiple of --batch, {batch:,}")
     return [_one_way(query, protocol, most, events, batch) for _ in range(2)][-1]
 
 
@@ -248,6 +257,8 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
     with patch.object(sending, "rows_by_channel", split), patch.object(Snapshots, "log", log):
         flow = Flow(spec, protocol, most, clock)
         read = sum(flow.take_in(poll) for poll in ends.polls(spec, events, batch))
+    if not read:
+        raise BadInput("--events", events, f"at least {CYCLE:,}: query {query} reads none of these")
     ends.transaction(spec, flow.written, batch)
     results = sum(batch.num_rows for batch in flow.written)
     return Path(read, results, {stage: clock.spent_s[stage] / read * 1e6 for stage in STAGES})
