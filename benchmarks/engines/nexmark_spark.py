@@ -41,6 +41,7 @@ from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.waiting import Deadline
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.local import LocalDriver
@@ -182,13 +183,14 @@ def watched(running: StreamingQuery, cpu: Callable[[], float]) -> tuple[list[Mic
     """
     first: int | None = None
     began_s = began_cpu_s = 0.0
-    while first is None and running.isActive:
+    deadline = Deadline(LIMIT_S)
+    while first is None and running.isActive and not deadline.passed:
         seen = running.lastProgress
         if seen is not None and (batch := MicroBatch.model_validate_json(seen.json)).has_run:
             first, began_s, began_cpu_s = batch.batch_id, time.monotonic(), cpu()
         else:
             time.sleep(POLL_S)
-    if not running.awaitTermination(LIMIT_S):
+    if not running.awaitTermination(max(deadline.left_s, POLL_S)):
         raise EnvironmentFailure(f"a query has not ended after {LIMIT_S:g} s", "try fewer events")
     seconds, cpu_seconds = time.monotonic() - began_s, cpu() - began_cpu_s
     batches = [MicroBatch.model_validate_json(each.json) for each in running.recentProgress]

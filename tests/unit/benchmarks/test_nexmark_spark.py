@@ -76,18 +76,41 @@ def test_one_batch_is_no_window():
         window_of(batches(250), first=0, events=250)
 
 
+class Clock:
+    """A clock that goes on only in sleeps and where a test moves it."""
+
+    def __init__(self, monkeypatch):
+        self.now_s = 10.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "sleep", self.go_on)
+
+    def go_on(self, seconds):
+        self.now_s += seconds
+
+
 def test_the_window_begins_when_a_batch_has_run(monkeypatch):
-    clock, cpu = iter([10.0, 14.0]), iter([3.0, 9.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    clock, cpu = Clock(monkeypatch), iter([3.0, 9.0])
+
+    def cpu_s_while_time_goes_on():
+        clock.go_on(4.0)
+        return next(cpu)
+
     query = Query([None, progress(0, 0, 0, ran=False), progress(0, 0, 100)])
-    found, first, seconds, cpu_s = watched(query, lambda: next(cpu))
+    found, first, seconds, cpu_s = watched(query, cpu_s_while_time_goes_on)
     assert (len(found), first, seconds, cpu_s) == (3, 0, 4.0, 6.0)
 
 
 def test_a_query_that_does_not_end_is_told():
     with pytest.raises(EnvironmentFailure, match="has not ended"):
         watched(Query([progress(0, 0, 100)], ends=False), lambda: 0.0)
+
+
+def test_a_query_whose_first_batch_does_not_end_is_told(monkeypatch):
+    monkeypatch.setattr(nexmark_spark, "POLL_S", 1.0)
+    clock = Clock(monkeypatch)
+    with pytest.raises(EnvironmentFailure, match="has not ended"):
+        watched(Query([], ends=False), lambda: 0.0)
+    assert clock.now_s < 2 * nexmark_spark.LIMIT_S
 
 
 def test_rates_are_by_the_clock_and_by_cpu_time():
