@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from benchmarks.speed.test_fidelity_speed import plain_output_fidelity
+from benchmarks.speed.plain_fidelity import plain_output_fidelity
 from models.fidelity import Scorer, worst_case
 from models.replication import dynamic_programming, exact
 from models.replication.parts import PartKind
