@@ -15,7 +15,6 @@ import time
 
 from benchmarks.arguments import at_least
 from benchmarks.engines.peer_engine import Task
-from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -32,7 +31,7 @@ def job_of(task: Task, options: argparse.Namespace) -> Job:
     """
     return Job(
         run_id=task.output,
-        workload=NexmarkSpec(query=NexmarkQuery(task.query), window_s=task.window_s, slide_s=task.window_s),
+        workload=task.spec,
         protocol=options.protocol,
         slots=min(SLOTS, task.partitions),
         parallelism=task.partitions,
