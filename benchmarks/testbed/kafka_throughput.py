@@ -44,7 +44,7 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of, show_shares
-from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, times
+from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, entries_of, times
 from experiments.errors import EnvironmentFailure
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -208,7 +208,7 @@ def read_cpu_and_idle(journal: Path, from_ns: int, to_ns: int) -> tuple[float, f
 
     Raises `EnvironmentFailure` if there are not two reports.
     """
-    found = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    found = entries_of(journal, "progress")
     found = [entry for entry in found if from_ns <= entry["at_ns"] <= to_ns]
     if len(found) < 2:
         raise EnvironmentFailure(f"fewer than two reports of CPU time in {journal}", "use a longer --window")

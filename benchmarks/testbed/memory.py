@@ -26,9 +26,8 @@ import numpy as np
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
-from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
+from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, entries_of, job_of, measured
 from infra.processes import members, usage
-from journal.reader import raw_entries
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 from testbed.runtime.connectors.sources import Generated
@@ -120,7 +119,7 @@ def _command(pid: int) -> bytes:
 
 def _behind_s(job: Job, journal: Path) -> float:
     """How much of what is due by now the sources have not read, by the last report; all of it if there is none [s]."""
-    reports = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    reports = entries_of(journal, "progress")
     blocks = events_read(reports[-1]["positions"]) if reports else 0
     read_s = blocks * Generated.block_events(job.input.rate) / job.input.rate
     return (time.time_ns() - job.input.start_ns) / 1e9 - read_s

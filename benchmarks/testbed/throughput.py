@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.log_end import end_of
@@ -148,13 +148,18 @@ def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
 def figures_of(job: Job, journal: Path, window: tuple[float, float], load: float) -> Figures:
     """What a run reported in a window [ns], with the load before it; ends the program if that was no window to measure
     in."""
-    entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    entries = entries_of(journal, "progress")
     return _figures(job, [entry for entry in entries if window[0] <= entry["at_ns"] < window[1]], load)
+
+
+def entries_of(journal: Path, event: str) -> list[dict[str, Any]]:
+    """The entries of an event, in order."""
+    return [entry for entry in raw_entries(journal) if entry["event"] == event]
 
 
 def times(journal: Path, event: str) -> list[int]:
     """The moments of an event [ns]."""
-    return [entry["at_ns"] for entry in raw_entries(journal) if entry["event"] == event]
+    return [entry["at_ns"] for entry in entries_of(journal, event)]
 
 
 @one_line_errors()
@@ -218,7 +223,7 @@ def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
     )
 
 
-def _figures(job: Job, progress: list[dict], load: float) -> Figures:
+def _figures(job: Job, progress: list[dict[str, Any]], load: float) -> Figures:
     if len(progress) < 2:
         sys.exit(f"{job.run_id}: no window to measure in: a slot was lost, or has hardly reported since it is warm")
     first, last = progress[0], progress[-1]

@@ -61,7 +61,7 @@ def test_sources_that_have_reported_nothing_are_behind_all_that_is_due(tmp_path)
 def test_sources_that_report_nothing_more_fall_behind(tmp_path, monkeypatch):
     start_ns = time.time_ns() - 99 * 10**9
     report = REPORT | {"event": "progress", "at_ns": start_ns + 10**9, "positions": {"bids.0": 1}}
-    monkeypatch.setattr(memory, "raw_entries", lambda _: iter([report]))
+    monkeypatch.setattr(throughput, "raw_entries", lambda _: iter([report]))
     monkeypatch.setattr(time, "time_ns", lambda: start_ns + 99 * 10**9)
     job = replace(JOB, input=replace(JOB.input, start_ns=start_ns, rate=8192.0))
     read_s = Generated.block_events(8192.0) / 8192.0
