@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -45,6 +44,7 @@ from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
@@ -77,12 +77,13 @@ def cases_of(queries: Sequence[str], rates: Sequence[float], engines: Sequence[E
         for query in queries
         for rate in rates
         for run in range(repeats)
-        for engine in (engines if run % 2 == 0 else reversed(engines))
+        for engine in engines[:: 1 if run % 2 == 0 else -1]
     ]
 
 
 def measured(engine: Engine, task: Task, rate: float, warm_s: float, seconds: float, run: int = 0) -> Row:
     """One engine with one query at one rate."""
+    load = load_of_others()
     kafka.create_topics(task.broker, {task.input: task.partitions, task.output: task.partitions})
     results, running = Results.of_topic(task.broker, task.output, task.partitions), RunningEngine(engine, task)
     gc.disable()  # a collection looks at all results that were taken, and makes the load late by more than LATE_S
@@ -116,7 +117,7 @@ def measured(engine: Engine, task: Task, rate: float, warm_s: float, seconds: fl
         cpu_s=end_cpu_s - begin_cpu_s,
         timing=results.between(begin_ms, end_ms, expected_results(task.spec, feed, begin_ms, end_ms)),
         doubled=results.doubled,
-        load_1min=os.getloadavg()[0],
+        load_1min=load,
     )
 
 

@@ -18,7 +18,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
@@ -95,7 +95,7 @@ def _arguments() -> argparse.Namespace:
 
 def strikes_on(name: str, hosts: int, kind: FaultKind, apart_s: float, root: Path) -> list[dict[str, Any]]:
     """Make a cluster of a driver, strike its hosts, and return what the injector's journal has of the strikes."""
-    driver, spec = driver_of(name), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
+    driver, spec = cast(RemoteHosts, driver_of(name)), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
     driver.check(spec)
     with sleeping_cluster(driver, spec, root, "kill-lateness", partial(connect, driver)) as handle:
         take_precedence()

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.injector.kill_lateness import injected_in, show
@@ -24,7 +24,7 @@ from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.cluster import Handle, Host, Role
+from infra.cluster import Driver, Handle, Host, Role
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
 from journal.writer import Journal
@@ -79,7 +79,7 @@ class ManyHosts:
 def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
     """The strikes of each part of the benchmark: when, and on whom."""
     names = [f"worker-{i}" for i in range(1, hosts + 1)]
-    moment, found = 0.0, {}
+    moment, found = 0.0, dict[str, list[tuple[float, list[str]]]]()
     for size in [size for size in SIZES if size < hosts] + [hosts]:
         found[f"{size} at a time"] = [(moment + APART_S * i, names[:size]) for i in range(ROUNDS)]
         moment += APART_S * ROUNDS
@@ -105,7 +105,7 @@ def main() -> None:
     cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
     with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
         journal = Path(folder) / "injector.jsonl"
-        Injector(driver, Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
+        Injector(cast(Driver, driver), Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
         entries = injected_in(journal)
     for part in parts:
         show(part, [entry for entry in entries if events[entry["fault"]]["cause"] == part])

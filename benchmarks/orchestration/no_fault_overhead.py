@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
@@ -102,7 +103,7 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     return config
 
 
-def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict[str, Any]]:
     config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
     program, progress = REPOSITORY / "benchmarks" / "orchestration" / "by_hand.py", folder / "progress.jsonl"
     words = (str(config), str(progress), str((BATCHES - 1) * BATCH_RECORDS))
@@ -114,7 +115,7 @@ def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder
     return [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
 
 
-def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict[str, Any]]:
     config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
     program, journal = REPOSITORY / "spark_jobs" / "streaming" / "driver.py", folder / "query.jsonl"
     plan = folder / "plan.json"
@@ -144,25 +145,25 @@ def _ended_early(handle: Handle) -> EnvironmentFailure:
     return EnvironmentFailure(f"the query has ended before it had read all records: {told}", "mend that and try again")
 
 
-def _progress(journal: Path) -> list[dict]:
+def _progress(journal: Path) -> list[dict[str, Any]]:
     return [entry["progress"] for entry in raw_entries(journal) if entry["event"] == "progress"]
 
 
-def _warm(progress: list[dict]) -> list[dict]:
+def _warm(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The batches that ran once the executors were warm."""
     return [found for found in progress if found["numInputRows"]][WARM_BATCHES:]
 
 
-def _rate(warm: list[dict]) -> float:
+def _rate(warm: list[dict[str, Any]]) -> float:
     """Records per second of trigger time."""
     return sum(p["numInputRows"] for p in warm) / sum(p["durationMs"]["triggerExecution"] for p in warm) * 1000
 
 
-def _started_s(progress: dict) -> float:
+def _started_s(progress: dict[str, Any]) -> float:
     return datetime.fromisoformat(progress["timestamp"]).timestamp()
 
 
-def _ended_s(progress: dict) -> float:
+def _ended_s(progress: dict[str, Any]) -> float:
     return _started_s(progress) + progress["durationMs"]["triggerExecution"] / 1000
 
 

@@ -5,6 +5,8 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.speed.plain_fidelity import plain_output_fidelity
 from models.fidelity import Scorer, score
@@ -49,25 +51,25 @@ def topology(request: pytest.FixtureRequest) -> Topology:
 
 
 @pytest.fixture
-def failed(topology: Topology) -> np.ndarray:
+def failed(topology: Topology) -> NDArray[np.bool_]:
     """Sets of failed tasks, (SETS, tasks); 2 % of the tasks have failed in each."""
     return np.random.default_rng(2).random((SETS, len(topology.tasks))) < 0.02
 
 
-def test_one_failure_set_with_what_is_built_for_it(benchmark, topology, failed):
+def test_one_failure_set_with_what_is_built_for_it(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
     found = benchmark(lambda: Scorer(topology).output_fidelity(failed[0]))
     assert found == pytest.approx(plain_output_fidelity(topology, failed[0].tolist()))
     assert benchmark.stats.stats.median < LONGEST_S
 
 
-def test_both_qualities_of_one_failure_set(benchmark, topology, failed):
+def test_both_qualities_of_one_failure_set(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
     assert 0 < benchmark(score, topology, failed[0]).internal_completeness < 1
 
 
-def test_one_failure_set_in_plain_python(benchmark, topology, failed):
+def test_one_failure_set_in_plain_python(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
     benchmark.pedantic(plain_output_fidelity, (topology, failed[0].tolist()), rounds=3)
 
 
-def test_1000_failure_sets(benchmark, topology, failed):
+def test_1000_failure_sets(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
     found = benchmark(Scorer(topology).output_fidelity, failed)
     assert found[7] == pytest.approx(plain_output_fidelity(topology, failed[7].tolist()))

@@ -5,6 +5,7 @@ A plain-Python version of the greedy planner, which scores one failure after the
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.speed.plain_fidelity import plain_output_fidelity
 from models.replication import greedy, structure_aware
@@ -27,20 +28,20 @@ def plain_greedy(topology: Topology, budget: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", list(PartKind))
 @pytest.mark.parametrize("join_share", [0.0, 0.5])
-def test_structure_aware_plan_of_1000_tasks(benchmark, kind, join_share):
+def test_structure_aware_plan_of_1000_tasks(benchmark: BenchmarkFixture, kind: PartKind, join_share: float) -> None:
     topology = large(kind, join_share)
     budget = len(topology.tasks) // 2
     found = benchmark.pedantic(structure_aware.plan, (topology, budget), rounds=3)
     assert 0 < found.replicated.sum() <= budget
 
 
-def test_greedy_plan_of_1000_tasks(benchmark):
+def test_greedy_plan_of_1000_tasks(benchmark: BenchmarkFixture) -> None:
     topology = large(PartKind.STRUCTURED, 0.5)
     found = benchmark(greedy.plan, topology, 500)
     assert found.replicated.sum() == 500
 
 
-def test_greedy_plan_of_1000_tasks_in_plain_python(benchmark):
+def test_greedy_plan_of_1000_tasks_in_plain_python(benchmark: BenchmarkFixture) -> None:
     topology = large(PartKind.STRUCTURED, 0.5)
     found = benchmark.pedantic(plain_greedy, (topology, 500), rounds=1)
     assert sorted(found) == np.flatnonzero(greedy.plan(topology, 500).replicated).tolist()

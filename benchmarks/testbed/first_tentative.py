@@ -55,6 +55,7 @@ class FirstResult:
 
 @one_line_errors()
 def main() -> None:
+    """Kill a slot once in each run, and print when its first tentative result was out."""
     given = _arguments()
     end_by_sigterm()  # so that the slots end
     found = [_after_kill(given, given.seed * 1000 + number) for number in range(given.kills)]
@@ -108,7 +109,7 @@ def _written(job: Job) -> list[Path]:
 
 def _batch(path: Path) -> int:
     """The first batch of which a file has results."""
-    return min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist())
+    return int(min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist()))
 
 
 if __name__ == "__main__":

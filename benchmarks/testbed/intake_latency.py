@@ -21,7 +21,6 @@ out, the run has not kept up. Then the latencies are nan: those that are known w
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -36,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.arguments import above_zero, at_least, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.result_files import out_ns
@@ -115,7 +115,7 @@ def case_of(given: argparse.Namespace, protocol: str, delivery: Delivery, record
 
 
 def _measured(job: Job, root: Path, seconds: float) -> Run:
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     with watched_slots(job, root) as (_, watch):
         watch.wait_for(lambda: watch.stage is Stage.RUNNING, START_S)
         time.sleep(WARM_S)

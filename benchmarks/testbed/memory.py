@@ -15,7 +15,6 @@ for 32,000 events, which must come in the first half of the run.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, entries_of, job_of, measured
 from infra.processes import members, usage
@@ -47,7 +47,7 @@ MB = 2**20
 def main() -> None:
     """Run the job for some minutes below its highest rate, and judge whether its memory grows."""
     given = _arguments()
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     with cluster_of(given.workers) as cluster:
         job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)
         rate = given.rate or SHARE * measured(cluster, replace(job, run_id="rate", store=_store(job)), WINDOW_S).wall

@@ -51,7 +51,8 @@ class Groups:
     """An aggregate's count and sum by key."""
 
     def __init__(self) -> None:
-        self.operator = Aggregate("bidder", (Aggregation("bids", "count"), Aggregation("sum", "sum", "price")))
+        of_each = Aggregation("bids", "count"), Aggregation("sum", "sum", "price")
+        self.operator: Operator = Aggregate("bidder", of_each)
         self.operator.schema(BIDS)
         self.operator.open()
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -39,6 +38,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.arguments import at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
@@ -54,11 +54,11 @@ from testbed.core.partition import sending
 from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Delivery, Operator, Source
-from testbed.protocols import by_name
+from testbed.protocols import Protocol, by_name
 from testbed.queries import QUERIES, as_messages, dataflow, event_kinds
 from testbed.runtime.connectors.batch_polls import BatchPoll
 from testbed.runtime.connectors.kafka_clients import READING, WRITING
-from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll
+from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll, Received
 from testbed.runtime.connectors.topics import together
 from workloads.inputs import records
 from workloads.nexmark.batches import Batches
@@ -133,9 +133,10 @@ class Ends:
         while at < events:
             with self._clock.stage("poll"):
                 found = consumer.consume(max(1, A_POLL // (batch or 1)), LOOK_S)
-                poll = None
+                poll: Poll | None = None
                 if found:
-                    poll = JsonPoll(place, at, found) if batch is None else BatchPoll(place, at, found, batch)
+                    messages = cast(list[Received], found)
+                    poll = JsonPoll(place, at, messages) if batch is None else BatchPoll(place, at, messages, batch)
             if poll is not None:
                 at = poll.stop
                 yield poll
@@ -168,7 +169,7 @@ class Flow:
         schemas = [channel.schema for channel in self._layout.channels]
         self._reader, self._grants, hooks = FrameReader(schemas), Counter[int](), by_name(protocol)
         timed = {name: clock.timed("protocol", getattr(hooks, name)) for name in HOOKS}
-        known = type(hooks.__name__, (hooks,), timed)
+        known = cast(type[Protocol], type(hooks.__name__, (hooks,), timed))
         line, limits = initial_line(self._layout), PartitionLimits(records_per_message=most)
         parts = len(self._layout.partitions)
         self._partitions = [Partition(each, parts, schemas, known, limits) for each in self._layout.partitions]
@@ -267,7 +268,7 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
 @one_line_errors()
 def main() -> None:
     """Print a line for each query, number of records a message, and protocol."""
-    given, load = _arguments(), os.getloadavg()[0]
+    given, load = _arguments(), load_of_others()
     print("query protocol               records  events results" + "".join(f"{each:>10}" for each in (*STAGES, "all")))
     for query, most, protocol in itertools.product(given.queries, given.records, given.protocols):
         events, results, us = measured(query, protocol, most, given.events, given.batch)

@@ -12,7 +12,6 @@ Nothing leaves the process, so that bytes are made for logs only: what a network
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from dataclasses import replace
@@ -21,6 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.arguments import above_zero
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
@@ -141,7 +141,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measured(query: str, protocol: str, given: argparse.Namespace) -> Cost:
-    name, cpu_s, load = f"{query}-{protocol}", given.cpu, os.getloadavg()[0]
+    name, cpu_s, load = f"{query}-{protocol}", given.cpu, load_of_others()
     with tempfile.TemporaryDirectory(prefix="aftershock-slot-") as folder:
         job = job_of(name, query, protocol, 2, Path(folder), given.records, chaining=given.chaining)
         slot = OneSlot(replace(job, slots=1))

@@ -13,7 +13,6 @@ too.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.log_end import end_of
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import EnvironmentFailure
@@ -135,7 +135,7 @@ def job_of(
 
 def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
     """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
     losses_ns = times(journal, "worker-lost")
@@ -193,7 +193,7 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
             print(_line(query, jobs[setting], figures, medians[first]), flush=True)
 
 
-def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
+def comparison(description: str | None, queries: list[str], repeats: int) -> argparse.ArgumentParser:
     """The arguments of the benchmarks that compare protocols, with these defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--queries", nargs="+", choices=list(WORKLOADS), default=queries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from types import SimpleNamespace
 
@@ -170,6 +171,28 @@ def test_a_query_that_fails_is_stopped_and_has_a_row(query, why, monkeypatch, tm
     assert str(row).split(maxsplit=2)[:2] == ["q4", "whole"]
     assert row.error.startswith(why)
     assert "\n" not in row.error
+
+
+class Loading(Query):
+    """A query that loads the machine."""
+
+    load = 2.0
+
+    def awaitTermination(self, timeout: float) -> bool:
+        Loading.load = 99.0
+        return super().awaitTermination(timeout)
+
+    def stop(self) -> None: ...
+
+
+def test_a_row_has_the_load_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(Loading, "load", 2.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (Loading.load, 0.0, 0.0))
+    monkeypatch.setattr(nexmark_spark.kafka, "create_topics", lambda *given: None)
+    monkeypatch.setattr(nexmark_spark, "cpu_s", lambda spark: 1.0)
+    monkeypatch.setattr(Session, "_writer", lambda *given: Starting(Loading([progress(0, 0, 100)])))
+    row = Session(None, Topic(None, 250, 1000.0, 1), 100, tmp_path).measure(NexmarkQuery.Q0, Cut.READ)
+    assert (row.load_1min, Loading.load, row.records) == (2.0, 99.0, 150)
 
 
 def test_spark_keeps_the_reports_of_all_micro_batches():
