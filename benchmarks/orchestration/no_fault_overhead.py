@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +26,7 @@ from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
 from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.provisioned import provisioned
 from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
@@ -35,7 +34,6 @@ from experiments import spec
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
-from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
@@ -54,25 +52,21 @@ def main() -> None:
     """Measure both ways in alternating runs on one cluster, and print the rate of each."""
     _arguments()
     end_by_sigterm()  # so that the cluster ends
-    experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
-    driver = driver_of(experiment.cluster.driver)
-    handle = driver.provision(experiment.cluster, "overhead", root)
-    try:
+    experiment = spec.load()
+    with provisioned(experiment.cluster, "overhead") as (driver, handle):
         _fill(handle, experiment)
         rates: dict[str, list[float]] = {"by hand": [], "aftershock": []}
         for turn in range(TURNS):
             for name, run in (("by hand", _by_hand), ("aftershock", _benchmarked)):
+                folder = Path(handle.root) / f"{name.replace(' ', '-')}-{turn}"
                 with _connections() as opened_by:
-                    progress = run(driver, handle, experiment, root / f"{name.replace(' ', '-')}-{turn}")
+                    progress = run(driver, handle, experiment, folder)
                 warm = _warm(progress)
                 rates[name].append(_rate(warm))
                 opened = opened_by(_ended_s(warm[-1])) - opened_by(_started_s(warm[0]))
                 print(f"turn {turn + 1}  {name:10}  {rates[name][-1]:8,.0f} records/s  {opened:3} opened", flush=True)
         ratio = median(rates["aftershock"]) / median(rates["by hand"])
         print(f"aftershock / by hand, medians of {TURNS} turns: {ratio:.3f}")
-    finally:
-        driver.destroy(handle)
-        shutil.rmtree(root)
 
 
 def _arguments() -> argparse.Namespace:

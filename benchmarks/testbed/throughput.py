@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.log_end import end_of
 from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.provisioned import provisioned
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
@@ -36,7 +36,6 @@ from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, Reachabil
 from experiments.workloads.cec_prices import CecPricesSpec
 from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from infra.cluster import Driver, Handle
-from infra.drivers import driver_of
 from journal.reader import raw_entries
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
@@ -105,13 +104,8 @@ def cluster_of(workers: int) -> Iterator[BenchmarkCluster]:
     """A local cluster that is gone afterwards, with all that was written, also if SIGTERM ends the program."""
     end_by_sigterm()
     spec = ClusterSpec(workers=workers, worker_memory_mb=512)
-    driver = driver_of(spec.driver)
-    with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:
-        handle = driver.provision(spec, "dataflow-benchmark", Path(root))
-        try:
-            yield BenchmarkCluster(driver, handle, Path(root))
-        finally:
-            driver.destroy(handle)
+    with provisioned(spec, "dataflow-benchmark") as (driver, handle):
+        yield BenchmarkCluster(driver, handle, Path(handle.root))
 
 
 def job_of(
