@@ -26,6 +26,7 @@ from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
+from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra.local import LocalDriver
 from infra.processes import take_precedence
@@ -46,12 +47,14 @@ def busy() -> None:
 
 @contextmanager
 def busy_machine(processes: int) -> Iterator[None]:
-    """Keep that many processes busy."""
+    """Keep that many processes busy; raises `EnvironmentFailure` if one of them has ended by itself."""
     started = [multiprocessing.Process(target=busy, daemon=True) for _ in range(processes)]
     for process in started:
         process.start()
     try:
         yield
+        if not all(process.is_alive() for process in started):
+            raise EnvironmentFailure("the machine was not busy: a process for that has ended", "see why above")
     finally:
         for process in started:
             process.kill()
