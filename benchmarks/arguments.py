@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 
-def at_least_one(text: str) -> int:
-    """A whole number above 0."""
-    if text.isascii() and text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a whole number above 0")
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of whole numbers from this one on, which is not negative."""
+
+    def parsed(text: str) -> int:
+        if text.isascii() and text.isdecimal() and int(text) >= least:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a whole number, at least {least}")
+
+    return parsed
+
+
+at_least_one = at_least(1)
 
 
 def above_zero(text: str) -> float:

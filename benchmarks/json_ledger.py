@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from experiments.errors import BadInput
 
-Line = TypeVar("Line")  # a dataclass
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Line = TypeVar("Line", bound="DataclassInstance")
 
 
 class JsonLedger(Generic[Line]):
@@ -40,8 +44,9 @@ class JsonLedger(Generic[Line]):
 
 
 def _parsed(text: bytes, kind: type[Line], where: str) -> Line:
+    line_of: Callable[..., Line] = kind
     try:
-        return kind(**json.loads(text))
+        return line_of(**json.loads(text))
     except (ValueError, TypeError):
         raise _not_ours(kind, where) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 from pyspark.sql import SparkSession
@@ -36,11 +37,13 @@ def settings_of(partitions: int, jvm_options: str = "") -> dict[str, str]:
 
 def cpu_s(spark: SparkSession) -> float:
     """CPU time of the session's JVM so far [s]; its garbage collector and its compilers are in it."""
-    times = psutil.Process(spark.sparkContext._gateway.proc.pid).cpu_times()
+    context: Any = spark.sparkContext  # its gateway to the JVM has no types
+    times = psutil.Process(context._gateway.proc.pid).cpu_times()
     return float(times.user + times.system)
 
 
 def versions(spark: SparkSession) -> dict[str, str]:
     """What runs: Spark, and the JVM."""
-    jvm = spark.sparkContext._jvm.java.lang.System
+    context: Any = spark.sparkContext
+    jvm = context._jvm.java.lang.System
     return {"Spark": spark.version, "JVM": f"{jvm.getProperty('java.vm.name')} {jvm.getProperty('java.vm.version')}"}

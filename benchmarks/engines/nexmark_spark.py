@@ -38,9 +38,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.engines.local_spark import HEAP, cpu_s, local_spark, versions
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.waiting import Deadline
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.local import LocalDriver
@@ -145,6 +147,7 @@ class Session:
 
     def measure(self, name: NexmarkQuery, cut: Cut) -> Row:
         """Run a query to the end of its input; it is stopped in any case."""
+        load = load_of_others()
         self._runs += 1
         output = f"results-{self._runs}"
         kafka.create_topics(self._topic.broker, {output: self._topic.partitions})
@@ -157,7 +160,6 @@ class Session:
             running.stop()
         window = window_of(batches, first, self._topic.events)
         results = self._topic.written(output) if cut is Cut.WHOLE else None
-        load = os.getloadavg()[0]
         count = sum(each.records_read for each in window)
         return Row(name.value, cut.value, count, seconds, cpu, len(window), results, load)
 
@@ -182,13 +184,14 @@ def watched(running: StreamingQuery, cpu: Callable[[], float]) -> tuple[list[Mic
     """
     first: int | None = None
     began_s = began_cpu_s = 0.0
-    while first is None and running.isActive:
+    deadline = Deadline(LIMIT_S)
+    while first is None and running.isActive and not deadline.passed:
         seen = running.lastProgress
         if seen is not None and (batch := MicroBatch.model_validate_json(seen.json)).has_run:
             first, began_s, began_cpu_s = batch.batch_id, time.monotonic(), cpu()
         else:
             time.sleep(POLL_S)
-    if not running.awaitTermination(LIMIT_S):
+    if not running.awaitTermination(max(1, round(deadline.left_s))):
         raise EnvironmentFailure(f"a query has not ended after {LIMIT_S:g} s", "try fewer events")
     seconds, cpu_seconds = time.monotonic() - began_s, cpu() - began_cpu_s
     batches = [MicroBatch.model_validate_json(each.json) for each in running.recentProgress]

@@ -7,7 +7,6 @@ import time
 from benchmarks.engines.peer_engine import RunningEngine, Task
 from benchmarks.engines.result_timing import LATE_S, Results
 from experiments.errors import EnvironmentFailure
-from experiments.workloads.catalogue import NexmarkSpec
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.sending.input_sender import InputSender
@@ -31,11 +30,11 @@ class LateRecords:
 class PacedFeed:
     """Sends the input at a rate that can be changed, while results are read."""
 
-    def __init__(self, task: Task, spec: NexmarkSpec, results: Results, running: RunningEngine) -> None:
-        self._spec, self._results, self._running = spec, results, running
+    def __init__(self, task: Task, results: Results, running: RunningEngine) -> None:
+        self._spec, self._results, self._running = task.spec, results, running
         self._topic = task.input
         self.schedule = Schedule(time.time_ns(), FIRST_RATE, task.partitions)
-        self._sender = InputSender(task.broker, task.input, records(spec, self.schedule), self.schedule)
+        self._sender = InputSender(task.broker, task.input, records(self._spec, self.schedule), self.schedule)
         self._late = LateRecords()
 
     @property

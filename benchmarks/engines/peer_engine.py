@@ -33,6 +33,7 @@ import psutil
 
 from benchmarks.log_end import end_of
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
 from infra.launch import REPOSITORY
 from workloads.nexmark.feed import LATENESS_S
@@ -68,6 +69,11 @@ class Task:
     partitions: int
     checkpoint_s: float
     folder: Path
+
+    @property
+    def spec(self) -> NexmarkSpec:
+        """The query as a workload, with windows that do not overlap."""
+        return NexmarkSpec(query=NexmarkQuery(self.query), window_s=self.window_s, slide_s=self.window_s)
 
     @property
     def words(self) -> dict[str, str]:

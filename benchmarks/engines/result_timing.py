@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -18,8 +18,9 @@ MOST, LATE_S = 10_000, 0.1
 READING = {"group.id": "side-by-side", "enable.auto.commit": False, "isolation.level": "read_committed"}
 
 
-Taken: TypeAlias = tuple[bytes | None, float, tuple[str, int, int], bool]
-"""A message: its value, when it could be read [ms], topic, partition and offset, and whether it may have been there for
+Place: TypeAlias = tuple[str, int, int]  # topic, partition and offset
+Taken: TypeAlias = tuple[bytes | None, float, Place, bool]
+"""A message: its value, when it could be read [ms], its place, and whether it may have been there for
 longer than `LATE_S`."""
 
 
@@ -86,7 +87,8 @@ class Results:
         for message in found:
             if message.error() is not None:
                 raise KafkaException(message.error())
-            place = message.topic(), message.partition(), message.offset()
+            # Only a message with an error lacks one of these.
+            place = cast(Place, (message.topic(), message.partition(), message.offset()))
             self.take((message.value(), now_ms, place, late))
 
     def take(self, message: Taken) -> None:

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -45,6 +44,7 @@ from benchmarks.engines.comparison_row import HEAD, Row
 from benchmarks.engines.paced_feed import PacedFeed
 from benchmarks.engines.peer_engine import ENGINES, Engine, RunningEngine, Task
 from benchmarks.engines.result_timing import Results
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.nexmark_results import READ_OF_A_CYCLE, ExpectedResults
@@ -77,18 +77,18 @@ def cases_of(queries: Sequence[str], rates: Sequence[float], engines: Sequence[E
         for query in queries
         for rate in rates
         for run in range(repeats)
-        for engine in (engines if run % 2 == 0 else reversed(engines))
+        for engine in engines[:: 1 if run % 2 == 0 else -1]
     ]
 
 
 def measured(engine: Engine, task: Task, rate: float, warm_s: float, seconds: float, run: int = 0) -> Row:
     """One engine with one query at one rate."""
-    spec = NexmarkSpec(query=NexmarkQuery(task.query), window_s=task.window_s, slide_s=task.window_s)
+    load = load_of_others()
     kafka.create_topics(task.broker, {task.input: task.partitions, task.output: task.partitions})
     results, running = Results.of_topic(task.broker, task.output, task.partitions), RunningEngine(engine, task)
     gc.disable()  # a collection looks at all results that were taken, and makes the load late by more than LATE_S
     try:
-        feed = PacedFeed(task, spec, results, running)
+        feed = PacedFeed(task, results, running)
         feed.until_first_result()
         feed.set_rate(rate)
         feed.run(warm_s)
@@ -96,7 +96,7 @@ def measured(engine: Engine, task: Task, rate: float, warm_s: float, seconds: fl
         feed.run(seconds)
         end_ns, end_cpu_s = time.time_ns(), running.cpu_s()
         delivered, late = feed.delivered - delivered, feed.late - late
-        feed.run(_until_out_s(spec, task))
+        feed.run(_until_out_s(task))
         feed.close()
     finally:
         gc.enable()
@@ -110,14 +110,14 @@ def measured(engine: Engine, task: Task, rate: float, warm_s: float, seconds: fl
         run=run,
         engine=engine.name,
         delivery=engine.delivery,
-        waits_s=waits_s(engine, spec),
+        waits_s=waits_s(engine, task.spec),
         records=delivered,
         sent_late=late / max(due, 1),
         measured_s=(end_ns - begin_ns) / 1e9,
         cpu_s=end_cpu_s - begin_cpu_s,
-        timing=results.between(begin_ms, end_ms, expected_results(spec, feed, begin_ms, end_ms)),
+        timing=results.between(begin_ms, end_ms, expected_results(task.spec, feed, begin_ms, end_ms)),
         doubled=results.doubled,
-        load_1min=os.getloadavg()[0],
+        load_1min=load,
     )
 
 
@@ -137,8 +137,9 @@ def waits_s(engine: Engine, spec: NexmarkSpec) -> float | None:
     return engine.waits_s and (0.0 if spec.by_record else engine.waits_s)
 
 
-def _until_out_s(spec: NexmarkSpec, task: Task) -> float:
+def _until_out_s(task: Task) -> float:
     """How long an engine that keeps up may take after the window until its results are committed."""
+    spec = task.spec
     window_s = 0.0 if spec.by_record else spec.window_s + LATENESS_S
     return window_s + spec.settling_ms / 1e3 + 2 * task.checkpoint_s + SPARE_S
 
@@ -189,7 +190,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rates", nargs="+", type=above_zero, default=[5000.0], help="records a second, of all kinds")
     parser.add_argument("--seconds", type=above_zero, default=20.0, help="that are measured")
     parser.add_argument("--repeats", type=at_least_one, default=1, help="rows of each engine")
-    parser.add_argument("--warm", type=float, default=15.0, help="seconds at the rate before that")
+    parser.add_argument("--warm", type=above_zero, default=15.0, help="seconds at the rate before that")
     parser.add_argument("--window", type=above_zero, default=2.0, help="length of the queries' windows [s]")
     parser.add_argument(
         "--checkpoint", type=above_zero, default=2.0, help="seconds between checkpoints or micro-batches"

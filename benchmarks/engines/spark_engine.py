@@ -11,7 +11,6 @@ import sys
 
 from benchmarks.engines.local_spark import local_spark
 from benchmarks.engines.peer_engine import Task
-from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from spark_jobs.streaming.job import records_of, to_topic
 from workloads.queries import query
 
@@ -19,9 +18,8 @@ from workloads.queries import query
 def main() -> None:
     """Run the query until SIGTERM."""
     task = Task.from_words(sys.argv[1:])
-    spec = NexmarkSpec(query=NexmarkQuery(task.query), window_s=task.window_s, slide_s=task.window_s)
     with local_spark(os.cpu_count() or 1, task.partitions) as spark:
-        results = query(records_of(spark, task.broker, task.input), spec)
+        results = query(records_of(spark, task.broker, task.input), task.spec)
         writer = to_topic(results, task.broker, task.output).option("checkpointLocation", str(task.folder / "state"))
         interval = f"{round(task.checkpoint_s * 1000)} milliseconds"
         running = writer.outputMode("append").trigger(processingTime=interval).start()

@@ -13,8 +13,8 @@ import signal
 import sys
 import time
 
+from benchmarks.arguments import at_least
 from benchmarks.engines.peer_engine import Task
-from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -31,7 +31,7 @@ def job_of(task: Task, options: argparse.Namespace) -> Job:
     """
     return Job(
         run_id=task.output,
-        workload=NexmarkSpec(query=NexmarkQuery(task.query), window_s=task.window_s, slide_s=task.window_s),
+        workload=task.spec,
         protocol=options.protocol,
         slots=min(SLOTS, task.partitions),
         parallelism=task.partitions,
@@ -50,7 +50,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     parser.add_argument("task", nargs="+")
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="coordinated")
     parser.add_argument("--delivery", choices=[each.value for each in Delivery], default=Delivery.EXACTLY_ONCE.value)
-    parser.add_argument("--spare-lines", type=int, default=1, help="older lines of checkpoints that are kept")
+    parser.add_argument("--spare-lines", type=at_least(0), default=1, help="older lines of checkpoints that are kept")
     return parser.parse_args(words)
 
 

@@ -8,6 +8,7 @@ burst. The moments are those of a run of `incremental-topology-2`.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import sys
@@ -18,12 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import at_least, at_least_one
 from benchmarks.injector.kill_lateness import injected_in, show
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
+from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra.local import LocalDriver
 from infra.processes import take_precedence
@@ -44,12 +47,14 @@ def busy() -> None:
 
 @contextmanager
 def busy_machine(processes: int) -> Iterator[None]:
-    """Keep that many processes busy."""
+    """Keep that many processes busy; raises `EnvironmentFailure` if one of them has ended by itself."""
     started = [multiprocessing.Process(target=busy, daemon=True) for _ in range(processes)]
     for process in started:
         process.start()
     try:
         yield
+        if not all(process.is_alive() for process in started):
+            raise EnvironmentFailure("the machine was not busy: a process for that has ended", "see why above")
     finally:
         for process in started:
             process.kill()
@@ -58,11 +63,17 @@ def busy_machine(processes: int) -> Iterator[None]:
 @one_line_errors()
 def main() -> None:
     """Make a cluster, strike its hosts in bursts, and print how late the strikes were."""
-    bursts = int(sys.argv[1]) if len(sys.argv) > 1 else BURSTS
-    processes = int(sys.argv[2]) if len(sys.argv) > 2 else BUSY
+    given = _arguments()
     end_by_sigterm()  # so that the hosts go, and the processes that keep the machine busy
     with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
-        show("in bursts", strikes_in(bursts, processes, Path(folder)))
+        show("in bursts", strikes_in(given.bursts, given.busy, Path(folder)))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bursts", nargs="?", type=at_least_one, default=BURSTS)
+    parser.add_argument("busy", nargs="?", type=at_least(0), default=BUSY, help="processes that keep the machine busy")
+    return parser.parse_args()
 
 
 def strikes_in(bursts: int, processes: int, root: Path) -> list[dict[str, Any]]:

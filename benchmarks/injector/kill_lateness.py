@@ -9,17 +9,18 @@ power-offs of 6 hosts need about 2 s between them.
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
@@ -74,20 +75,27 @@ def events(handle: Handle, kind: str, apart_s: float) -> list[dict[str, Any]]:
 @one_line_errors()
 def main() -> None:
     """Make a cluster, strike its hosts, and print how late the strikes were."""
-    hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
-    kind = FaultKind(sys.argv[2] if len(sys.argv) > 2 else "kill")
-    apart_s = float(sys.argv[3]) if len(sys.argv) > 3 else APART_S
-    name = sys.argv[4] if len(sys.argv) > 4 else "netns"
+    given = _arguments()
     end_by_sigterm()  # so that the hosts go
     with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
-        strikes = strikes_on(name, hosts, kind, apart_s, Path(folder))
+        strikes = strikes_on(given.driver, given.hosts, FaultKind(given.kind), given.apart_s, Path(folder))
     show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
-    show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
+    show(f"{given.hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = [kind.value for kind in FaultKind if kind.service is None]
+    parser.add_argument("hosts", nargs="?", type=at_least_one, default=12)
+    parser.add_argument("kind", nargs="?", choices=kinds, default=FaultKind.KILL.value)
+    parser.add_argument("apart_s", nargs="?", type=above_zero, default=APART_S, help="time between two strikes [s]")
+    parser.add_argument("driver", nargs="?", choices=["netns", "docker"], default="netns")
+    return parser.parse_args()
 
 
 def strikes_on(name: str, hosts: int, kind: FaultKind, apart_s: float, root: Path) -> list[dict[str, Any]]:
     """Make a cluster of a driver, strike its hosts, and return what the injector's journal has of the strikes."""
-    driver, spec = driver_of(name), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
+    driver, spec = cast(RemoteHosts, driver_of(name)), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
     driver.check(spec)
     with sleeping_cluster(driver, spec, root, "kill-lateness", partial(connect, driver)) as handle:
         take_precedence()

@@ -8,20 +8,23 @@ after its due time each order went out (0: before it), threads and memory. A min
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.injector.kill_lateness import injected_in, show
+from benchmarks.one_line_errors import one_line_errors
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.cluster import Handle, Host, Role
+from infra.cluster import Driver, Handle, Host, Role
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
 from journal.writer import Journal
@@ -76,7 +79,7 @@ class ManyHosts:
 def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
     """The strikes of each part of the benchmark: when, and on whom."""
     names = [f"worker-{i}" for i in range(1, hosts + 1)]
-    moment, found = 0.0, {}
+    moment, found = 0.0, dict[str, list[tuple[float, list[str]]]]()
     for size in [size for size in SIZES if size < hosts] + [hosts]:
         found[f"{size} at a time"] = [(moment + APART_S * i, names[:size]) for i in range(ROUNDS)]
         moment += APART_S * ROUNDS
@@ -84,10 +87,11 @@ def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
     return found
 
 
+@one_line_errors()
 def main() -> None:
     """Inject every part and print how late its orders were."""
-    hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
+    given = _arguments()
+    hosts, round_trip_s = given.hosts, given.round_trip_ms / 1e3
     parts, driver = groups(hosts), ManyHosts(round_trip_s)
     events = [
         {"at": at, "kind": "pause", "targets": targets, "cause": part, "heal_after": HEAL_S}
@@ -101,12 +105,19 @@ def main() -> None:
     cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
     with tempfile.TemporaryDirectory(prefix="aftershock-lateness-") as folder:
         journal = Path(folder) / "injector.jsonl"
-        Injector(driver, Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
+        Injector(cast(Driver, driver), Handle("scale", "local", "token", folder, cluster), Journal(journal), plan).run()
         entries = injected_in(journal)
     for part in parts:
         show(part, [entry for entry in entries if events[entry["fault"]]["cause"] == part])
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"round trip {round_trip_s * 1e3:g} ms; {driver.threads} threads, {peak_mb:.0f} MB resident at most")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hosts", nargs="?", type=at_least_one, default=1000)
+    parser.add_argument("round_trip_ms", nargs="?", type=above_zero, default=2.0)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ from statistics import median
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.fault_state import FaultState
 from aftershock.run.run_journals import forget, journals
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one
+from benchmarks.machine_load import load_of_others
+from benchmarks.one_line_errors import one_line_errors
 from experiments import spec
 from experiments.fault_kinds import FaultKind
 from journal.events.injector import INJECTOR, Healed, Injected, Striking
@@ -37,16 +39,17 @@ MIB = 2**20
 TALLIES = ("messages", "data_bytes", "protocol_bytes", "records", "forced", "checkpoints")
 
 
+@one_line_errors()
 def main() -> None:
     """Write hours of journals, then print what a poll of them costs, in time and memory."""
-    given = _arguments()
+    given, load = _arguments(), load_of_others()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AFTERSHOCK_HOME"] = home
         writer = Hours(given.partitions)
         for _ in writer.halves_of_a_second(round(given.hours * 7200)):
             pass
         size = sum(path.stat().st_size for path in store.live(RUN_ID).raw.glob("*.jsonl"))
-        print(f"{given.hours:g} h, {size / MIB:.0f} MiB of journals, {given.how}; load {os.getloadavg()[0]:.1f}")
+        print(f"{given.hours:g} h, {size / MIB:.0f} MiB of journals, {given.how}; load {load:.1f}")
         poll = {"followed": followed, "whole": whole}[given.how]
         cpu_s = [processor_time_s(poll) for _ in writer.halves_of_a_second(given.polls)]
         forget()
@@ -59,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hours", type=above_zero, default=6.0)
     parser.add_argument("--how", choices=["followed", "whole"], default="followed")
-    parser.add_argument("--polls", type=at_least_one, default=20)
+    parser.add_argument("--polls", type=at_least(2), default=20, help="the first is told apart")
     parser.add_argument("--partitions", type=at_least_one, default=8, help="of each of three operators")
     return parser.parse_args()
 
@@ -110,10 +113,11 @@ def whole() -> int:
     run = store.live(RUN_ID)
     experiment = spec.validate(store.read_json(run.experiment_path))
     faults, commits = FaultState(), engine_of(experiment).commits()
-    parts = ((faults, "injector", INJECTOR), (faults, "injector", INJECTOR), (commits, "query", TESTBED))
-    for digest, name, vocabulary in parts:
-        for event in events(run.journal_path(name), vocabulary):
-            digest.take(event)
+    for _ in ("what failed", "what is held up"):
+        for strike in events(run.journal_path("injector"), INJECTOR):
+            faults.take(strike)
+    for event in events(run.journal_path("query"), TESTBED):
+        commits.take(event)
     return commits.since(0)
 
 

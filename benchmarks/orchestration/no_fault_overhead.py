@@ -10,10 +10,9 @@ benchmarks.orchestration.no_fault_overhead'` counts no others.
 
 from __future__ import annotations
 
+import argparse
 import json
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +20,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
 from benchmarks.log_end import end_of
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.provisioned import provisioned
 from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
@@ -33,7 +34,6 @@ from experiments import spec
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
-from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
@@ -50,26 +50,29 @@ COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 @one_line_errors()
 def main() -> None:
     """Measure both ways in alternating runs on one cluster, and print the rate of each."""
+    _arguments()
     end_by_sigterm()  # so that the cluster ends
-    experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
-    driver = driver_of(experiment.cluster.driver)
-    handle = driver.provision(experiment.cluster, "overhead", root)
-    try:
+    experiment = spec.load()
+    with provisioned(experiment.cluster, "overhead") as (driver, handle):
         _fill(handle, experiment)
         rates: dict[str, list[float]] = {"by hand": [], "aftershock": []}
         for turn in range(TURNS):
             for name, run in (("by hand", _by_hand), ("aftershock", _benchmarked)):
+                folder = Path(handle.root) / f"{name.replace(' ', '-')}-{turn}"
                 with _connections() as opened_by:
-                    progress = run(driver, handle, experiment, root / f"{name.replace(' ', '-')}-{turn}")
+                    progress = run(driver, handle, experiment, folder)
                 warm = _warm(progress)
                 rates[name].append(_rate(warm))
                 opened = opened_by(_ended_s(warm[-1])) - opened_by(_started_s(warm[0]))
                 print(f"turn {turn + 1}  {name:10}  {rates[name][-1]:8,.0f} records/s  {opened:3} opened", flush=True)
         ratio = median(rates["aftershock"]) / median(rates["by hand"])
         print(f"aftershock / by hand, medians of {TURNS} turns: {ratio:.3f}")
-    finally:
-        driver.destroy(handle)
-        shutil.rmtree(root)
+
+
+def _arguments() -> argparse.Namespace:
+    return argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
 
 
 def _fill(handle: Handle, experiment: spec.Experiment) -> None:
@@ -94,7 +97,7 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     return config
 
 
-def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict[str, Any]]:
     config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
     program, progress = REPOSITORY / "benchmarks" / "orchestration" / "by_hand.py", folder / "progress.jsonl"
     words = (str(config), str(progress), str((BATCHES - 1) * BATCH_RECORDS))
@@ -106,7 +109,7 @@ def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder
     return [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
 
 
-def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict[str, Any]]:
     config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
     program, journal = REPOSITORY / "spark_jobs" / "streaming" / "driver.py", folder / "query.jsonl"
     plan = folder / "plan.json"
@@ -136,25 +139,25 @@ def _ended_early(handle: Handle) -> EnvironmentFailure:
     return EnvironmentFailure(f"the query has ended before it had read all records: {told}", "mend that and try again")
 
 
-def _progress(journal: Path) -> list[dict]:
+def _progress(journal: Path) -> list[dict[str, Any]]:
     return [entry["progress"] for entry in raw_entries(journal) if entry["event"] == "progress"]
 
 
-def _warm(progress: list[dict]) -> list[dict]:
+def _warm(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The batches that ran once the executors were warm."""
     return [found for found in progress if found["numInputRows"]][WARM_BATCHES:]
 
 
-def _rate(warm: list[dict]) -> float:
+def _rate(warm: list[dict[str, Any]]) -> float:
     """Records per second of trigger time."""
     return sum(p["numInputRows"] for p in warm) / sum(p["durationMs"]["triggerExecution"] for p in warm) * 1000
 
 
-def _started_s(progress: dict) -> float:
+def _started_s(progress: dict[str, Any]) -> float:
     return datetime.fromisoformat(progress["timestamp"]).timestamp()
 
 
-def _ended_s(progress: dict) -> float:
+def _ended_s(progress: dict[str, Any]) -> float:
     return _started_s(progress) + progress["durationMs"]["triggerExecution"] / 1000
 
 

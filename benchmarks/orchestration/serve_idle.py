@@ -25,6 +25,7 @@ import psutil
 
 from aftershock.airflow.serve import COMPONENTS
 from benchmarks.arguments import above_zero
+from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
@@ -38,6 +39,7 @@ class Start(NamedTuple):
     cpu_s: float
 
 
+@one_line_errors()
 def main() -> None:
     """Print a line for each start, and one for each component that was watched."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -12,39 +12,49 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.arguments import at_least_one
+from benchmarks.one_line_errors import one_line_errors
 from tests.unit.results.simulated_runs import EXPERIMENT, FORMULAS, TABLES_WITH, Machine, fails
 
 SOUND = "none (false alarms)"
+Verdicts: TypeAlias = dict[str, bool | None]  # None: with the planted error, it is not known
 
 
+@one_line_errors()
 def main() -> None:
     """Print in which share of the simulated runs each error was noticed."""
     given = _arguments()
-    shares = {}
+    found = dict[int, list[Verdicts]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AFTERSHOCK_HOME"] = home  # no run is there that a simulated one could be compared with
         with ProcessPoolExecutor() as pool:
             for faults in given.faults:
-                found = pd.DataFrame(pool.map(partial(verdicts, faults), range(given.runs)))
-                shares[f"{faults} faults"] = found.astype("boolean").mean()
-    table = pd.DataFrame(shares).loc[[SOUND, *TABLES_WITH, *FORMULAS, "unknown"]]
-    print(table.rename_axis("planted error", axis="columns").to_string(float_format="{:.1%}".format))
+                found[faults] = list(pool.map(partial(verdicts, faults), range(given.runs)))
+    print(table(found).to_string(float_format="{:.1%}".format))
 
 
-def verdicts(faults: int, seed: int) -> dict[str, bool]:
+def table(found: Mapping[int, Sequence[Verdicts]]) -> pd.DataFrame:
+    """The share of failures by planted error and number of faults, of what `verdicts` found; nan if none was judged."""
+    shares = {f"{faults} faults": pd.DataFrame(runs).astype("boolean").mean() for faults, runs in found.items()}
+    errors = [SOUND, *TABLES_WITH, *FORMULAS, "unknown"]
+    return pd.DataFrame(shares).reindex(errors).rename_axis("planted error", axis="columns")
+
+
+def verdicts(faults: int, seed: int) -> Verdicts:
     """Of one simulated run: whether it was unknown, or else, by the name of the planted error, whether it failed."""
     run, experiment = Machine(np.random.default_rng([7, faults, seed]), faults).run(), EXPERIMENT
     sound = fails(run, experiment)
     if sound is None:
         return {"unknown": True}
-    found = {"unknown": False, SOUND: sound}
+    found: Verdicts = {"unknown": False, SOUND: sound}
     for name, plant in TABLES_WITH.items():
         found[name] = fails(plant(run), experiment)
     for name, planted in FORMULAS.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.arguments import at_least_one
+from benchmarks.one_line_errors import one_line_errors
 from results.regression.change import Change
 from tests.unit.results.regression.simulated_nights import NIGHTS, alarms, found_after, found_at
 
@@ -17,6 +18,7 @@ EXPERIMENTS = (1, 10, 40)  # of a night, judged together
 SEED = 6
 
 
+@one_line_errors()
 def main() -> None:
     """Print how often nights without a change raise an alarm, and how often a change is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from models.checkpoint_graph import Execution, invalid, record, recovery_line
 
@@ -46,15 +47,15 @@ def plain_recovery_line(execution: Execution) -> list[int]:
     return line
 
 
-def test_recovery_line(benchmark, execution):
+def test_recovery_line(benchmark: BenchmarkFixture, execution: Execution) -> None:
     line = benchmark(recovery_line, execution)
     assert line.shape == (OPERATORS,)
 
 
-def test_recovery_line_in_plain_python(benchmark, execution):
+def test_recovery_line_in_plain_python(benchmark: BenchmarkFixture, execution: Execution) -> None:
     line = benchmark.pedantic(plain_recovery_line, (execution,), rounds=1)
     assert line == recovery_line(execution).tolist()
 
 
-def test_invalid_checkpoints(benchmark, execution):
+def test_invalid_checkpoints(benchmark: BenchmarkFixture, execution: Execution) -> None:
     assert benchmark(invalid, execution).any()

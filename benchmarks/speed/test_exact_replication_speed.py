@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.speed.test_fidelity_speed import plain_output_fidelity
+from benchmarks.speed.plain_fidelity import plain_output_fidelity
 from models.fidelity import Scorer, worst_case
 from models.replication import dynamic_programming, exact
 from models.replication.parts import PartKind
@@ -33,7 +34,7 @@ def plans(topologies: list[Topology]) -> list[exact.ExactPlan]:
 @pytest.mark.parametrize("parallelism", [(1, 10), (10, 20)])
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 @pytest.mark.parametrize("kind", PartKind)
-def test_plans_of_20_random_topologies_at_5_budgets(benchmark, kind, joins, parallelism):
+def test_plans_of_20_random_topologies_at_5_budgets(benchmark: BenchmarkFixture, kind: PartKind, joins: float, parallelism: tuple[int, int]) -> None:
     topologies = drawn(TopologySpec(kind=kind, join_share=joins, parallelism=parallelism))
     found = benchmark.pedantic(plans, (topologies,), rounds=2)
     assert all(plan.optimal for plan in found)
@@ -57,15 +58,15 @@ def every_plan(topology: Topology, budget: int) -> float:
     return max(plain_output_fidelity(topology, [task not in plan for task in tasks]) for plan in chosen)
 
 
-def test_15_tasks(benchmark):
+def test_15_tasks(benchmark: BenchmarkFixture) -> None:
     topology = merge_tree()
     found = benchmark(exact.plan, topology, 7)
     assert Scorer(topology).output_fidelity(worst_case(found.replicated)) == pytest.approx(every_plan(topology, 7))
 
 
-def test_15_tasks_by_the_papers_dynamic_programming(benchmark):
+def test_15_tasks_by_the_papers_dynamic_programming(benchmark: BenchmarkFixture) -> None:
     assert benchmark(dynamic_programming.plan, merge_tree(), 7).optimal
 
 
-def test_15_tasks_in_plain_python(benchmark):
+def test_15_tasks_in_plain_python(benchmark: BenchmarkFixture) -> None:
     benchmark.pedantic(every_plan, (merge_tree(), 7), rounds=1)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from chaos.events import FaultEvent
 from chaos.plan import draw
 from experiments.fault_kinds import FaultKind
-from experiments.faults import FaultSpec
+from experiments.faults import FaultProcess, FaultSpec
 
 HOSTS, YEAR_S, TARGET_S = 10_000, 365 * 86_400.0, 2.0
 CLOUD_S = {"low": 120, "high": 360}
@@ -51,13 +52,13 @@ def by_hand(seed: int) -> int:
     return len(events)
 
 
-def _clocks() -> Iterator[tuple]:
+def _clocks() -> Iterator[tuple[str, FaultProcess, tuple[str, ...]]]:
     for index, process in enumerate(SPEC.processes):
         for name, hosts in SPEC.taken(process).items():
             yield f"{process.scope.value} {name} (process {index})", process, hosts
 
 
-def _drawn(seed: int, cause: str, process, hosts: tuple[str, ...]) -> Iterator[FaultEvent]:
+def _drawn(seed: int, cause: str, process: FaultProcess, hosts: tuple[str, ...]) -> Iterator[FaultEvent]:
     stream, at_s, heal = Random(f"{seed}\n{cause}"), 0.0, SPEC.heal_delay(process)
     while (at_s := at_s - math.log1p(-stream.random()) / process.rate) < YEAR_S:
         for targets in [(host,) for host in hosts] if process.spread else [hosts]:
@@ -75,7 +76,7 @@ def peak_mb(work: Callable[..., int], *arguments: FaultSpec) -> float:
 
 
 @pytest.mark.parametrize("work", [streamed, by_hand])
-def test_a_plan_for_10_000_hosts_and_a_year(benchmark, work):
+def test_a_plan_for_10_000_hosts_and_a_year(benchmark: BenchmarkFixture, work: Callable[[int], int]) -> None:
     processor = time.process_time()
     count = benchmark.pedantic(work, args=(1,), rounds=3)
     processor = (time.process_time() - processor) / 3
@@ -85,7 +86,7 @@ def test_a_plan_for_10_000_hosts_and_a_year(benchmark, work):
     assert work is by_hand or processor < TARGET_S
 
 
-def test_a_longer_plan_takes_no_more_memory(benchmark):
+def test_a_longer_plan_takes_no_more_memory(benchmark: BenchmarkFixture) -> None:
     """The state of the clocks' random streams is all that is held, once there are more faults than that."""
     decade_mb = peak_mb(streamed, cluster(1000, 10))
     century_mb = benchmark.pedantic(peak_mb, args=(streamed, cluster(1000, 100)), rounds=1)

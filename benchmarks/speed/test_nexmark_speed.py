@@ -6,8 +6,10 @@ each other.
 """
 
 import time
+from collections.abc import Callable
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from workloads.nexmark import words
 from workloads.nexmark.messages import messages
@@ -27,7 +29,7 @@ def serialised(start: int) -> object:
     return messages(events(STREAM, start, start + BATCH))
 
 
-def plain(start: int) -> list[dict]:
+def plain(start: int) -> list[dict[str, object]]:
     """The bids of a batch in plain Python, one record after the other."""
     return [_bid(p) for p in range(start, start + BATCH) if p % 50 > 3]
 
@@ -41,7 +43,7 @@ def _mix(z: int) -> int:
 KEYS = {draw: _mix((_mix(STREAM.seed) + draw * GAMMA) % WORD) for draw in NexmarkDraw}
 
 
-def _bid(position: int) -> dict:
+def _bid(position: int) -> dict[str, object]:
     draws = {draw: _mix((position * GAMMA + KEYS[draw]) % WORD) for draw in list(NexmarkDraw)[-5:]}
     cycle = position // 50
     known = draws[NexmarkDraw.CHANNEL] >> 32 < 2**31
@@ -71,7 +73,7 @@ def _below(draw: int, bound: int) -> int:
 
 
 @pytest.mark.parametrize("work", [by_columns, serialised, plain])
-def test_events_a_second(benchmark, work):
+def test_events_a_second(benchmark: BenchmarkFixture, work: Callable[[int], object]) -> None:
     rounds = 2 if work is plain else 40
     batches = iter(range(0, BATCH * (rounds + 1), BATCH))
     processor = time.process_time()
@@ -82,6 +84,6 @@ def test_events_a_second(benchmark, work):
     assert work is not by_columns or events_a_second > TARGET
 
 
-def test_the_plain_version_makes_the_same_bids(benchmark):
+def test_the_plain_version_makes_the_same_bids(benchmark: BenchmarkFixture) -> None:
     made = benchmark.pedantic(plain, args=(BATCH,), rounds=1)
     assert made == by_columns(BATCH).bids.to_pylist()

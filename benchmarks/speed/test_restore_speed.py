@@ -7,26 +7,30 @@ of it; the wall clock is printed, too.
 Run by hand: .venv/bin/pytest -s benchmarks/speed/test_restore_speed.py
 """
 
-import os
 import time
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from benchmarks.machine_load import load_of_others
 from benchmarks.testbed.slot import OneSlot
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from experiments.workloads.window_tree import WindowTreeSpec
+from testbed.core.checkpoints import Line
 from testbed.core.control import Restore
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.slot.hosted import Hosted
+from testbed.stores.store import ObjectStore
 
+Workload: TypeAlias = WindowTreeSpec | NexmarkSpec
 LEAST_MB, MOST_S_PER_10_MB, LONGEST_S = 5.0, 0.3, 600.0
 TREE = WindowTreeSpec(window_s=30.0, slide_s=1.0)
 PAIRS = NexmarkSpec(query=NexmarkQuery.Q3)
 
 
-def job_of(folder: Path, workload: WindowTreeSpec | NexmarkSpec, sources: int, rate: float) -> Job:
+def job_of(folder: Path, workload: Workload, sources: int, rate: float) -> Job:
     """As fast as it can, with a checkpoint for every five seconds of the events' time."""
     return Job(
         run_id="restore",
@@ -40,7 +44,7 @@ def job_of(folder: Path, workload: WindowTreeSpec | NexmarkSpec, sources: int, r
     )
 
 
-def line_behind(job: Job, batch: int):
+def line_behind(job: Job, batch: int) -> tuple[Line, ObjectStore]:
     """The line of a slot that has come to a checkpoint behind this batch, and the store that has its objects."""
     slot, end_s = OneSlot(job), time.monotonic() + LONGEST_S
     try:
@@ -57,8 +61,8 @@ def line_behind(job: Job, batch: int):
     [(TREE, 16, 16_000.0, 45), (PAIRS, 2, 100_000.0, 60)],
     ids=["window-tree", "q3"],
 )
-def test_restore_without_the_start_of_an_executor(tmp_path, workload, sources, rate, seconds):
-    job = job_of(tmp_path, workload, sources, rate)
+def test_restore_without_the_start_of_an_executor(tmp_path: Path, workload: Workload, sources: int, rate: float, seconds: int) -> None:
+    load, job = load_of_others(), job_of(tmp_path, workload, sources, rate)
     line, store = line_behind(job, round(seconds / job.batch_length_s))
     hosted = Hosted(job, job.layout())
     size, wall_s, cpu_s = 0, time.perf_counter(), time.process_time()
@@ -69,6 +73,6 @@ def test_restore_without_the_start_of_an_executor(tmp_path, workload, sources, r
         size += sum(map(len, objects.values()))
     wall_s, cpu_s, size_mb = time.perf_counter() - wall_s, time.process_time() - cpu_s, size / 1e6
     times = f"{cpu_s * 1000:.0f} ms CPU, {wall_s * 1000:.0f} ms"
-    print(f"\n{len(line)} partitions, {size_mb:.1f} MB: {times}, load {os.getloadavg()[0]:.0f}")
+    print(f"\n{len(line)} partitions, {size_mb:.1f} MB: {times}, load {load:.0f}")
     assert size_mb > LEAST_MB
     assert cpu_s * 10 / size_mb < MOST_S_PER_10_MB

@@ -9,6 +9,8 @@ from itertools import islice, product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from models.simulation.laws import Correlated, ExponentialTimes
 from models.simulation.simulate import SimulatedUtilization, simulate
@@ -21,7 +23,7 @@ RUNS, FAILURES, INTERVALS = 250, 2000, 20
 TARGET_S = 20.0
 
 
-def intervals(rate: float) -> np.ndarray:
+def intervals(rate: float) -> NDArray[np.float64]:
     """The paper's own grid is lost with its figures; this one spans the optimum."""
     return np.linspace(6.0, 3.0 * optimal_interval(rate, PAPER["checkpoint_cost"]), INTERVALS)
 
@@ -44,7 +46,7 @@ def figures_5_and_12() -> list[SimulatedUtilization]:
     ]
 
 
-def test_figures_5_and_12_at_full_size(benchmark):
+def test_figures_5_and_12_at_full_size(benchmark: BenchmarkFixture) -> None:
     processor = time.process_time()
     simulated = benchmark.pedantic(figures_5_and_12, rounds=1)
     processor = time.process_time() - processor
@@ -62,13 +64,13 @@ def test_figures_5_and_12_at_full_size(benchmark):
 
 
 @pytest.mark.parametrize("law", [ExponentialTimes(), Correlated(0.5, 4, 20.0)], ids=str)
-def test_one_point_under_each_law(benchmark, law):
+def test_one_point_under_each_law(benchmark: BenchmarkFixture, law: ExponentialTimes | Correlated) -> None:
     given = {"failure_rate": 0.025, "interval": 20.0, "hop_delay": 0.5, "depth": 25, "law": law}
     benchmark(simulate, **given, **PAPER, runs=RUNS, failures=FAILURES, seed=1)
     benchmark.extra_info["ns_per_failure"] = 1e9 * benchmark.stats.stats.median / (RUNS * FAILURES)
 
 
-def test_one_run_event_by_event(benchmark):
+def test_one_run_event_by_event(benchmark: BenchmarkFixture) -> None:
     rate, window = 0.025, FAILURES / 0.025
     drawn = np.concatenate([*islice(ExponentialTimes().failures(np.random.default_rng(1), rate, 1, 3 * FAILURES), 3)])
     failures = drawn[: np.searchsorted(drawn[:, 0], window) + 1, 0].tolist()

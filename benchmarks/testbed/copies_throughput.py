@@ -23,6 +23,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import (
     POLL_S,
@@ -93,7 +94,7 @@ def _job(query: str, share: float, turn: int, cluster: BenchmarkCluster) -> Job:
 
 def _measured(cluster: BenchmarkCluster, job: Job, share: float, window_s: float) -> Cost:
     """Run a job for a window that begins when it is warm and its copies work; ends the program if a slot is lost."""
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     journal = cluster.start(job)
     begin_ns = poll_until(lambda: _working_ns(journal, share), interval_s=POLL_S, limit_s=START_LIMIT_S)
     if begin_ns is None:

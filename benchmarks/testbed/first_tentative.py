@@ -10,7 +10,8 @@ tentative result is out. Prints for each kill, and as median and range, all in m
     lag     from the later of the two until the result is out
     first   from the notice to the first result
 
-So `turned` and `lag` are the testbed's own, and `slide` is the query's.
+So `turned` and `lag` are the testbed's own, and `slide` is the query's. A result is out when its file has been synced to
+disk and has its name.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.queries import BATCH
@@ -53,6 +55,7 @@ class FirstResult:
 
 @one_line_errors()
 def main() -> None:
+    """Kill a slot once in each run, and print when its first tentative result was out."""
     given = _arguments()
     end_by_sigterm()  # so that the slots end
     found = [_after_kill(given, given.seed * 1000 + number) for number in range(given.kills)]
@@ -91,11 +94,11 @@ def _after_kill(given: argparse.Namespace, seed: int) -> FirstResult:
 
 def _measured(job: Job, watch: Watch, death_ns: int) -> FirstResult:
     notice_ns = min(each["at_ns"] for each in watch.entries if each["event"] == "worker-lost")
-    out_ns, batch = min((path.stat().st_mtime_ns, _batch(path)) for path in _written(job))
+    first_ns, batch = min((out_ns(path), _batch(path)) for path in _written(job))
     turned_ns = min(each["at_ns"] for each in watch.entries if each["event"] == TURNED)
     closed_ns = job.batching.end_ns(batch)
     moments = (death_ns, notice_ns), (notice_ns, turned_ns), (notice_ns, closed_ns)
-    own = (max(notice_ns, closed_ns), out_ns), (notice_ns, out_ns)
+    own = (max(notice_ns, closed_ns), first_ns), (notice_ns, first_ns)
     return FirstResult(*((end - begin) / MS for begin, end in (*moments, *own)))
 
 
@@ -106,7 +109,7 @@ def _written(job: Job) -> list[Path]:
 
 def _batch(path: Path) -> int:
     """The first batch of which a file has results."""
-    return min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist())
+    return int(min(pa.ipc.open_stream(path.read_bytes()).read_all().column(BATCH).to_pylist()))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from workloads.schedule import Schedule
 from workloads.sending import producing
 from workloads.sending.feeds import feed_of
 from workloads.sending.generator import TICK_S
-from workloads.sending.input_sender import POLL_EVERY
+from workloads.sending.input_sender import AHEAD_S, POLL_EVERY
 
 SPEC, SCHEDULE = NexmarkSpec(), Schedule(1_700_000_000 * 10**9, 10_000.0, partitions=4)
 NOT_IDEMPOTENT = producing.SETTINGS | {"enable.idempotence": False}
@@ -69,23 +69,22 @@ def _measured(broker: Broker, events: int, batch: int | None, rate: float | None
         feed.send_until(position)
     sent_s = time.thread_time()
     if not feed.sent:
-        raise BadInput(
-            "--events", events, f"at least {(batch or 1) * SCHEDULE.partitions:,}, a message for each partition"
-        )
+        message, tick = batch * SCHEDULE.partitions if batch else 1, at_once if rate else 1
+        raise BadInput("--events", events, f"at least {-(-message // tick) * tick:,}, or none is sent")
     feed.finish()
     made_s = time.thread_time()
-    _make(feed.sent, batch)
+    _make(schedule, feed.sent, batch, at_once)
     return Costs((sent_s - begun_s) / feed.sent * 1e6, (time.thread_time() - made_s) / feed.sent * 1e6)
 
 
-def _make(events: int, batch: int | None) -> None:
-    """Make the same events, and send none."""
+def _make(schedule: Schedule, events: int, batch: int | None, at_once: int) -> None:
+    """Make the same events, as many at a time as for sending, and send none."""
     if batch is None:
-        make = records(SPEC, SCHEDULE)
-        for start in range(0, events, POLL_EVERY):
-            make(start, min(start + POLL_EVERY, events))
+        make, length = records(SPEC, schedule), min(POLL_EVERY, max(at_once, int(schedule.rate * AHEAD_S)))
+        for start in range(0, events, length):
+            make(start, min(start + length, events))
     else:
-        batches = Batches(SPEC, SCHEDULE, batch)
+        batches = Batches(SPEC, schedule, batch)
         for number in range(events // batches.length):
             batches.messages(number)
 

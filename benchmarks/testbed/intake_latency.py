@@ -21,7 +21,6 @@ out, the run has not kept up. Then the latencies are nan: those that are known w
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -35,9 +34,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
@@ -95,7 +96,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["coordinated", "batch-aligned"])
     deliveries = [Delivery.PLAIN.value, Delivery.EXACTLY_ONCE.value]
     parser.add_argument("--deliveries", nargs="+", choices=deliveries, default=deliveries)
-    parser.add_argument("--spare-lines", type=int, default=1, help="older lines of checkpoints that are kept")
+    parser.add_argument("--spare-lines", type=at_least(0), default=1, help="older lines of checkpoints that are kept")
     return parser.parse_args(words)
 
 
@@ -114,7 +115,7 @@ def case_of(given: argparse.Namespace, protocol: str, delivery: Delivery, record
 
 
 def _measured(job: Job, root: Path, seconds: float) -> Run:
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     with watched_slots(job, root) as (_, watch):
         watch.wait_for(lambda: watch.stage is Stage.RUNNING, START_S)
         time.sleep(WARM_S)
@@ -138,9 +139,7 @@ def in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:
     """The latencies of the records in each file [ns]; of those that are due from `begin_ns` to before `end_ns`."""
     for path in Path(job.output.folder).rglob("[!.]*.arrow"):
         due_ns = pa.ipc.open_stream(path.read_bytes()).read_all().column("at_ns").to_numpy()
-        # Of its name, which it gets once it has been synced. The time of the last write (mtime) is before the sync.
-        out_ns = path.stat().st_ctime_ns
-        yield out_ns - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
+        yield out_ns(path) - due_ns[(due_ns >= begin_ns) & (due_ns < end_ns)]
 
 
 if __name__ == "__main__":

@@ -28,23 +28,23 @@ in its window is refused: the end of the input would limit it. If a run fails or
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from numpy.typing import NDArray
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.nexmark_results import ExpectedResults
 from benchmarks.testbed.through_kafka import Comparison, Figures, Runs, fill, kafka_job, parser_of, show_shares
-from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, times
+from benchmarks.testbed.throughput import BenchmarkCluster, cluster_of, entries_of, times
 from experiments.errors import EnvironmentFailure
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.broker import Broker
@@ -124,10 +124,12 @@ class OutputCount:
         results = np.zeros(end + 1, np.int64)
         self._consumer.assign([TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)])
         while (message := self._consumer.poll(ANSWER_S)) is not None and message.error() is None:
-            results[message.offset() + 1] = from_batch(message.value()).num_rows
-        if message is None or message.error().code() != KafkaError._PARTITION_EOF:
+            offset, value = cast(tuple[int, bytes], (message.offset(), message.value()))  # without an error it has both
+            results[offset + 1] = from_batch(value).num_rows
+        error = None if message is None else message.error()
+        if error is None or error.code() != KafkaError._PARTITION_EOF:
             raise EnvironmentFailure(f"{place.topic} could not be read to its end", "look at the broker")
-        return results.cumsum()
+        return np.cumsum(results)
 
     def close(self) -> None:
         """Ask no more."""
@@ -171,7 +173,7 @@ def measured(cluster: BenchmarkCluster, job: Job, expected: ExpectedResults, win
     """Run a job on the input from its beginning, for a window that begins when it is warm."""
     kafka.create_topics(cluster.handle.kafka, {job.output.topic: job.parallelism})
     output = OutputCount(cluster.handle.kafka, job.output.topic, job.parallelism)
-    load = os.getloadavg()[0]
+    load = load_of_others()
     try:
         journal, looks = _watched(cluster, job, output, window_s)
         if job.output.batch_records is not None:
@@ -208,7 +210,7 @@ def read_cpu_and_idle(journal: Path, from_ns: int, to_ns: int) -> tuple[float, f
 
     Raises `EnvironmentFailure` if there are not two reports.
     """
-    found = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    found = entries_of(journal, "progress")
     found = [entry for entry in found if from_ns <= entry["at_ns"] <= to_ns]
     if len(found) < 2:
         raise EnvironmentFailure(f"fewer than two reports of CPU time in {journal}", "use a longer --window")
@@ -272,7 +274,8 @@ def line(job: Job, found: Throughput, base: Throughput) -> str:
         f"{found.records_per_second:9,.0f} {share:6.0%} {found.read_per_second:10,.0f}",
         f"{found.records_per_cpu_second:13,.0f} {cpu_share:6.0%} {found.idle:5.0%}",
     )
-    name = f"{job.workload.query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"
+    query = cast(NexmarkSpec, job.workload).query  # `kafka_job` makes no other jobs
+    name = f"{query.value:5} {job.protocol:22} {job.limits.records_per_message:7}"
     return f"{name} {wall} {cpu} {found.results:10,.0f} {found.seconds:8.1f} {found.load:5.0f}"
 
 

@@ -84,7 +84,7 @@ class Ledger(JsonLedger[LedgerLine]):
         head, rows = ["strategy", "kills", *names, "pauses", "records", "episodes", "wrong"], []
         for strategy in strategies:
             lines = [line for line in self.lines if line.strategy == strategy]
-            moments = sum((Counter(line.moments) for line in lines), Counter())
+            moments = sum((Counter(line.moments) for line in lines), Counter[str]())
             wrong = sum(bool(line.wrong) for line in lines)
             found = [moments.total(), *(moments[name] for name in names), sum(line.pauses for line in lines)]
             counts = [*found, sum(line.records for line in lines), len(lines), wrong]

@@ -15,7 +15,6 @@ for 32,000 events, which must come in the first half of the run.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -25,10 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
-from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, job_of, measured
+from benchmarks.testbed.throughput import CYCLE, BenchmarkCluster, cluster_of, entries_of, job_of, measured
 from infra.processes import members, usage
-from journal.reader import raw_entries
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 from testbed.runtime.connectors.sources import Generated
@@ -48,7 +47,7 @@ MB = 2**20
 def main() -> None:
     """Run the job for some minutes below its highest rate, and judge whether its memory grows."""
     given = _arguments()
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     with cluster_of(given.workers) as cluster:
         job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)
         rate = given.rate or SHARE * measured(cluster, replace(job, run_id="rate", store=_store(job)), WINDOW_S).wall
@@ -120,7 +119,7 @@ def _command(pid: int) -> bytes:
 
 def _behind_s(job: Job, journal: Path) -> float:
     """How much of what is due by now the sources have not read, by the last report; all of it if there is none [s]."""
-    reports = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    reports = entries_of(journal, "progress")
     blocks = events_read(reports[-1]["positions"]) if reports else 0
     read_s = blocks * Generated.block_events(job.input.rate) / job.input.rate
     return (time.time_ns() - job.input.start_ns) / 1e9 - read_s

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import at_least, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Restore
@@ -51,7 +51,8 @@ class Groups:
     """An aggregate's count and sum by key."""
 
     def __init__(self) -> None:
-        self.operator = Aggregate("bidder", (Aggregation("bids", "count"), Aggregation("sum", "sum", "price")))
+        of_each = Aggregation("bids", "count"), Aggregation("sum", "sum", "price")
+        self.operator: Operator = Aggregate("bidder", of_each)
         self.operator.schema(BIDS)
         self.operator.open()
 
@@ -192,7 +193,7 @@ def main() -> None:
             found[full].append(times)
         restored = state.restore()
         state.close()
-    print(f"{given.keys:,} keys, {given.changed:,} updates before each; median and longest of each [ms]\n")
+    print(f"{given.keys:,} keys, {batches * BATCH:,} updates before each; median and longest of each [ms]\n")
     print("            taking              undisturbed         pause               write")
     for full, times in sorted(found.items()):
         columns = [f"{1e3 * median(each):8.1f} {1e3 * max(each):8.1f}   " for each in zip(*times, strict=True)]
@@ -204,7 +205,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--state", choices=list(KINDS), default="groups")
     parser.add_argument("--keys", type=at_least_one, default=1_000_000)
-    parser.add_argument("--changed", type=at_least_one, default=100_000)
+    parser.add_argument("--changed", type=at_least(BATCH), default=100_000, help="updates, in full batches")
     parser.add_argument("--repeats", type=at_least_one, default=2)
     return parser.parse_args()
 

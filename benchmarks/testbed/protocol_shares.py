@@ -19,7 +19,6 @@ it takes longer. A run that reads all of its input ends the program: it would ha
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from typing import NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.arguments import at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.slot import OneSlot
@@ -80,7 +80,7 @@ def filled_broker(schedule: Schedule, events: int, batch: int | None) -> Iterato
 def measured(handle: Handle, job: Job, events: int, rounds: int) -> SlotRates:
     """Run a job on the input from its beginning, and delete what it wrote. Raises `EnvironmentFailure`."""
     kafka.create_topics(handle.kafka, {job.output.topic: PARTITIONS})
-    load, slot = os.getloadavg()[0], OneSlot(job)
+    load, slot = load_of_others(), OneSlot(job)
     try:
         spent = slot.run_rounds(FIRST_ROUND, rounds)
         left = events - slot.events_read()

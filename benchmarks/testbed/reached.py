@@ -4,8 +4,9 @@
 runs the testbed as processes, as `kills` does, once for each kill: the process of a slot that hosts partitions
 is killed, with one standby slot for each slot. Prints for each kill, and as median and range: the age of the recovery
 line (since the last checkpoint), the time from death to notice, from notice until all go on, and from death to reached.
-An output is reached when every sink has put out a batch that ended after the death; `usual` is how long that takes for
-a moment without a fault, half a second before. All times are in ms.
+An output is reached when every sink has put out a batch that ended after the death, so when its file has been synced to
+disk and has its name; `usual` is how long that takes for a moment without a fault, half a second before. All times are
+in ms.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import cast
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
+from benchmarks.testbed.result_files import out_ns
 from benchmarks.testbed.watched_slots import watched_slots
 from testbed.core.partition.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.testbed.exact_results import judged
 from tests.integration.testbed.kills.jobs import QUERIES, job_of
+from tests.integration.testbed.kills.watching import Entry
 
 MS, LIMIT_S, BEFORE_S = 1e6, 120.0, 0.5
 
@@ -46,6 +50,7 @@ class Outage:
 
 @one_line_errors()
 def main() -> None:
+    """Kill a slot once in each run, and print what that cost."""
     given = _arguments()
     end_by_sigterm()  # so that the slots end
     outages = [_outage(given, given.seed * 1000 + number) for number in range(given.kills)]
@@ -81,14 +86,15 @@ def _outage(given: argparse.Namespace, seed: int) -> Outage:
         watch.wait_for(lambda: _reached_ns(job, death_ns) is not None, LIMIT_S, rig.revive)
         rig.drain()
         watch.wait_for(lambda: watch.end is not None, LIMIT_S, rig.revive)
-        if not (verdict := judged(job, watch.end["positions"])).exact:
+        end = cast(Entry, watch.end)  # it has been waited for
+        if not (verdict := judged(job, end["positions"])).exact:
             sys.exit(f"seed {seed}: not exactly once, {verdict}; its files are in {root}")
         found = _measured(job, watch.entries, death_ns)
     shutil.rmtree(root)
     return found
 
 
-def _measured(job: Job, entries: list[dict], death_ns: int) -> Outage:
+def _measured(job: Job, entries: list[Entry], death_ns: int) -> Outage:
     stored_ns = max(each["at_ns"] for each in entries if each["event"] == "checkpoint" and each["at_ns"] < death_ns)
     lost_ns = _first(entries, "worker-lost", death_ns)
     ready_ns, before_ns = _first(entries, "ready", lost_ns), death_ns - round(BEFORE_S * 1e9)
@@ -96,22 +102,23 @@ def _measured(job: Job, entries: list[dict], death_ns: int) -> Outage:
         (death_ns - stored_ns) / MS,
         (lost_ns - death_ns) / MS,
         (ready_ns - lost_ns) / MS,
-        (_reached_ns(job, death_ns) - death_ns) / MS,
-        (_reached_ns(job, before_ns) - before_ns) / MS,
+        (cast(int, _reached_ns(job, death_ns)) - death_ns) / MS,  # it has been waited for, so it was reached
+        (cast(int, _reached_ns(job, before_ns)) - before_ns) / MS,
     )
 
 
-def _first(entries: list[dict], event: str, since_ns: int) -> int:
-    return min(each["at_ns"] for each in entries if each["event"] == event and each["at_ns"] >= since_ns)
+def _first(entries: list[Entry], event: str, since_ns: int) -> int:
+    return int(min(each["at_ns"] for each in entries if each["event"] == event and each["at_ns"] >= since_ns))
 
 
 def _reached_ns(job: Job, moment_ns: int) -> int | None:
     """When every sink had put out a batch that ended after a moment; None as long as one has not."""
-    reached = []
+    reached = list[int | None]()
     for folder in Path(job.output.folder).iterdir():
         ended = (path for path in folder.glob("[0-9]*.arrow") if int(path.stem) * job.batching.length_ns >= moment_ns)
-        reached.append(min((path.stat().st_mtime_ns for path in ended), default=None))
-    return None if None in reached or not reached else max(reached)
+        reached.append(min(map(out_ns, ended), default=None))
+    known = [each for each in reached if each is not None]
+    return max(known) if known and len(known) == len(reached) else None
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -39,9 +38,12 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.arguments import at_least_one
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.throughput import OF_ANY_STATE
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.waiting import Deadline
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
@@ -52,20 +54,21 @@ from testbed.core.partition import sending
 from testbed.core.partition.partition import Partition, PartitionLimits
 from testbed.core.partition.snapshots import Snapshots
 from testbed.operators import Delivery, Operator, Source
-from testbed.protocols import by_name
+from testbed.protocols import Protocol, by_name
 from testbed.queries import QUERIES, as_messages, dataflow, event_kinds
 from testbed.runtime.connectors.batch_polls import BatchPoll
 from testbed.runtime.connectors.kafka_clients import READING, WRITING
-from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll
+from testbed.runtime.connectors.topic_polls import JsonPoll, Place, Poll, Received
 from testbed.runtime.connectors.topics import together
 from workloads.inputs import records
 from workloads.nexmark.batches import Batches
+from workloads.nexmark.stream import CYCLE
 from workloads.schedule import Schedule
 
 STAGES = ("poll", "decode", "operator", "split", "protocol", "partition", "frame", "encode", "produce", "commit")
 HOOKS = ("before_send", "on_message", "on_marker", "on_control")
 INPUT, OUTPUT, EPOCH, PARALLELISM = "input", "output", 1, 2
-A_POLL, PATIENCE_S = 8192, 20.0
+A_POLL, LOOK_S, PATIENCE_S = 8192, 0.5, 20.0
 
 
 class Clock:
@@ -122,19 +125,24 @@ class Ends:
         producer.flush()
 
     def polls(self, spec: NexmarkSpec, events: int, batch: int | None) -> Iterator[Poll]:
-        """What was put there, poll by poll."""
+        """What was put there, poll by poll; raises `EnvironmentFailure` if not all of it comes."""
         consumer = Consumer({**self._reach, "group.id": "path", **READING, "auto.offset.reset": "earliest"})
         consumer.assign([TopicPartition(INPUT, 0, 0)])
+        patience = Deadline(PATIENCE_S)
         place, at = Place(INPUT, 0, 1, event_kinds(spec, PARALLELISM)), 0
         while at < events:
             with self._clock.stage("poll"):
-                found = consumer.consume(A_POLL // (batch or 1), 0.5)
-                poll = None
+                found = consumer.consume(max(1, A_POLL // (batch or 1)), LOOK_S)
+                poll: Poll | None = None
                 if found:
-                    poll = JsonPoll(place, at, found) if batch is None else BatchPoll(place, at, found, batch)
+                    messages = cast(list[Received], found)
+                    poll = JsonPoll(place, at, messages) if batch is None else BatchPoll(place, at, messages, batch)
             if poll is not None:
                 at = poll.stop
                 yield poll
+                patience = Deadline(PATIENCE_S)
+            elif patience.passed:
+                raise EnvironmentFailure(f"the test broker brought {at:,} of {events:,} events", "use fewer --events")
         consumer.close()
 
     def transaction(self, spec: NexmarkSpec, batches: list[pa.RecordBatch], batch_records: int | None) -> None:
@@ -161,7 +169,7 @@ class Flow:
         schemas = [channel.schema for channel in self._layout.channels]
         self._reader, self._grants, hooks = FrameReader(schemas), Counter[int](), by_name(protocol)
         timed = {name: clock.timed("protocol", getattr(hooks, name)) for name in HOOKS}
-        known = type(hooks.__name__, (hooks,), timed)
+        known = cast(type[Protocol], type(hooks.__name__, (hooks,), timed))
         line, limits = initial_line(self._layout), PartitionLimits(records_per_message=most)
         parts = len(self._layout.partitions)
         self._partitions = [Partition(each, parts, schemas, known, limits) for each in self._layout.partitions]
@@ -233,8 +241,10 @@ def measured(query: str, protocol: str, most: int, events: int, batch: int | Non
     """Let the first events of a stream go all the way, twice: the first time takes longer.
 
     `batch`: events in one message of the input, and most results in one of the output, as Arrow batches; None: each is
-    a message, as JSON.
+    a message, as JSON. Raises `BadInput` unless the events fill their messages, and the query reads some of them.
     """
+    if events % (batch or 1):
+        raise BadInput("--events", events, f"a multiple of --batch, {batch:,}")
     return [_one_way(query, protocol, most, events, batch) for _ in range(2)][-1]
 
 
@@ -248,6 +258,8 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
     with patch.object(sending, "rows_by_channel", split), patch.object(Snapshots, "log", log):
         flow = Flow(spec, protocol, most, clock)
         read = sum(flow.take_in(poll) for poll in ends.polls(spec, events, batch))
+    if not read:
+        raise BadInput("--events", events, f"at least {CYCLE:,}: query {query} reads none of these")
     ends.transaction(spec, flow.written, batch)
     results = sum(batch.num_rows for batch in flow.written)
     return Path(read, results, {stage: clock.spent_s[stage] / read * 1e6 for stage in STAGES})
@@ -256,7 +268,7 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
 @one_line_errors()
 def main() -> None:
     """Print a line for each query, number of records a message, and protocol."""
-    given, load = _arguments(), os.getloadavg()[0]
+    given, load = _arguments(), load_of_others()
     print("query protocol               records  events results" + "".join(f"{each:>10}" for each in (*STAGES, "all")))
     for query, most, protocol in itertools.product(given.queries, given.records, given.protocols):
         events, results, us = measured(query, protocol, most, given.events, given.batch)

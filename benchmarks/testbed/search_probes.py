@@ -105,7 +105,8 @@ class SimulatedQuery:
 
 def near(query: SimulatedQuery) -> Found:
     """Search as a run does it."""
-    rate, seconds, measured = LOAD.rate, 0.0, None
+    rate, seconds = LOAD.rate, 0.0
+    measured: float | None = None
     while measured is None:
         reports, took_s = query.burst(rate)
         seconds += took_s + ORDERS_S

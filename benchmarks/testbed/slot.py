@@ -12,7 +12,6 @@ Nothing leaves the process, so that bytes are made for logs only: what a network
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from dataclasses import replace
@@ -21,6 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.arguments import above_zero
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import WORKLOADS, comparison, job_of
 from testbed.core.checkpoints import Line
@@ -71,15 +71,14 @@ class OneSlot(LoneSlot):
         """The line of checkpoints that a recovery would go to now."""
         return self._coordinator.history.line
 
-    def run(self, cpu_s: float) -> tuple[float, float]:
-        """For so much CPU time; returns how many events that read, and the time of checkpoints."""
+    def run(self, cpu_s: float) -> Spent:
+        """For at least so much CPU time: a turn that has begun is ended."""
         before = self._spent()
         end_s = time.process_time() + cpu_s
         while time.process_time() < end_s:
             self._coordinate(time.monotonic())
             self.turn()
-        spent = self._spent().since(before)
-        return spent.events, spent.checkpoint_s
+        return self._spent().since(before)
 
     def run_rounds(self, first: int, count: int) -> Spent:
         """From the moment at which the `first`th checkpoint is due, to that of the `count`th one after it."""
@@ -142,16 +141,16 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measured(query: str, protocol: str, given: argparse.Namespace) -> Cost:
-    name, cpu_s, load = f"{query}-{protocol}", given.cpu, os.getloadavg()[0]
+    name, cpu_s, load = f"{query}-{protocol}", given.cpu, load_of_others()
     with tempfile.TemporaryDirectory(prefix="aftershock-slot-") as folder:
         job = job_of(name, query, protocol, 2, Path(folder), given.records, chaining=given.chaining)
         slot = OneSlot(replace(job, slots=1))
         try:
             slot.run(cpu_s / 4)
-            events, spent_s = slot.run(cpu_s)
+            spent = slot.run(cpu_s)
         finally:
             slot.close()
-    return Cost(events / cpu_s, spent_s / cpu_s, load)
+    return Cost(spent.events / spent.cpu_s, spent.checkpoint_s / spent.cpu_s, load)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@ too.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +22,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.arguments import above_zero, at_least_one
 from benchmarks.log_end import end_of
+from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.provisioned import provisioned
 from benchmarks.sigterm import end_by_sigterm
 from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
@@ -36,7 +36,6 @@ from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, Reachabil
 from experiments.workloads.cec_prices import CecPricesSpec
 from experiments.workloads.hashtags import HashtagsSpec, HashtagTopology
 from infra.cluster import Driver, Handle
-from infra.drivers import driver_of
 from journal.reader import raw_entries
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
@@ -105,13 +104,8 @@ def cluster_of(workers: int) -> Iterator[BenchmarkCluster]:
     """A local cluster that is gone afterwards, with all that was written, also if SIGTERM ends the program."""
     end_by_sigterm()
     spec = ClusterSpec(workers=workers, worker_memory_mb=512)
-    driver = driver_of(spec.driver)
-    with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:
-        handle = driver.provision(spec, "dataflow-benchmark", Path(root))
-        try:
-            yield BenchmarkCluster(driver, handle, Path(root))
-        finally:
-            driver.destroy(handle)
+    with provisioned(spec, "dataflow-benchmark") as (driver, handle):
+        yield BenchmarkCluster(driver, handle, Path(handle.root))
 
 
 def job_of(
@@ -135,7 +129,7 @@ def job_of(
 
 def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
     """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
-    load = os.getloadavg()[0]  # of other programs: later on it includes the run itself
+    load = load_of_others()
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
     losses_ns = times(journal, "worker-lost")
@@ -148,13 +142,18 @@ def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
 def figures_of(job: Job, journal: Path, window: tuple[float, float], load: float) -> Figures:
     """What a run reported in a window [ns], with the load before it; ends the program if that was no window to measure
     in."""
-    entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
+    entries = entries_of(journal, "progress")
     return _figures(job, [entry for entry in entries if window[0] <= entry["at_ns"] < window[1]], load)
+
+
+def entries_of(journal: Path, event: str) -> list[dict[str, Any]]:
+    """The entries of an event, in order."""
+    return [entry for entry in raw_entries(journal) if entry["event"] == event]
 
 
 def times(journal: Path, event: str) -> list[int]:
     """The moments of an event [ns]."""
-    return [entry["at_ns"] for entry in raw_entries(journal) if entry["event"] == event]
+    return [entry["at_ns"] for entry in entries_of(journal, event)]
 
 
 @one_line_errors()
@@ -188,7 +187,7 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
             print(_line(query, jobs[setting], figures, medians[first]), flush=True)
 
 
-def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
+def comparison(description: str | None, queries: list[str], repeats: int) -> argparse.ArgumentParser:
     """The arguments of the benchmarks that compare protocols, with these defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--queries", nargs="+", choices=list(WORKLOADS), default=queries)
@@ -218,7 +217,7 @@ def _line(query: str, job: Job, found: Figures, base: Figures) -> str:
     )
 
 
-def _figures(job: Job, progress: list[dict], load: float) -> Figures:
+def _figures(job: Job, progress: list[dict[str, Any]], load: float) -> Figures:
     if len(progress) < 2:
         sys.exit(f"{job.run_id}: no window to measure in: a slot was lost, or has hardly reported since it is warm")
     first, last = progress[0], progress[-1]

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
+from benchmarks.testbed import record_path
 from benchmarks.testbed.in_process_broker import InProcessBroker
 from benchmarks.testbed.kafka_throughput import (
     FIGURES,
@@ -19,9 +20,9 @@ from benchmarks.testbed.kafka_throughput import (
     window_of,
 )
 from benchmarks.testbed.nexmark_results import ExpectedResults
-from benchmarks.testbed.record_path import STAGES, measured
+from benchmarks.testbed.record_path import STAGES, Clock, Ends, measured
 from benchmarks.testbed.through_kafka import kafka_job, shares
-from experiments.errors import EnvironmentFailure
+from experiments.errors import BadInput, EnvironmentFailure
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from testbed.operators import Delivery
@@ -189,3 +190,17 @@ def test_a_record_goes_all_the_way_between_two_topics(batch):
     assert found.events == found.results == 200 * (CYCLE - 4) // CYCLE
     assert tuple(found.us) == STAGES
     assert all(found.us[stage] > 0 for stage in STAGES)
+
+
+def test_a_path_ends_if_the_test_broker_brings_less_than_was_sent(monkeypatch):
+    monkeypatch.setattr(record_path, "PATIENCE_S", 0.5)
+    ends = Ends(Clock())
+    ends.fill(spec(NexmarkQuery.Q1), 100, None)
+    with pytest.raises(EnvironmentFailure, match="brought 100 of 101 events"):
+        list(ends.polls(spec(NexmarkQuery.Q1), 101, None))
+
+
+@pytest.mark.parametrize(("events", "batch", "allowed"), [(100, 30, "a multiple of --batch, 30"), (1, None, "at least 50")])
+def test_events_that_make_no_path_are_refused(events, batch, allowed):
+    with pytest.raises(BadInput, match=f"--events: {events} is not usable; allowed: {allowed}"):
+        measured("q1", "none", 16, events, batch)

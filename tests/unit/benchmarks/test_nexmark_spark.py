@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from types import SimpleNamespace
 
@@ -76,18 +77,41 @@ def test_one_batch_is_no_window():
         window_of(batches(250), first=0, events=250)
 
 
+class Clock:
+    """A clock that goes on only in sleeps and where a test moves it."""
+
+    def __init__(self, monkeypatch):
+        self.now_s = 10.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "sleep", self.go_on)
+
+    def go_on(self, seconds):
+        self.now_s += seconds
+
+
 def test_the_window_begins_when_a_batch_has_run(monkeypatch):
-    clock, cpu = iter([10.0, 14.0]), iter([3.0, 9.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    clock, cpu = Clock(monkeypatch), iter([3.0, 9.0])
+
+    def cpu_s_while_time_goes_on():
+        clock.go_on(4.0)
+        return next(cpu)
+
     query = Query([None, progress(0, 0, 0, ran=False), progress(0, 0, 100)])
-    found, first, seconds, cpu_s = watched(query, lambda: next(cpu))
+    found, first, seconds, cpu_s = watched(query, cpu_s_while_time_goes_on)
     assert (len(found), first, seconds, cpu_s) == (3, 0, 4.0, 6.0)
 
 
 def test_a_query_that_does_not_end_is_told():
     with pytest.raises(EnvironmentFailure, match="has not ended"):
         watched(Query([progress(0, 0, 100)], ends=False), lambda: 0.0)
+
+
+def test_a_query_whose_first_batch_does_not_end_is_told(monkeypatch):
+    monkeypatch.setattr(nexmark_spark, "POLL_S", 1.0)
+    clock = Clock(monkeypatch)
+    with pytest.raises(EnvironmentFailure, match="has not ended"):
+        watched(Query([], ends=False), lambda: 0.0)
+    assert clock.now_s < 2 * nexmark_spark.LIMIT_S
 
 
 def test_rates_are_by_the_clock_and_by_cpu_time():
@@ -147,6 +171,28 @@ def test_a_query_that_fails_is_stopped_and_has_a_row(query, why, monkeypatch, tm
     assert str(row).split(maxsplit=2)[:2] == ["q4", "whole"]
     assert row.error.startswith(why)
     assert "\n" not in row.error
+
+
+class Loading(Query):
+    """A query that loads the machine."""
+
+    load = 2.0
+
+    def awaitTermination(self, timeout: float) -> bool:
+        Loading.load = 99.0
+        return super().awaitTermination(timeout)
+
+    def stop(self) -> None: ...
+
+
+def test_a_row_has_the_load_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(Loading, "load", 2.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (Loading.load, 0.0, 0.0))
+    monkeypatch.setattr(nexmark_spark.kafka, "create_topics", lambda *given: None)
+    monkeypatch.setattr(nexmark_spark, "cpu_s", lambda spark: 1.0)
+    monkeypatch.setattr(Session, "_writer", lambda *given: Starting(Loading([progress(0, 0, 100)])))
+    row = Session(None, Topic(None, 250, 1000.0, 1), 100, tmp_path).measure(NexmarkQuery.Q0, Cut.READ)
+    assert (row.load_1min, Loading.load, row.records) == (2.0, 99.0, 150)
 
 
 def test_spark_keeps_the_reports_of_all_micro_batches():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from argparse import Namespace
@@ -312,18 +313,23 @@ def test_records_are_late_once_that_the_broker_does_not_have_in_time() -> None:
     assert late.count == 40
 
 
-def test_a_row_counts_what_the_broker_took(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_counts_what_the_broker_took_and_has_the_load_before_the_run(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side.kafka, "create_topics", lambda *given: None)
     monkeypatch.setattr(side_by_side, "PacedFeed", SlowFeed)
     monkeypatch.setattr(side_by_side, "RunningEngine", lambda *given: SimpleNamespace(cpu_s=float, stop=lambda: None))
     monkeypatch.setattr(Results, "of_topic", lambda *given: Results(SimpleNamespace(close=lambda: None)))
+    monkeypatch.setattr(SlowFeed, "load", 2.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (SlowFeed.load, 0.0, 0.0))
     found = side_by_side.measured(Engine.parse("spark"), replace(task, query="q4"), 1000.0, 15.0, 1.0)
     assert found.records == 70
+    assert (found.load_1min, SlowFeed.load) == (2.0, 99.0)
     assert found.void is not None
 
 
 class SlowFeed:
-    """A feed of which the broker takes 70 records a second, and the rest late."""
+    """A feed of which the broker takes 70 records a second, and the rest late; it loads the machine."""
+
+    load = 2.0
 
     def __init__(self, *given: Any) -> None:
         self.schedule = Schedule(time.time_ns(), 1000.0, 2)
@@ -336,6 +342,7 @@ class SlowFeed:
     def close(self) -> None: ...
 
     def run(self, seconds: float) -> None:
+        SlowFeed.load = 99.0
         self.delivered += round(70 * seconds)
         self.late += round(930 * seconds)
 

@@ -61,7 +61,7 @@ def test_sources_that_have_reported_nothing_are_behind_all_that_is_due(tmp_path)
 def test_sources_that_report_nothing_more_fall_behind(tmp_path, monkeypatch):
     start_ns = time.time_ns() - 99 * 10**9
     report = REPORT | {"event": "progress", "at_ns": start_ns + 10**9, "positions": {"bids.0": 1}}
-    monkeypatch.setattr(memory, "raw_entries", lambda _: iter([report]))
+    monkeypatch.setattr(throughput, "raw_entries", lambda _: iter([report]))
     monkeypatch.setattr(time, "time_ns", lambda: start_ns + 99 * 10**9)
     job = replace(JOB, input=replace(JOB.input, start_ns=start_ns, rate=8192.0))
     read_s = Generated.block_events(8192.0) / 8192.0
@@ -150,12 +150,22 @@ def test_copies_have_the_load_before_a_run(machine, monkeypatch):
 
 
 def test_a_slot_has_the_load_before_its_run(machine, monkeypatch, capsys):
-    lone = SimpleNamespace(run=lambda _: machine.start() and (1.0, 0.0), close=lambda: None)
+    lone = SimpleNamespace(run=lambda _: machine.start() and slot.Spent(1, 1.0, 0.0, 1.0), close=lambda: None)
     monkeypatch.setattr(slot, "OneSlot", lambda _: lone)
     monkeypatch.setattr("sys.argv", ["slot", "--queries", "q1", "--protocols", "none", "--repeats", "1"])
     slot.main()
     assert Machine.load == 99.0
     assert capsys.readouterr().out.endswith(" 2\n")
+
+
+def test_a_slot_is_judged_by_the_cpu_time_that_it_took(monkeypatch, capsys):
+    lone = SimpleNamespace(run=lambda _: slot.Spent(events=30, cpu_s=10.0, checkpoint_s=1.0, seconds=12.0))
+    lone.close = lambda: None
+    monkeypatch.setattr(slot, "OneSlot", lambda _: lone)
+    words = "--queries q1 --protocols none --repeats 1 --cpu 8"
+    monkeypatch.setattr("sys.argv", ["slot", *words.split()])
+    slot.main()
+    assert capsys.readouterr().out.splitlines()[-1].split()[3:7] == ["3", "100%", "333333.333", "10.0%"]
 
 
 def test_the_path_of_a_record_has_the_load_before_all_runs(machine, monkeypatch, capsys):

@@ -1,0 +1,35 @@
+"""A burst is measured on a busy machine, or not at all."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+
+import pytest
+
+from benchmarks.injector import burst_lateness
+from experiments.errors import EnvironmentFailure
+
+
+@contextmanager
+def busy_machine(processes: int) -> Iterator[set[BaseProcess]]:
+    """The same, and its processes."""
+    before = set(multiprocessing.active_children())
+    with burst_lateness.busy_machine(processes):
+        yield set(multiprocessing.active_children()) - before
+
+
+def test_a_machine_that_does_not_stay_busy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(burst_lateness, "busy", lambda: None)  # as if it might not
+    with pytest.raises(EnvironmentFailure, match="the machine was not busy"), busy_machine(2) as started:
+        for process in started:
+            process.join()
+
+
+def test_what_keeps_the_machine_busy_ends_with_the_measurement() -> None:
+    with busy_machine(1) as started:
+        (process,) = started
+    process.join(60.0)
+    assert not process.is_alive()
