@@ -91,7 +91,8 @@ class EngineSpec(Spec):
         Field(
             ge=1,
             le=1000,
-            description="partitions of the input topic and of each operator; workload.parallelism overrides it",
+            description="partitions of the input topic and of each operator; where there is a workload.parallelism, its"
+            " first number",
         ),
     ] = 6
     protocol: Annotated[

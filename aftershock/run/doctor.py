@@ -127,11 +127,25 @@ def _driver(name: ClusterDriver, inventory: str | None) -> Iterator[Finding]:
         needs = f"needs {DESCRIBED[name].title}"
         yield Finding(subject, Can.UNKNOWN, needs, "give one: `aftershock doctor --inventory FILE`")
         return
-    spec = ClusterSpec(driver=name, **({"inventory": inventory} if inventory else {}))
+    spec = USUAL.model_copy(update={"driver": name})
+    if name in DESCRIBED and inventory:
+        spec = spec.model_copy(update={"inventory": inventory, "workers": _workers(name, Path(inventory))})
     checked = _tried(subject, lambda: _checked(name, spec), described=name in DESCRIBED)
     yield checked
     if checked.can is Can.YES:
         yield from _faults(name, spec)
+
+
+def _workers(name: ClusterDriver, path: Path) -> int:
+    """How many workers of a described cluster are looked at: all of an inventory.
+
+    An existing cluster needs one at least; its hosts are listed by a command of its user, and are not asked themselves.
+    """
+    if name is not ClusterDriver.SSH:
+        return 1
+    from experiments import inventory
+
+    return len(inventory.load(path).workers)
 
 
 def _describes(inventory: str | None, name: ClusterDriver) -> bool:

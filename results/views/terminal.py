@@ -36,6 +36,7 @@ from results.tables.columns import Column
 from results.tables.schema import RUN_TABLES, FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
+GUIDE = "docs/guides/failed-checks.md"
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
 BAR = 25  # of the whole window
@@ -251,7 +252,9 @@ def _verdicts(run: Run) -> list[str]:
     lines = [f"Checks: {told}"]
     if len(routine):
         lines.append(f"  {MARKS[Verdict.PASS]} {len(routine)} checks of the tables' schemas and values")
-    return lines + [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(row)]
+    lines += [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(row)]
+    has_passed = (verdicts["verdict"] == Verdict.PASS.value).all()
+    return lines if has_passed else [*lines, f"  What to do: {GUIDE}"]
 
 
 def _verdict(row: pd.Series) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from experiments.documents import gate
 from experiments.documents.field_types import LONGEST_LABEL
-from experiments.matrix import MOST_ROWS
+from experiments.matrix import MOST_CELLS, MOST_ROWS
 from experiments.misfits.faults import MOST_CLOCKS
 from models.topology import MOST_TASKS
 from results.runs.json_files import MOST_BYTES
@@ -28,6 +28,7 @@ def test_every_limit_is_told_as_it_is():
         MOST_BYTES,
         MOST_CLOCKS,
         MOST_ROWS,
+        MOST_CELLS,
         MOST_TASKS,
     )
     for limit in limits:

@@ -1,17 +1,21 @@
 """What the repository has published: of this version, whole, small, and nothing in it tells of a machine."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
 
 from results import publication
+from results.predictions.advised import advise
 from results.runs import published, store
 from results.runs.store import Run
 from results.summary import index
 from results.tables.reading import read_table
 from results.tables.schema import RUN_TABLES
 from results.views import gallery
+from results.views.recommended import rows
+from results.views.terminal import summary
 
 HERE = Path(__file__).parents[3] / "published"
 MOST_BYTES = 15_000_000
@@ -102,3 +106,15 @@ def test_no_two_runs_are_of_the_same_example():
     examples = [published.read(HERE / "runs" / name, name).example for name in RUNS]
     named = [example for example in examples if example]
     assert len(named) == len(set(named))
+
+
+def test_the_sample_of_the_readme_is_what_is_said_of_the_run_that_it_links_to():
+    readme = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("\n## What you see\n")[2].partition("\n## ")[0]
+    sample = [line.strip() for line in shown.splitlines() if line.startswith("    ")]
+    run = store.readable(re.findall(r"\(published/runs/([\w-]+)/", readme)[0])
+    said = iter([line.strip() for line in summary(run).splitlines()])
+    assert [line for line in sample if line not in said] == []  # in this order
+    assert len(sample) > 20
+    interval, *_ = rows(advise(run))
+    assert f"here {interval.likely}" in shown.replace("\n", " ")

@@ -2,16 +2,15 @@
 
 import json
 from collections import namedtuple
-from pathlib import Path
 
 import pytest
 
 from aftershock.run import doctor, room
-from experiments import inventory
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.hosts import ClusterDriver
 from infra.refusals import DeclaredFaults
 from infra.services.jars import Jars
+from tests.unit.ssh_keys import new_key
 
 Memory = namedtuple("Memory", "available")
 Disk = namedtuple("Disk", "free")
@@ -48,6 +47,24 @@ def by_subject(found):
     return {finding["subject"]: finding for finding in found["findings"]}
 
 
+def machines(folder, workers=1):
+    """The path of an inventory with a gateway and some workers."""
+    usual = {"user": "me", "key_file": "key", "host_key": new_key(folder / "key"), "cores": 2, "memory_mb": 2048}
+    hosts = [{"name": "gateway", "role": "gateway", "address": "10.0.0.1", **usual}]
+    hosts += [{"name": f"w-{number}", "address": f"10.0.0.{number + 1}", **usual} for number in range(1, workers + 1)]
+    return written(folder / "machines.json", {"hosts": hosts})
+
+
+def cluster(folder):
+    """The path of what is seen to describe an existing cluster."""
+    return written(folder / "cluster.json", {"master": "yarn", "list_hosts": ["a"]})
+
+
+def written(path, document):
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
 def test_a_machine_in_order_is_ready(drivers, as_json):
     found = as_json("doctor")
     assert found["ready"]
@@ -56,18 +73,23 @@ def test_a_machine_in_order_is_ready(drivers, as_json):
     assert "--inventory" in subjects["driver ssh"]["remedy"]
 
 
-def test_with_an_inventory_the_machines_are_asked(drivers, as_json):
-    assert by_subject(as_json("doctor --inventory machines.json"))["driver ssh"]["can"] == "yes"
+def test_every_machine_of_an_inventory_is_asked(drivers, as_json, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(drivers["ssh"], "check", lambda spec: asked.append((spec.driver, spec.workers)))
+    found = by_subject(as_json(f"doctor --inventory {machines(tmp_path, workers=5)}"))["driver ssh"]
+    assert (found["can"], asked) == ("yes", [("ssh", 5)])
 
 
-@pytest.mark.parametrize(
-    ("document", "asked", "other"),
-    [({"hosts": []}, "ssh", "external"), ({"master": "yarn", "list_hosts": ["a"]}, "external", "ssh")],
-)
-def test_a_file_is_for_the_driver_whose_hosts_it_describes(drivers, as_json, tmp_path, document, asked, other):
-    path = tmp_path / "there.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    subjects = by_subject(as_json(f"doctor --inventory {path}"))
+def test_an_existing_cluster_of_one_host_is_enough(drivers, as_json, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(drivers["external"], "check", lambda spec: asked.append((spec.driver, spec.workers)))
+    assert by_subject(as_json(f"doctor --inventory {cluster(tmp_path)}"))["driver external"]["can"] == "yes"
+    assert asked == [("external", 1)]
+
+
+@pytest.mark.parametrize(("write", "asked", "other"), [(machines, "ssh", "external"), (cluster, "external", "ssh")])
+def test_a_file_is_for_the_driver_whose_hosts_it_describes(drivers, as_json, tmp_path, write, asked, other):
+    subjects = by_subject(as_json(f"doctor --inventory {write(tmp_path)}"))
     assert (subjects[f"driver {asked}"]["can"], subjects[f"driver {other}"]["can"]) == ("yes", "unknown")
 
 
@@ -90,15 +112,12 @@ def test_what_a_driver_lacks_is_told_with_its_remedy(drivers, call):
 )
 def test_a_mistake_in_the_file_is_bad_input(drivers, call, tmp_path, refusal, told):
     drivers["external"].failure = refusal
-    path = tmp_path / "cluster.json"
-    path.write_text('{"master": "yarn", "list_hosts": ["a"]}', encoding="utf-8")
-    code, out, err = call(f"doctor --inventory {path}")
+    code, out, err = call(f"doctor --inventory {cluster(tmp_path)}")
     assert (code, out) == (2, "")
     assert err.startswith(f"aftershock: {told}")
 
 
-def test_a_file_that_is_not_there_is_bad_input(drivers, call, monkeypatch, tmp_path):
-    monkeypatch.setattr(drivers["ssh"], "check", lambda spec: inventory.load(Path(spec.inventory)))
+def test_a_file_that_is_not_there_is_bad_input(drivers, call, tmp_path):
     code, out, err = call(f"doctor --inventory {tmp_path}/none.json")
     assert (code, out) == (2, "")
     assert "none.json' is not usable; allowed: a readable JSON file" in err
@@ -113,9 +132,7 @@ def test_a_file_that_is_not_there_is_bad_input(drivers, call, monkeypatch, tmp_p
 )
 def test_a_described_cluster_that_cannot_be_used_is_not_called_ready(drivers, call, tmp_path, failure, told):
     drivers["external"].failure = failure
-    path = tmp_path / "cluster.json"
-    path.write_text('{"master": "yarn", "list_hosts": ["a"]}', encoding="utf-8")
-    code, out, _ = call(f"doctor --inventory {path}")
+    code, out, _ = call(f"doctor --inventory {cluster(tmp_path)}")
     assert code == 0, "driver local is there"
     assert f"- driver external: {told}" in out
     assert out.splitlines()[-1].startswith("ready for `aftershock benchmark`, but not with driver external: ")

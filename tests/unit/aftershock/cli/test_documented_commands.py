@@ -48,15 +48,26 @@ def test_the_documents_shown_are_the_example_files():
 
 
 @pytest.mark.parametrize(
-    ("page", "language", "example"),
-    [("nightly.md", "yaml", "matrix.yaml"), ("airflow.md", "python", "airflow_local_settings.py")],
+    ("page", "language", "examples"),
+    [
+        ("nightly.md", "yaml", ["matrix.yaml", "own-job/matrix.yaml"]),
+        ("airflow.md", "python", ["airflow_local_settings.py"]),
+    ],
 )
-def test_an_example_is_shown_as_it_is(page, language, example):
+def test_examples_are_shown_as_they_are(page, language, examples):
     text = (ROOT / "docs" / "guides" / page).read_text(encoding="utf-8")
-    assert fenced(text, language) == [(ROOT / "docs" / "examples" / example).read_text(encoding="utf-8").splitlines()]
+    files = [(ROOT / "docs" / "examples" / example).read_text(encoding="utf-8") for example in examples]
+    assert fenced(text, language) == [file.splitlines() for file in files]
 
 
 def test_the_matrix_shown_can_be_run():
     found = matrix.load(str(ROOT / "docs" / "examples" / "matrix.yaml"))
     assert len(found) == 12
     assert "bids-batches-task-kills" in {experiment.name for experiment in found}
+
+
+def test_the_matrix_of_an_own_job_can_be_run():
+    found = matrix.load(str(ROOT / "docs" / "examples" / "own-job" / "matrix.yaml"))
+    assert {(experiment.name, experiment.seed) for experiment in found} == {
+        (f"orders-spark-task-{faults}", seed) for faults in ("none", "kills") for seed in (3, 9)
+    }

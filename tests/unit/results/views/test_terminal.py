@@ -18,7 +18,7 @@ from results.summary.findings import LAW_MODEL, REPLAY_MODEL, advice, the_run
 from results.tables.schema import RUN_TABLES, TABLES, LedgerClass
 from results.views.document import document
 from results.views.report import write_report
-from results.views.terminal import summary
+from results.views.terminal import GUIDE, summary
 from tests.unit.results import synthetic
 
 PROTOCOL = "batch-aligned"
@@ -97,6 +97,14 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     ):
         assert words in text
     assert "✓ utilization.predicted" in text
+    assert GUIDE not in text
+
+
+def test_a_check_that_did_not_pass_leads_to_the_guide(good_run: Run, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    synthetic.write_table(run, "verdicts", good_run.table("verdicts").assign(verdict="unknown"))
+    assert summary(run).splitlines()[-1] == f"  What to do: {GUIDE}"
+    assert (Path(__file__).parents[4] / GUIDE).is_file()
 
 
 @pytest.mark.parametrize("why", [*REASONS, DOWN_BY_ITSELF])
