@@ -24,8 +24,9 @@ Only *observe* is retried, because it only watches. The other steps act on a clu
 """
 
 from datetime import timedelta
+from typing import Any
 
-from airflow.sdk import DAG, Param, chain, get_current_context, task
+from airflow.sdk import DAG, Param, XComArg, chain, get_current_context, task
 
 from aftershock.airflow import links, tasks, trigger_form
 from aftershock.airflow.observe import Observe
@@ -41,12 +42,12 @@ def begin() -> str:
 
 
 @task
-def teardown(run: str) -> str:
+def teardown(run: str) -> str | None:
     """Destroy the cluster and publish the run; runs even if other steps failed."""
     return tasks.tear_down(run, get_current_context()["ti"])
 
 
-def step(name: str):
+def step(name: str) -> XComArg:
     """A task of this name that carries out that step of the run."""
     return task(task_id=name)(tasks.run_step)(name, RUN)
 
@@ -62,14 +63,15 @@ with DAG(
     tags=["aftershock", "benchmark"],
     default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
-    opened = begin().as_setup()
-    provision = step("provision").as_setup()
+    # Airflow types what these calls return as less than what it is: results of tasks, each with its operator.
+    opened: Any = begin().as_setup()
+    provision: Any = step("provision").as_setup()
     observe = Observe(task_id="observe", experiment_run_id=RUN, retries=3, retry_delay=timedelta(seconds=5))
     closing = list(map(step, ("stop", "collect", "tabulate", "predict", "validate", "report")))
     chain(opened, provision, *map(step, ("deploy", "start_load", "arm_faults")), observe, *closing)
     # begin is a setup too: a provision that fails half-way still gets its teardown
     torn_down = teardown(RUN).as_teardown(setups=[opened, provision])
     # judge is a teardown as well: it always runs last, even after failed steps, and decides the state of the DAG run
-    judge = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
+    judge: Any = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
     judge.operator.operator_extra_links = (links.RunPage(),)
     closing[-1] >> torn_down >> judge

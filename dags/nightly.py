@@ -19,6 +19,7 @@ wait for each other.
 
 import os
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 
@@ -66,6 +67,6 @@ with DAG(
     def judge(cells: list[nightly.Cell] | None) -> None:
         nightly.judge(cells)
 
-    asked = cells()
+    asked: Any = cells()  # a task that gets it has the list
     runs = nightly.BenchmarkRun.partial(task_id="run", pool=RUNS_POOL, map_index_template=nightly.LABEL)
     runs.expand_kwargs(asked) >> publish(asked) >> judge(asked)

@@ -24,6 +24,7 @@ being measured, that run is aborted. If you clear the DAG run, that run is abort
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task, task_group
 
@@ -70,28 +71,27 @@ with DAG(
         return reproducing.missing(params["id"], params["size"], *asked_before)
 
     @task(pool=RUNS_POOL, trigger_rule="all_done")
-    def reproduce() -> dict:
+    def reproduce() -> dict[str, Any]:
         params = get_current_context()["params"]
         return reproducing.reproduce(params["id"], params["size"])
 
     @task(pool=RUNS_POOL, trigger_rule="all_done")
-    def follow_up(conf: dict, asked_before: list[nightly.Cell]) -> dict:
+    def follow_up(conf: dict[str, Any], asked_before: list[nightly.Cell]) -> nightly.Cell:
         params = get_current_context()["params"]
         return reproducing.follow_up(params["id"], params["size"], conf, asked_before)
 
     run_of = partial(nightly.BenchmarkRun, pool=RUNS_POOL, map_index_template=nightly.LABEL)
-    first = missing()
+    first: Any = missing()  # a task that gets it has the list
 
     @task_group
-    def runs(run_label: str, conf: dict) -> None:
-        told = follow_up(conf, first)
+    def runs(run_label: str, conf: dict[str, Any]) -> None:
+        told: Any = follow_up(conf, first)
         run_of(task_id="run", run_label=run_label, conf=conf) >> told
         run_of(task_id="run_follow_up", run_label=told["run_label"], conf=told["conf"])
 
     all_first = runs.expand_kwargs(first)
-    then = missing.override(task_id="missing_then", trigger_rule="all_done")(
-        first, dag.get_task("runs.follow_up").output
-    )
+    followed: Any = dag.get_task("runs.follow_up").output
+    then: Any = missing.override(task_id="missing_then", trigger_rule="all_done")(first, followed)
     all_first >> then
     rest = nightly.BenchmarkRun.partial(task_id="run_then", pool=RUNS_POOL, map_index_template=nightly.LABEL)
     rest.expand_kwargs(then) >> reproduce()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from aftershock.airflow.dag_run_ids import BENCHMARK, Request
 from results.runs.state import RunState
 
 if TYPE_CHECKING:
+    from airflow.sdk.types import OutletEventAccessorsProtocol
+
     from experiments.spec import Experiment
     from results.runs.store import Run
 
@@ -122,7 +124,7 @@ class BenchmarkRun(TriggerDagRunOperator):
         return run.run_id
 
 
-def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[str]:
+def publish(cells: list[Cell] | None, outlet_events: OutletEventAccessorsProtocol) -> list[str]:
     """Say of each result table which runs of these cells have it, in the events of its asset; returns their ids.
 
     Skips when no run came to its end, so that nothing is scheduled on tables that are not there.

@@ -283,9 +283,11 @@ def test_a_good_run_whose_teardown_was_killed_before_it_could_publish_is_done_an
     def killed(run):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(store, "publish", killed)
+    publish = store.publish
+    monkeypatch.setattr(store, "publish", killed)
+    with pytest.raises(KeyboardInterrupt):
         steps.teardown("run-1")
+    monkeypatch.setattr(store, "publish", publish)
     monkeypatch.setattr(ending, "learn_from", None)
     assert program.main(["clean"]) == 0
     assert store.finished("run-1").status().state == "done"
