@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.plan import load_fault_spec
-from experiments import inventory, matrix, spec
+from experiments import external_cluster, inventory, matrix, spec
 from experiments.faults import FaultSpec
 from experiments.trace import with_trace
 from models.topology import load_topology
@@ -44,12 +44,14 @@ def kinds(folder: Path) -> dict[str, Kind]:
     matrices = (*sorted((ROOT / "experiments/matrices").glob("*.yaml")), ROOT / "docs/examples/matrix.yaml")
     faults = tuple((ROOT / "docs/examples" / name).read_bytes() for name in FAULT_SPECS)
     topology = (ROOT / "docs/examples/topology.json").read_bytes()
+    clusters = tuple(path.read_bytes() for path in sorted((ROOT / "docs/examples/external").glob("*/cluster.json")))
     return {
         "experiment": Kind("e.yaml", (*experiments, own_job.read_bytes()), lambda path: spec.load(str(path))),
         "matrix": Kind("m.yaml", tuple(map(Path.read_bytes, matrices)), lambda path: matrix.load(str(path))),
         "fault spec": Kind("f.yaml", faults, load_fault_spec),
         "topology": Kind("t.json", (topology,), load_topology),
         "inventory": Kind("i.json", (_inventory(folder),), inventory.load),
+        "existing cluster": Kind("c.json", clusters, external_cluster.load),
         "trace (CSV)": Kind("t.csv", (CSV_TRACE,), _replayed),
         "trace (JSON)": Kind("trace.json", (JSON_TRACE,), _replayed),
     }

@@ -18,6 +18,7 @@ from experiments.documents import plain_yaml
 from experiments.documents.gate import NotPlain
 from experiments.documents.parsing import parse
 from experiments.errors import BadInput
+from experiments.external_cluster import ExternalCluster
 from experiments.faults import FaultSpec
 from experiments.inventory import Inventory
 from experiments.matrix import Matrix, cells
@@ -109,6 +110,7 @@ def feed_structures(session: Session) -> None:
             lambda: _drawn(parse(FaultSpec, mine, "faults")),
             lambda: parse_topology(mine),
             lambda: parse(Inventory, mine, "hosts"),
+            lambda: parse(ExternalCluster, mine, "cluster"),
         ):
             session.outcomes[answer(validate)] += 1
 
@@ -195,7 +197,7 @@ def _compared(data: bytes) -> str:
 
 FUZZERS = [
     *(Fuzzer(name, feed_mutated(name)) for name in ("experiment", "matrix", "fault spec", "topology", "inventory")),
-    *(Fuzzer(name, feed_mutated(name)) for name in ("trace (CSV)", "trace (JSON)")),
+    *(Fuzzer(name, feed_mutated(name)) for name in ("existing cluster", "trace (CSV)", "trace (JSON)")),
     Fuzzer("structures", feed_structures, weight=0.5),
     Fuzzer("forms", feed_forms, weight=0.5),
     Fuzzer("overrides", feed_overrides, weight=0.5),

@@ -1,4 +1,4 @@
-"""The page of existing clusters names the variables that a command gets, and how long a look before a strike may take."""
+"""The page of existing clusters names the variables of a command, and how long a look before a strike may take."""
 
 import re
 from pathlib import Path
