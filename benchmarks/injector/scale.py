@@ -24,7 +24,8 @@ from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.cluster import Driver, Handle, Host, Role
+from experiments.hosts import Role
+from infra.cluster import Driver, Handle, Host
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
 from journal.writer import Journal

@@ -95,8 +95,8 @@ class Hours:
             for host in ("gateway", "worker-1", "worker-2", "worker-3"):
                 self._hosts.record(HostSample(host, half_second * 0.25, 2**30))
         if half_second % 20 == 0:
-            strike, proof = (half_second, "worker-1", FaultKind.KILL), (1, 2, {}, {})
-            for event in (Striking(*strike, 1), Injected(*strike, 1, *proof), Healed(*strike, *proof)):
+            strike = half_second, "worker-1", FaultKind.KILL
+            for event in (Striking(*strike, 1), Injected(*strike, 1, 1, 2, {}, {}), Healed(*strike, 1, 2, {}, {})):
                 self._injector.record(event)
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
@@ -33,6 +33,7 @@ from chaos.fault_plan import FaultPlan
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
+from experiments.workloads.catalogue import WordCountSpec
 from infra.cluster import Driver, Handle
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
@@ -79,7 +80,7 @@ def _fill(handle: Handle, experiment: spec.Experiment) -> None:
     partitions = experiment.engine.partitions
     kafka.create_topics(handle.kafka, {INPUT: partitions, OUTPUT: partitions})
     schedule = Schedule(time.time_ns(), RATE, partitions)
-    feed = InputSender(handle.kafka, INPUT, records(experiment.workload, schedule), schedule)
+    feed = InputSender(handle.kafka, INPUT, records(cast(WordCountSpec, experiment.workload), schedule), schedule)
     feed.send_until(BATCHES * BATCH_RECORDS)
     feed.require(BATCHES * BATCH_RECORDS)
 
@@ -150,7 +151,8 @@ def _warm(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _rate(warm: list[dict[str, Any]]) -> float:
     """Records per second of trigger time."""
-    return sum(p["numInputRows"] for p in warm) / sum(p["durationMs"]["triggerExecution"] for p in warm) * 1000
+    rows, busy_ms = sum(p["numInputRows"] for p in warm), sum(p["durationMs"]["triggerExecution"] for p in warm)
+    return float(rows / busy_ms * 1000)
 
 
 def _started_s(progress: dict[str, Any]) -> float:
@@ -158,7 +160,7 @@ def _started_s(progress: dict[str, Any]) -> float:
 
 
 def _ended_s(progress: dict[str, Any]) -> float:
-    return _started_s(progress) + progress["durationMs"]["triggerExecution"] / 1000
+    return _started_s(progress) + float(progress["durationMs"]["triggerExecution"]) / 1000
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def execution() -> Execution:
 
 def plain_recovery_line(execution: Execution) -> list[int]:
     """Undo open intervals, and with each what received from it and what follows it, one interval at a time."""
-    following = defaultdict(list)
+    following = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
     messages = zip(execution.sender, execution.sent_in, execution.receiver, execution.received_in, strict=True)
     for sender, sent_in, receiver, received_in in messages:
         if received_in <= execution.taken[receiver]:

@@ -4,6 +4,7 @@
 """
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,9 @@ def plans(topologies: list[Topology]) -> list[exact.ExactPlan]:
 @pytest.mark.parametrize("parallelism", [(1, 10), (10, 20)])
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 @pytest.mark.parametrize("kind", PartKind)
-def test_plans_of_20_random_topologies_at_5_budgets(benchmark: BenchmarkFixture, kind: PartKind, joins: float, parallelism: tuple[int, int]) -> None:
+def test_plans_of_20_random_topologies_at_5_budgets(
+    benchmark: BenchmarkFixture, kind: PartKind, joins: float, parallelism: tuple[int, int]
+) -> None:
     topologies = drawn(TopologySpec(kind=kind, join_share=joins, parallelism=parallelism))
     found = benchmark.pedantic(plans, (topologies,), rounds=2)
     assert all(plan.optimal for plan in found)
@@ -43,7 +46,7 @@ def test_plans_of_20_random_topologies_at_5_budgets(benchmark: BenchmarkFixture,
 def merge_tree() -> Topology:
     """15 tasks that merge pairwise: 8, 4, 2, 1."""
     rates = np.random.default_rng(3).uniform(1, 9, 15).tolist()
-    operators, streams = [], []
+    operators, streams = list[dict[str, Any]](), list[dict[str, Any]]()
     for i, width in enumerate((8, 4, 2, 1)):
         own, rates = rates[:width], rates[width:]
         operators.append({"name": f"O{i}", "parallelism": width, "output_rates": own})

@@ -9,12 +9,14 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import cast
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from chaos.events import FaultEvent
 from chaos.plan import draw
+from experiments.delays import UniformDelay
 from experiments.fault_kinds import FaultKind
 from experiments.faults import FaultProcess, FaultSpec
 
@@ -59,7 +61,7 @@ def _clocks() -> Iterator[tuple[str, FaultProcess, tuple[str, ...]]]:
 
 
 def _drawn(seed: int, cause: str, process: FaultProcess, hosts: tuple[str, ...]) -> Iterator[FaultEvent]:
-    stream, at_s, heal = Random(f"{seed}\n{cause}"), 0.0, SPEC.heal_delay(process)
+    stream, at_s, heal = Random(f"{seed}\n{cause}"), 0.0, cast(UniformDelay, SPEC.heal_delay(process))
     while (at_s := at_s - math.log1p(-stream.random()) / process.rate) < YEAR_S:
         for targets in [(host,) for host in hosts] if process.spread else [hosts]:
             offset_s, heal_s = process.spread * stream.random(), heal.low + (heal.high - heal.low) * stream.random()

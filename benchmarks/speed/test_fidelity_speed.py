@@ -56,17 +56,23 @@ def failed(topology: Topology) -> NDArray[np.bool_]:
     return np.random.default_rng(2).random((SETS, len(topology.tasks))) < 0.02
 
 
-def test_one_failure_set_with_what_is_built_for_it(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
+def test_one_failure_set_with_what_is_built_for_it(
+    benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]
+) -> None:
     found = benchmark(lambda: Scorer(topology).output_fidelity(failed[0]))
     assert found == pytest.approx(plain_output_fidelity(topology, failed[0].tolist()))
     assert benchmark.stats.stats.median < LONGEST_S
 
 
-def test_both_qualities_of_one_failure_set(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
+def test_both_qualities_of_one_failure_set(
+    benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]
+) -> None:
     assert 0 < benchmark(score, topology, failed[0]).internal_completeness < 1
 
 
-def test_one_failure_set_in_plain_python(benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]) -> None:
+def test_one_failure_set_in_plain_python(
+    benchmark: BenchmarkFixture, topology: Topology, failed: NDArray[np.bool_]
+) -> None:
     benchmark.pedantic(plain_output_fidelity, (topology, failed[0].tolist()), rounds=3)
 
 

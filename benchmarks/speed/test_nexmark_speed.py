@@ -13,13 +13,13 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from workloads.nexmark import words
 from workloads.nexmark.messages import messages
-from workloads.nexmark.stream import PRICES, EventStream, NexmarkDraw, events
+from workloads.nexmark.stream import PRICES, Events, EventStream, NexmarkDraw, events
 
 STREAM, BATCH, TARGET = EventStream(5), 65_536, 2e6
 WORD, GAMMA = 2**64, 0x9E3779B97F4A7C15
 
 
-def by_columns(start: int) -> object:
+def by_columns(start: int) -> Events:
     """A batch of events as the generator draws them: column by column."""
     return events(STREAM, start, start + BATCH)
 

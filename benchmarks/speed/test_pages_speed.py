@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -85,10 +85,10 @@ def write_long_run() -> None:
     write_table(run, "quality", windows)
 
 
-def _repeat(run: store.Run, name: str, changes: list[dict[str, object]]) -> None:
+def _repeat(run: store.Run, name: str, changes: Sequence[Mapping[str, object]]) -> None:
     """As many rows of a table as there are changes, each the first one of it with those."""
     first = {key: None if value != value else value for key, value in run.table(name).to_dict("records")[0].items()}
-    write_table(run, name, [first | change for change in changes])
+    write_table(run, name, [{**first, **change} for change in changes])
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,8 @@ def plain_best_density(problem: RecoveryProblem) -> float:
             plan = set(one | other)
             room = problem.limit - sum(costs[k] for k in plan)
             while room >= 0:
-                densest, chosen = -1.0, None
+                densest = -1.0
+                chosen: frozenset[int] | None = None
                 for query, priority in zip(queries, priorities, strict=True):
                     left = query - plan
                     if left and sum(costs[k] for k in left) <= room:
@@ -80,7 +81,9 @@ def test_best_density_of_a_thousand_failed_queries(benchmark: BenchmarkFixture, 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("share", [0.05, 0.1])
 @pytest.mark.parametrize("planner", [density_beam, best_density])
-def test_planning_anew_at_an_arrival_for_nine_tenths_of_a_thousand_queries(benchmark: BenchmarkFixture, planner: Planner, share: float, seed: int) -> None:
+def test_planning_anew_at_an_arrival_for_nine_tenths_of_a_thousand_queries(
+    benchmark: BenchmarkFixture, planner: Planner, share: float, seed: int
+) -> None:
     arrived = at_an_arrival(share, seed)
     assert len(arrived.queries) > 0.88 * QUERIES
     plan = benchmark.pedantic(planner, [arrived], rounds=3)
@@ -89,7 +92,9 @@ def test_planning_anew_at_an_arrival_for_nine_tenths_of_a_thousand_queries(bench
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
-def test_best_density_stops_in_time_where_dozens_of_queries_share_every_partition(benchmark: BenchmarkFixture, share: float) -> None:
+def test_best_density_stops_in_time_where_dozens_of_queries_share_every_partition(
+    benchmark: BenchmarkFixture, share: float
+) -> None:
     plan, _ = benchmark.pedantic(plan_within, [problem(QUERIES, share, most=60), "best-density", 1.0], rounds=1)
     assert plan.priority > 0
     assert benchmark.stats.stats.max < 5.0  # the coordinator gives up slots that it has not heard for so long
@@ -105,7 +110,9 @@ TOPOLOGIES: dict[str, tuple[dict[str, int], str]] = {
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("highest", [1, 10])
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_best_density_of_a_chain_of_operators(benchmark: BenchmarkFixture, name: str, highest: int, share: float) -> None:
+def test_best_density_of_a_chain_of_operators(
+    benchmark: BenchmarkFixture, name: str, highest: int, share: float
+) -> None:
     before, partitioning = TOPOLOGIES[name]
     rng, sizes = np.random.default_rng(1), before | {"Q": QUERIES}
     operators = [

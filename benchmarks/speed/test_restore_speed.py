@@ -9,7 +9,7 @@ Run by hand: .venv/bin/pytest -s benchmarks/speed/test_restore_speed.py
 
 import time
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pytest
 
@@ -47,8 +47,9 @@ def job_of(folder: Path, workload: Workload, sources: int, rate: float) -> Job:
 def line_behind(job: Job, batch: int) -> tuple[Line, ObjectStore]:
     """The line of a slot that has come to a checkpoint behind this batch, and the store that has its objects."""
     slot, end_s = OneSlot(job), time.monotonic() + LONGEST_S
+    number = batch // cast(int, job.batching.per_checkpoint)
     try:
-        while (line := slot.line)[0].number < batch // job.batching.per_checkpoint:
+        while (line := slot.line)[0].number < number:
             assert time.monotonic() < end_s
             slot.run(0.1)
         return line, slot.store
@@ -61,7 +62,9 @@ def line_behind(job: Job, batch: int) -> tuple[Line, ObjectStore]:
     [(TREE, 16, 16_000.0, 45), (PAIRS, 2, 100_000.0, 60)],
     ids=["window-tree", "q3"],
 )
-def test_restore_without_the_start_of_an_executor(tmp_path: Path, workload: Workload, sources: int, rate: float, seconds: int) -> None:
+def test_restore_without_the_start_of_an_executor(
+    tmp_path: Path, workload: Workload, sources: int, rate: float, seconds: int
+) -> None:
     load, job = load_of_others(), job_of(tmp_path, workload, sources, rate)
     line, store = line_behind(job, round(seconds / job.batch_length_s))
     hosted = Hosted(job, job.layout())

@@ -6,6 +6,7 @@ it runs one window of one point.
 
 import time
 from itertools import islice, product
+from typing import TypedDict
 
 import numpy as np
 import pytest
@@ -18,7 +19,25 @@ from models.utilization import optimal_interval, utilization
 from tests.unit.models.event_by_event import simulate_event_by_event
 
 RATES = (0.1, 0.05, 0.025, 0.005)  # the panels, per minute
-PAPER = {"checkpoint_cost": 5.0, "recovery_time": 10.0}  # minutes
+
+
+class Costs(TypedDict):
+    """What checkpoints and recoveries take [minutes]."""
+
+    checkpoint_cost: float
+    recovery_time: float
+
+
+class Point(TypedDict):
+    """The parameters of a point, in minutes and per minute."""
+
+    failure_rate: float
+    interval: float
+    depth: int
+    hop_delay: float
+
+
+PAPER: Costs = {"checkpoint_cost": 5.0, "recovery_time": 10.0}
 RUNS, FAILURES, INTERVALS = 250, 2000, 20
 TARGET_S = 20.0
 
@@ -28,7 +47,7 @@ def intervals(rate: float) -> NDArray[np.float64]:
     return np.linspace(6.0, 3.0 * optimal_interval(rate, PAPER["checkpoint_cost"]), INTERVALS)
 
 
-def points(depths: tuple[int, ...]) -> list[dict[str, float]]:
+def points(depths: tuple[int, ...]) -> list[Point]:
     """The parameters of every point of a figure with these depths."""
     axes = ((rate, interval, depth) for rate, depth in product(RATES, depths) for interval in intervals(rate))
     return [

@@ -10,8 +10,8 @@ tentative result is out. Prints for each kill, and as median and range, all in m
     lag     from the later of the two until the result is out
     first   from the notice to the first result
 
-So `turned` and `lag` are the testbed's own, and `slide` is the query's. A result is out when its file has been synced to
-disk and has its name.
+So `turned` and `lag` are the testbed's own, and `slide` is the query's. A result is out when its file has been synced
+to disk and has its name.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def records_due(job: Job, begin_ns: int, end_ns: int) -> int:
     schedule = Schedule(job.input.start_ns, job.input.rate)
     positions = np.arange(schedule.due_count(end_ns) + 1, dtype=np.int64)
     due_ns = schedule.all_due_ms(positions) * NS_PER_MS
-    return np.count_nonzero((positions % CYCLE >= FIRST_BID) & (due_ns >= begin_ns) & (due_ns < end_ns))
+    are_due = (positions % CYCLE >= FIRST_BID) & (due_ns >= begin_ns) & (due_ns < end_ns)
+    return int(np.count_nonzero(are_due))
 
 
 def in_files(job: Job, begin_ns: int, end_ns: int) -> Iterator[np.ndarray]:

@@ -74,15 +74,16 @@ def pauses(logged: LoggedOperator, windows: int) -> tuple[float, float, float, f
     for number, batch in enumerate(Stream(items_of(windows), SIZE, RECORDS, 2).batches(), 1):
         records.append(_timed(partial(logged.process, 0, batch)))
         if number % BATCHES_PER_PERIOD == 0:
-            until_s = time.thread_time() + PACE.interval_s
-            checks.append(
-                _timed(partial(logged.check, lambda until_s=until_s: TOGETHER * (time.thread_time() < until_s)))
-            )
+            checks.append(_timed(partial(logged.check, _together_until(time.thread_time() + PACE.interval_s))))
         if number % BATCHES_PER_COMMIT == 0:
             commits.append(_timed(logged.commit))
         if number % BATCHES_PER_SEARCH == 0:
             searches.append(_timed(settle))
     return max(records), max(checks), max(commits), max(searches), _timed(logged.operator.parts)
+
+
+def _together_until(until_s: float) -> Callable[[], int]:
+    return lambda: TOGETHER * (time.thread_time() < until_s)
 
 
 def _timed(work: Callable[[], Any]) -> float:

@@ -77,8 +77,9 @@ class ExpectedResults:
         bidders, due_ms = self._columns("bids", "bidder", "date_time")
         windows = np.unique(np.stack([self._windows(due_ms), bidders]), axis=1)[0]
         all_due_ms = self._schedule.all_due_ms(np.arange(self._events, dtype=np.int64))
-        ends = np.searchsorted(all_due_ms, (windows + 1) * self._spec.window_ms)
-        return ends[ends < self._events]
+        ends: NDArray[np.int64] = np.searchsorted(all_due_ms, (windows + 1) * self._spec.window_ms)
+        over: NDArray[np.int64] = ends[ends < self._events]
+        return over
 
     def _pairs(self) -> NDArray[np.int64]:
         """A seller's person comes before all of the seller's auctions."""
@@ -90,5 +91,8 @@ class ExpectedResults:
             stream = stream_of(self._spec, self._schedule)
             states = events_of(stream, "persons", 0, self._events)["state"].dictionary_decode()
             near = pc.is_in(states, NEAR_STATES).to_numpy(zero_copy_only=False)
-            return positions[(categories == CATEGORY) & near[sellers - FIRST_ID]]
-        return positions[self._windows(due_ms) == self._windows(self._schedule.all_due_ms(persons))]
+            belong = (categories == CATEGORY) & near[sellers - FIRST_ID]
+        else:
+            belong = self._windows(due_ms) == self._windows(self._schedule.all_due_ms(persons))
+        found: NDArray[np.int64] = positions[belong]
+        return found

@@ -195,8 +195,8 @@ def main() -> None:
         state.close()
     print(f"{given.keys:,} keys, {batches * BATCH:,} updates before each; median and longest of each [ms]\n")
     print("            taking              undisturbed         pause               write")
-    for full, times in sorted(found.items()):
-        columns = [f"{1e3 * median(each):8.1f} {1e3 * max(each):8.1f}   " for each in zip(*times, strict=True)]
+    for full, own in sorted(found.items()):
+        columns = [f"{1e3 * median(each):8.1f} {1e3 * max(each):8.1f}   " for each in zip(*own, strict=True)]
         print(f"{'the whole' if full else 'changes':10}", *columns, sep="")
     print(f"\n{restored}")
 

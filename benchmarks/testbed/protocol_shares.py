@@ -87,7 +87,7 @@ def measured(handle: Handle, job: Job, events: int, rounds: int) -> SlotRates:
     finally:
         slot.close()
         shutil.rmtree(job.store, ignore_errors=True)
-        admin = AdminClient(handle.kafka.for_librdkafka())
+        admin = AdminClient({**handle.kafka.for_librdkafka()})
         admin.delete_topics([job.output.topic])[job.output.topic].result()
     if left <= 0:
         raise EnvironmentFailure(f"{job.run_id} has read all {events:,} events", "use more --events, or fewer --rounds")

@@ -27,7 +27,7 @@ import argparse
 import gc
 import itertools
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -48,6 +48,7 @@ from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.dataflow.layout import lay_out
+from testbed.core.dataflow.partitioning import rows_by_channel
 from testbed.core.effects import Grant, Send, Write
 from testbed.core.frames import FrameReader, encode
 from testbed.core.partition import sending
@@ -75,7 +76,7 @@ class Clock:
     """CPU time of this thread by stage [s]; within a stage another one may begin, which then has the time."""
 
     def __init__(self) -> None:
-        self.spent_s = Counter[str]()
+        self.spent_s = defaultdict[str, float](float)
         self._stages, self._since_s = ["outside"], time.thread_time()
 
     @contextmanager
@@ -254,7 +255,7 @@ def _one_way(query: str, protocol: str, most: int, events: int, batch: int | Non
     clock, spec = Clock(), NexmarkSpec(query=NexmarkQuery(query), window_s=1.0, slide_s=1.0)
     ends = Ends(clock)
     ends.fill(spec, events, batch)
-    split, log = clock.timed("split", sending.rows_by_channel), clock.timed("protocol", Snapshots.log)
+    split, log = clock.timed("split", rows_by_channel), clock.timed("protocol", Snapshots.log)
     with patch.object(sending, "rows_by_channel", split), patch.object(Snapshots, "log", log):
         flow = Flow(spec, protocol, most, clock)
         read = sum(flow.take_in(poll) for poll in ends.polls(spec, events, batch))

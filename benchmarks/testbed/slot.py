@@ -52,7 +52,9 @@ class Spent(NamedTuple):
 
     def since(self, earlier: Spent) -> Spent:
         """What was spent between two moments."""
-        return Spent(*(now - then for now, then in zip(self, earlier, strict=True)))
+        seconds = self.seconds - earlier.seconds
+        checkpoint_s, cpu_s = self.checkpoint_s - earlier.checkpoint_s, self.cpu_s - earlier.cpu_s
+        return Spent(self.events - earlier.events, cpu_s, checkpoint_s, seconds)
 
 
 class OneSlot(LoneSlot):

@@ -183,8 +183,8 @@ def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argpars
     if given.repeats > 1:
         print(f"medians of {given.repeats}:")
         medians = {setting: Figures(*map(median, zip(*figures, strict=True))) for setting, figures in found.items()}
-        for setting, figures in medians.items():
-            print(_line(query, jobs[setting], figures, medians[first]), flush=True)
+        for setting, middle in medians.items():
+            print(_line(query, jobs[setting], middle, medians[first]), flush=True)
 
 
 def comparison(description: str | None, queries: list[str], repeats: int) -> argparse.ArgumentParser:

@@ -30,7 +30,7 @@ class Server(NamedTuple):
     """Where a served Airflow listens, and the process that serves it."""
 
     address: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | None  # None if who made it has nothing to do with its end
 
     def token(self) -> str:
         credentials = {"username": environment.ADMIN, "password": environment.admin_password()}

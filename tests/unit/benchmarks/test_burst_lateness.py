@@ -23,9 +23,14 @@ def busy_machine(processes: int) -> Iterator[set[BaseProcess]]:
 
 def test_a_machine_that_does_not_stay_busy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(burst_lateness, "busy", lambda: None)  # as if it might not
-    with pytest.raises(EnvironmentFailure, match="the machine was not busy"), busy_machine(2) as started:
-        for process in started:
-            process.join()
+
+    def wait_for_ends() -> None:
+        with busy_machine(2) as started:
+            for process in started:
+                process.join()
+
+    with pytest.raises(EnvironmentFailure, match="the machine was not busy"):
+        wait_for_ends()
 
 
 def test_what_keeps_the_machine_busy_ends_with_the_measurement() -> None:

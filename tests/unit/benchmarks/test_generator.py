@@ -33,7 +33,8 @@ def test_events_are_made_as_for_sending(
 
 
 @pytest.mark.parametrize(
-    ("events", "batch", "rate", "least"), [(99, None, 5000.0, "100"), (399, 100, None, "400"), (499, 101, 5000.0, "500")]
+    ("events", "batch", "rate", "least"),
+    [(99, None, 5000.0, "100"), (399, 100, None, "400"), (499, 101, 5000.0, "500")],
 )
 def test_too_few_events_are_refused(
     events: int, batch: int | None, rate: float | None, least: str, broker: InProcessBroker

@@ -200,7 +200,9 @@ def test_a_path_ends_if_the_test_broker_brings_less_than_was_sent(monkeypatch):
         list(ends.polls(spec(NexmarkQuery.Q1), 101, None))
 
 
-@pytest.mark.parametrize(("events", "batch", "allowed"), [(100, 30, "a multiple of --batch, 30"), (1, None, "at least 50")])
+@pytest.mark.parametrize(
+    ("events", "batch", "allowed"), [(100, 30, "a multiple of --batch, 30"), (1, None, "at least 50")]
+)
 def test_events_that_make_no_path_are_refused(events, batch, allowed):
     with pytest.raises(BadInput, match=f"--events: {events} is not usable; allowed: {allowed}"):
         measured("q1", "none", 16, events, batch)

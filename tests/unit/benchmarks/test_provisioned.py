@@ -33,8 +33,13 @@ class Driver:
 def test_what_was_written_is_gone(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver(fails)
     monkeypatch.setattr(provisioned, "driver_of", lambda _: driver)
-    with pytest.raises(EnvironmentFailure), provisioned.provisioned(ClusterSpec(), "overhead") as (_, handle):
-        assert Path(handle.root) == driver.root
-        raise EnvironmentFailure("the query has ended", "look at its log")
+
+    def use_and_fail() -> None:
+        with provisioned.provisioned(ClusterSpec(), "overhead") as (_, handle):
+            assert Path(handle.root) == driver.root
+            raise EnvironmentFailure("the query has ended", "look at its log")
+
+    with pytest.raises(EnvironmentFailure):
+        use_and_fail()
     assert not driver.root.exists()
     assert [each.run_id for each in driver.destroyed] == ([] if fails else ["overhead"])

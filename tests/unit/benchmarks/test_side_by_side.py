@@ -313,7 +313,9 @@ def test_records_are_late_once_that_the_broker_does_not_have_in_time() -> None:
     assert late.count == 40
 
 
-def test_a_row_counts_what_the_broker_took_and_has_the_load_before_the_run(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_counts_what_the_broker_took_and_has_the_load_before_the_run(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(side_by_side.kafka, "create_topics", lambda *given: None)
     monkeypatch.setattr(side_by_side, "PacedFeed", SlowFeed)
     monkeypatch.setattr(side_by_side, "RunningEngine", lambda *given: SimpleNamespace(cpu_s=float, stop=lambda: None))
