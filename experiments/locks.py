@@ -47,8 +47,10 @@ def locked(
 
 
 @contextmanager
-def locked_if_free(path: Path, *, uid: int | None = None, make: bool = False) -> Iterator[bool]:
+def locked_if_free(path: Path, *, uid: int | None = None, make: bool = False, shared: bool = False) -> Iterator[bool]:
     """Hold the lock of a file if no other process does: yields whether it is held now, and never waits.
+
+    With `shared`, who holds it shared does not count.
 
     Raises `RefusedFile` for what is no file, or not of the user `uid`, `FileNotFoundError` for one that is missing and
     not to `make`, and another `OSError` for one that cannot be opened.
@@ -57,14 +59,17 @@ def locked_if_free(path: Path, *, uid: int | None = None, make: bool = False) ->
     try:
         if uid is not None and (owner := os.fstat(descriptor).st_uid) != uid:
             raise RefusedFile(path, f"a lock of user {name_of(owner)}")
-        yield _take(descriptor, path)
+        yield _take(descriptor, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     finally:
         os.close(descriptor)
 
 
-def is_free(path: Path, *, uid: int | None = None) -> bool:
-    """Whether no process holds that lock; raises as `locked_if_free` does."""
-    with locked_if_free(path, uid=uid) as free:
+def is_free(path: Path, *, uid: int | None = None, shared: bool = False) -> bool:
+    """Whether no process holds that lock; raises as `locked_if_free` does.
+
+    With `shared`, two that ask at the same moment do not take each other for a holder.
+    """
+    with locked_if_free(path, uid=uid, shared=shared) as free:
         return free
 
 

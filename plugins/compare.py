@@ -43,8 +43,9 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         "compare.html",
         rows=rows,
         same=same,
+        outdated=[row.run_id for row in rows if row.is_outdated],
         differences={
-            present.detail_label(name): [present.detail_text(name, value) for value in values]
+            present.detail_label(name): present.details_apart(name, values)
             for name, values in side_by_side.differences(rows, settings).items()
         },
         table=side_by_side.metric_table(rows),

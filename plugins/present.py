@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -101,6 +101,14 @@ def detail_label(name: str) -> str:
 def detail_text(name: str, value: Any) -> str:
     """The value of one of `SETTINGS` or `MEASURED`, in the unit of its label; a dash where there is none."""
     return cell(column_of("runs", name), value).text
+
+
+def details_apart(name: str, values: Sequence[Any]) -> list[str]:
+    """The value that each of several runs has, as `detail_text`; in all digits where three make two of them alike."""
+    texts = [detail_text(name, value) for value in values]
+    if len(set(texts)) == len(set(map(str, values))):
+        return texts
+    return [str(value) if isinstance(value, float) else text for value, text in zip(values, texts, strict=True)]
 
 
 def tables(run: Run) -> list[ShownTable]:

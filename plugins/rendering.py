@@ -66,8 +66,8 @@ def render(
 
 
 def refused(request: Request, error: HTTPException) -> HTMLResponse:
-    """The page of an HTTP error; who is not logged in gets a link to do so."""
-    here = quote(request.url.path)
+    """The page of an HTTP error; who is not logged in gets a link to do so, which leads back here."""
+    here = quote(request.scope["path"]) + (f"?{request.url.query}" if request.url.query else "")
     login = get_auth_manager().get_url_login(next_url=here) if error.status_code == 401 else None
     return _error_page(request, error.status_code, error.detail, login)
 

@@ -10,7 +10,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.background import BackgroundTask
 
 from plugins import present
@@ -104,14 +104,17 @@ def list_runs(
 @router.get("/runs/{run_id}")
 def show_run(
     request: Request,
-    run: FinishedRun,
+    run_id: str,
     table: str = "",
     second: Annotated[float, Query(ge=-MOST_SECONDS, le=MOST_SECONDS, allow_inf_nan=False)] = 0.0,
-) -> HTMLResponse:
+) -> Response:
     """The page of one run; a run that cannot be read is shown with the reason, without charts.
 
-    With a table and a second of the window, the rows around it come first.
+    With a table and a second of the window, the rows around it come first. A live run leads to its own page.
     """
+    if run_id in store.all_live() and not store.is_finished(run_id):
+        return RedirectResponse(f"{request.scope['root_path']}/live/{run_id}", 303)
+    run = the_run(run_id)
     row = index.row_of(run)
     readable = row.state != RunState.UNREADABLE
     refused = run.is_published and not readable  # of a version that this one does not read

@@ -18,6 +18,7 @@ from results.regression.history import Series, series_of
 from results.regression.records import ComparedExperiment
 from results.regression.regress import changes, levels, longest_stretch
 from results.runs import store
+from results.runs.state import RunState
 from results.summary.metrics import METRICS, Metric
 from results.views.causes import Cause, parts_from_baseline
 from results.views.cells import time_text
@@ -27,11 +28,15 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class Histories:
-    """All histories; the one that the address names, None where there is none; how many runs are not read yet."""
+    """All histories; the one that the address names, None where there is none; how many runs are in none of them.
+
+    These are not read yet, or their tables are of another version.
+    """
 
     every: list[Series]
     shown: Series | None
     unread: int
+    outdated: int
 
 
 def histories(experiment: str = "", machine: str = "", digest: str = "") -> Histories:
@@ -40,7 +45,8 @@ def histories(experiment: str = "", machine: str = "", digest: str = "") -> Hist
     listed = known_runs()
     every = series_of(listed)
     found = [each for each in every if all(not text or getattr(each, name) == text for name, text in wanted.items())]
-    return Histories(every, found[0] if found else None, unread_in(listed))
+    outdated = sum(row.state == RunState.DONE and row.is_outdated for row in listed)
+    return Histories(every, found[0] if found else None, unread_in(listed), outdated)
 
 
 def the_metric(metric: Annotated[str, Query()] = "utilization") -> Metric:
@@ -64,6 +70,7 @@ def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTM
         section="history",
         every=known.every,
         unread=known.unread,
+        outdated=known.outdated,
         series=series,
         metric=metric,
         metrics=METRICS.values(),

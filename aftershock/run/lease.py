@@ -38,7 +38,7 @@ def lease(live_directory: Path) -> Iterator[int]:
 
 def state_of(live_directory: Path, uid: int | None = None) -> Lease:
     """Whether someone works on the run of that live directory; only a lease of that user counts, if one is named."""
-    try:
-        return Lease.FREE if is_free(lease_path(live_directory), uid=uid) else Lease.HELD
+    try:  # pages ask every few seconds: an abort must not take them for the holder
+        return Lease.FREE if is_free(lease_path(live_directory), uid=uid, shared=True) else Lease.HELD
     except (FileNotFoundError, NotADirectoryError, PermissionError, EnvironmentFailure):  # none, or not ours to open
         return Lease.NONE

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from aftershock.run import lease
 from aftershock.run.abort import abort
 from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
@@ -60,10 +61,11 @@ def state_of(run_id: str) -> dict[str, Any]:
     `EnvironmentFailure` for one that is damaged.
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
+    abandoned (whether the processes that worked on it have died: then nothing goes on any more);
     elapsed_s, window_s, left_s (None before the window is known, and of one that was cut short); progress
     (`RunProgress` with its properties: every step, the current one by its name and number, what is awaited, whether
     that is late, what is left in seconds and in words);
-    faults (strikes planned, injected, healed: a fault strikes each of its hosts);
+    faults (strikes planned, injected, healed: a fault strikes each of its hosts; None planned before there is a plan);
     next_fault (in_s, kind, targets), or None, also once the run is being ended;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
     partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
@@ -89,6 +91,7 @@ def _state(live: LiveRun) -> dict[str, Any]:
         return {
             **{name: getattr(status, name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
             "aborted": live.aborted is not None,
+            "abandoned": lease.state_of(store.live_directory(live.run_id)) is lease.Lease.FREE,
             "hosts": [vars(host) for host in _hosts(live, seen, now_ns)],
             **_clock(plan, live.experiment.window_s, until_ns, is_ending=progress.ends_ns is not None),
             "progress": _progress(progress),
@@ -154,8 +157,8 @@ def _host(
     return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.seen.rss_bytes)
 
 
-def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:
-    return {"planned": plan.strikes if plan else 0, "injected": so_far.injected, "healed": so_far.healed}
+def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int | None]:
+    return {"planned": plan.strikes if plan else None, "injected": so_far.injected, "healed": so_far.healed}
 
 
 def _next(plan: FaultPlan | None, now_ns: int) -> dict[str, Any] | None:

@@ -64,12 +64,13 @@ function show(state) {
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
   if (state.aborted) document.querySelector("a.abort")?.remove();
+  document.getElementById("abandoned").hidden = !state.abandoned;
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
   document.getElementById("progress").value = state.elapsed_s;
   say("left", whole(state.left_s, "s"));
   say("next", next ? `in ${whole(next.in_s, "s")}` : "–");
   say("next-what", next ? `${next.kind} of ${next.targets.join(", ")}` : "");
-  say("faults", `${faults.injected} of ${faults.planned}`);
+  say("faults", `${faults.injected} of ${whole(faults.planned)}`);
   say("healed", `${faults.healed} undone`);
   say("lag", whole(state.lag_records));
   say("rate", whole(state.records_per_s));

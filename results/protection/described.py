@@ -19,6 +19,7 @@ from experiments.spec import Experiment
 from experiments.workloads.catalogue import OwnJobSpec
 from results.damage import Damaged
 from results.runs import store
+from results.runs.state import RunState
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import engine_and_mode
 from results.summary.index import IndexRow
@@ -59,13 +60,13 @@ class Described:
 
 
 def described(row: IndexRow) -> Described | None:
-    """None for a run of which it is not known what or where it ran: it is of no setting."""
+    """None for a run of which it is not known what or where it ran, or which is not read yet: it is of no setting."""
+    if row.machine is None or row.state == RunState.UNREAD:
+        return None
     path = store.stored(row.run_id).experiment_path
     try:
         experiment = _experiment(path, path.stat().st_mtime_ns)
     except (AftershockError, Damaged, OSError):
-        return None
-    if row.machine is None:
         return None
     experiment = as_it_recovered(experiment, row.facts)
     engine = experiment.engine.filled_in

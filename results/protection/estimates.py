@@ -55,9 +55,30 @@ def mean(values: Sequence[float], of: str, *, most: float = math.inf) -> Estimat
     centre = float(sample.mean())
     if count < FEWEST:
         return Estimate(centre, count, None)
-    generator = np.random.default_rng([SEED, zlib.crc32(of.encode())])
-    drawn = sample[generator.integers(0, count, (DRAWS, count))].mean(axis=1)
+    drawn = sample[_generator(of).integers(0, count, (DRAWS, count))].mean(axis=1)
     return Estimate(centre, count, np.clip(centre + _stretch(count) * (drawn - centre), 0.0, most))
+
+
+def with_shared(own: Estimate | None, shared: Sequence[tuple[float, int]], of: str) -> Estimate | None:
+    """A mean of values to each of which comes its part of a sum that several of them share.
+
+    `shared` has these sums, each with the number of the values that share it. However many they are, such a sum is one
+    value: it is the sums that count as independent, and where any is above 0 it takes `FEWEST` of them for an interval.
+    """
+    if own is None or not any(total for total, _ in shared):
+        return own
+    totals, sharers = (np.array(each, dtype=float) for each in zip(*shared, strict=True))
+    count, centre = len(totals), float(totals.sum() / sharers.sum())
+    if own.draws is None or count < FEWEST:
+        return Estimate(own.value + centre, min(own.count, count), None)
+    chosen = _generator(of).integers(0, count, (DRAWS, count))
+    drawn = totals[chosen].sum(axis=1) / sharers[chosen].sum(axis=1)
+    draws = own.draws + centre + _stretch(count) * (drawn - centre)
+    return Estimate(own.value + centre, own.count, np.maximum(draws, 0.0))
+
+
+def _generator(of: str) -> np.random.Generator:
+    return np.random.default_rng([SEED, zlib.crc32(of.encode())])
 
 
 def _stretch(count: int) -> float:

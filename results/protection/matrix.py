@@ -18,7 +18,7 @@ from experiments.loads import LoadMode
 from results.damage import Damaged
 from results.protection.contest import Contestant, Win, wins
 from results.protection.described import Described, EngineFields, Setting, described
-from results.protection.estimates import Estimate, mean
+from results.protection.estimates import Estimate, mean, with_shared
 from results.protection.measured import MeasuredRun, measured
 from results.runs.state import RunState
 from results.summary.index import IndexRow
@@ -27,7 +27,10 @@ from results.tables.schema import SCHEMA_VERSION
 MOST_RUNS = 40  # of one protection: the newest, since the code under test changes
 SHARES = {"checkpoint_share", "accuracy"}  # columns of estimates that are 1 at the most
 NO_RATE = "a set rate leaves no rate to compare: all protections that keep up with it have the same"
-TOO_FEW = "fewer than two protections have three runs with a rate and three faults each"
+TOO_FEW = (
+    "fewer than two protections have three runs with a rate and three faults each, in three runs if the faults of "
+    "a run share costs"
+)
 
 
 class LeftOut(StrEnum):
@@ -61,13 +64,13 @@ class Protection:
     def failure_rate(self) -> float:
         """The faults of the runs that were struck, per second that was not lost to faults; 0 without faults."""
         struck = [run for run in self.runs if run.fault_costs_s]
-        left_s = sum(run.window_s - sum(run.fault_costs_s) for run in struck)
+        left_s = sum(run.left_s for run in struck)
         return self.faults / left_s if left_s > 0 else 0.0
 
     @property
     def highest_failure_rate(self) -> float:
         """That of the run in which failures came most often, per second that was not lost to faults."""
-        left_s = [(len(run.fault_costs_s), run.window_s - sum(run.fault_costs_s)) for run in self.runs]
+        left_s = [(len(run.fault_costs_s), run.left_s) for run in self.runs]
         return max((faults / seconds for faults, seconds in left_s if seconds > 0), default=0.0)
 
     @cached_property
@@ -83,7 +86,7 @@ class Protection:
             "struck_p99_s": [run.p99_s for run in struck],
             "accuracy": [run.accuracy for run in struck],
         }
-        return {
+        found = {
             name: mean(
                 [value for value in each if value is not None],
                 f"{self.label} {name}",
@@ -91,6 +94,8 @@ class Protection:
             )
             for name, each in values.items()
         }
+        shared = [(run.shared_cost_s, len(run.fault_costs_s)) for run in struck]
+        return found | {"cost_s": with_shared(found["cost_s"], shared, f"{self.label} shared cost")}
 
     @property
     def contestant(self) -> Contestant | None:

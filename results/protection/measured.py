@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pandas as pd
-
 from experiments.loads import LoadMode
 from results.damage import Damaged
 from results.protection.described import Described
@@ -22,6 +20,7 @@ class MeasuredRun:
     rate              records/s that it does, or sustains, while nothing fails
     checkpoint_share  of the time at work, that checkpoints take
     fault_costs_s     what each fault that took effect cost: work undone, detection, restart and warm-up
+    shared_cost_s     what all of them cost besides, together: the ledger books it for none of them
     window_s          of the ledger
     p99_s, accuracy   latency, and the accuracy of tentative output
     compared          whether its output was held against an oracle
@@ -31,10 +30,16 @@ class MeasuredRun:
     rate: float | None
     checkpoint_share: float | None
     fault_costs_s: tuple[float, ...]
+    shared_cost_s: float
     window_s: float
     p99_s: float | None
     accuracy: float | None
     compared: bool
+
+    @property
+    def left_s(self) -> float:
+        """The time of the window that was not lost to faults [s]."""
+        return self.window_s - sum(self.fault_costs_s) - self.shared_cost_s
 
 
 def measured(run: Described) -> MeasuredRun:
@@ -50,7 +55,7 @@ def measured(run: Described) -> MeasuredRun:
         run.row.run_id,
         _rate(run, share),
         share,
-        _fault_costs_s(run, tables, ledger),
+        *_fault_costs_s(run, tables, ledger),
         0.0 if ledger is None else ledger["window"],
         metrics.get("p99_latency_s"),
         metrics.get("tentative_accuracy"),
@@ -74,29 +79,27 @@ def _rate(run: Described, checkpoint_share: float | None) -> float | None:
     return service_rate * (1 - checkpoint_share)
 
 
-def _fault_costs_s(run: Described, tables: ReadOnce, ledger_s: dict[str, float] | None) -> tuple[float, ...]:
-    """By fault. Faults of one outage share it in the ledger, so that only their mean has a meaning.
+def _fault_costs_s(
+    run: Described, tables: ReadOnce, ledger_s: dict[str, float] | None
+) -> tuple[tuple[float, ...], float]:
+    """By fault, and what the ledger books for no fault, or for one that took no effect.
 
-    What the ledger books for no fault, or for one that took no effect, is shared by all.
+    Faults of one outage share it in the ledger, so that only their mean has a meaning.
     """
     struck = [int(fault) for fault in took_effect(table_or_empty(tables, "faults"))["fault"]]
     if not struck:
-        return ()
+        return (), 0.0
     if ledger_s is None:
         why = f"it does not tell what {len(struck)} faults cost: it has no rows, or the window of the run is not known"
         raise Damaged(run.row.run_id, "the ledger", why)
     ledger = table_or_empty(tables, "ledger")
     failed = ledger[ledger["class"].isin(_classes(run))]
-    by_fault = {int(fault): float(sum_s) for fault, sum_s in _sums(failed).items()}
-    shared_s = float(failed["seconds"].sum()) - sum(by_fault.get(fault, 0.0) for fault in struck)
-    return tuple(by_fault.get(fault, 0.0) + shared_s / len(struck) for fault in struck)
+    is_own = failed["fault"].isin(struck)
+    by_fault = {int(fault): float(sum_s) for fault, sum_s in failed[is_own].groupby("fault")["seconds"].sum().items()}
+    return tuple(by_fault.get(fault, 0.0) for fault in struck), float(failed["seconds"][~is_own].sum())
 
 
 def _classes(run: Described) -> tuple[LedgerClass, ...]:
     """Under a saturating load there is always input: a partition that idles waits for one that is lost."""
     waits = run.in_parts and run.load is LoadMode.SATURATING
     return (*FAILURE_CLASSES, LedgerClass.IDLE) if waits else FAILURE_CLASSES
-
-
-def _sums(rows: pd.DataFrame) -> pd.Series:
-    return rows.dropna(subset=["fault"]).groupby("fault")["seconds"].sum()

@@ -90,6 +90,11 @@ class IndexRow:
         return Verdict.UNKNOWN if self.state != RunState.DONE and found is Verdict.PASS else found
 
     @property
+    def is_outdated(self) -> bool:
+        """Whether it has tables of another version of the schemas: their values may mean something else."""
+        return bool(self.facts) and self.schema_version != SCHEMA_VERSION
+
+    @property
     def engine(self) -> str | None:
         """What executed the workload; None for a run without tables."""
         return self.facts.get("engine")
@@ -212,7 +217,7 @@ def read_row(run: Run) -> IndexRow:
 
 
 def _filled(head: IndexRow, run: Run) -> IndexRow:
-    return replace(head, **_measured(ReadOnce.of(run)))
+    return replace(head, **_measured(run if isinstance(run, ReadOnce) else ReadOnce.of(run)))
 
 
 def _head(run: Run) -> IndexRow:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from html import unescape
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -35,6 +38,14 @@ def test_anonymous_is_refused(anonymous: TestClient, address: str):
     assert response.status_code == 401
     assert "worker-1" not in response.text
     assert "/auth/login?next=" in response.text
+
+
+@pytest.mark.parametrize("address", ["/aftershock/compare?run=one&run=two", "/aftershock/dag-runs/a+b%3A%20c"])
+def test_who_logs_in_comes_back_to_the_same_address(anonymous: TestClient, address: str):
+    (link,) = re.findall('href="([^"]*/login[^"]*)"', anonymous.get(address).text)
+    (back,) = parse_qs(urlsplit(unescape(link)).query)["next"]
+    assert unquote(back) == unquote(address)
+    assert " " not in back
 
 
 @pytest.mark.extended

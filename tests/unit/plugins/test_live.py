@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from aftershock.run import run_journals, step_notes
+from aftershock.run import lease, run_journals, step_notes
 from aftershock.watch import live
 from chaos.events import ABORT_FILE
 from chaos.fault_plan import PLAN_FILE
@@ -173,6 +173,21 @@ def test_an_aborted_run_counts_down_to_no_fault(browser: TestClient):
     assert "observe: measure while hosts fail (cut short after " in words_of(browser.get(address).text)
 
 
+def test_a_run_whose_process_has_died_says_so_as_long_as_nobody_works_on_it(browser: TestClient):
+    address = f"/aftershock/live/{LIVE}"
+    told = 'id="abandoned">The process that ran it has died'
+    assert browser.get(f"{address}/state.json").json()["abandoned"] is False, "a scheduler holds no lease"
+    with lease.lease(store.live_directory(LIVE)):
+        assert browser.get(f"{address}/state.json").json()["abandoned"] is False
+        assert told not in browser.get(address).text
+    lease.lease_path(store.live_directory(LIVE)).touch()
+    assert browser.get(f"{address}/state.json").json()["abandoned"] is True
+    page = browser.get(address).text
+    assert told in page
+    assert f"<code>aftershock clean {LIVE}</code>" in page
+    assert f"{LIVE} wordcount its process has died {MISSING} " in words_of(browser.get("/aftershock/live").text)
+
+
 def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browser: TestClient):
     run = write_live_run("wordcount-new")
     (run.raw / "plan.json").unlink()
@@ -181,7 +196,8 @@ def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browse
     progress = browser.get("/aftershock/live/wordcount-new/state.json").json()["progress"]
     assert (progress["current"], progress["number"], progress["is_late"]) == ("start_load", 3, False)
     words = words_of(browser.get("/aftershock/live").text)
-    assert f"wordcount-new wordcount step 3 of 12: start_load {progress['left']} {MISSING} 1 of 0 3 of 4" in words
+    told = f"wordcount-new wordcount step 3 of 12: start_load {progress['left']} {MISSING} 1 of {MISSING} 3 of 4"
+    assert told in words
     assert re.search(rf"{LIVE} wordcount step 5 of 12: observe about \d+ (?:min|s) [\d,]+ 1 of 2 3 of 4", words)
 
 
@@ -337,6 +353,15 @@ def test_a_run_that_has_ended_leads_to_its_results(browser: TestClient):
     assert browser.get("/aftershock/live/over").headers["Location"] == "/aftershock/runs/over"
     assert browser.get("/aftershock/live/over/state.json").json() == {"finished": True}
     assert browser.get("/aftershock/live/never").status_code == 404
+
+
+def test_the_page_of_the_results_of_a_live_run_is_that_of_the_live_run(browser: TestClient):
+    """The button of the task `judge` leads there, also before the run has ended, and if its teardown has failed."""
+    moved = browser.get(f"/aftershock/runs/{LIVE}")
+    assert (moved.status_code, moved.headers["Location"]) == (303, f"/aftershock/live/{LIVE}")
+    assert browser.get(f"/aftershock/runs/{LIVE}/charts.json").status_code == 404
+    store.publish(store.live(LIVE))
+    assert browser.get(f"/aftershock/runs/{LIVE}").status_code == 200
 
 
 def test_who_may_only_read_is_offered_no_switch(browser: TestClient, ended: list[str]):

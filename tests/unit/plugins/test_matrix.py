@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
 
 import pytest
 from fastapi.testclient import TestClient
 
 from experiments.matrix import MATRICES
+from plugins import known_runs
 from tests.unit.plugins.test_pages import get
 from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
 
@@ -92,6 +94,22 @@ def test_without_runs_the_page_says_what_to_do(browser: TestClient):
     assert any(link.endswith("/dags/nightly") for link in page.all("href"))
     assert (MATRICES / "protections.yaml").exists()
     assert browser.get("/aftershock/matrix.svg").status_code == 404
+
+
+def test_runs_that_are_not_read_yet_are_not_said_to_be_damaged_or_not_there(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(known_runs, "READING_S", 0.0)
+    write_protections()
+    words = " ".join(get(browser, "/aftershock/matrix").words.split())
+    assert "Not read yet, and so missing here: 6 runs." in words
+    assert "unreadable" not in words
+    assert "No finished run to compare yet" not in words
+    for reader in [thread for thread in threading.enumerate() if thread.name == known_runs.READER]:
+        reader.join()
+    words = get(browser, "/aftershock/matrix").words
+    assert "Not read yet" not in words
+    assert "900 records/s" in words
 
 
 def test_what_is_left_out_is_told_without_a_path_of_the_repository(browser: TestClient):

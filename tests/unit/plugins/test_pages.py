@@ -194,6 +194,16 @@ def test_every_link_of_a_run_leads_somewhere(browser: TestClient):
     assert {link: browser.get(link).status_code for link in own} == dict.fromkeys(own, 200)
 
 
+def test_the_page_of_a_run_reads_each_table_once(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
+    write_run("one")
+    read: list[str] = []
+    read_table = store.read_table
+    monkeypatch.setattr(store, "read_table", lambda path, *rest: read.append(path.stem) or read_table(path, *rest))
+    get(browser, "/aftershock/runs/one")
+    assert {"runs", "ledger", "faults", "predictions"} <= set(read)
+    assert len(read) == len(set(read))
+
+
 def test_long_tables_are_cut_and_say_so(browser: TestClient):
     write_run("one")
     text = browser.get("/aftershock/runs/one").text
@@ -420,6 +430,35 @@ def test_repeats_of_one_experiment_differ_in_nothing_that_was_run(browser: TestC
     assert "Bytes sent" not in words
 
 
+def test_what_differs_is_shown_with_as_many_digits_as_it_takes(browser: TestClient):
+    for name, interval_s in (("one", 5.012), ("other", 5.013), ("third", 9.5)):
+        changes = {"runs": lambda rows, interval_s=interval_s: rows.assign(checkpoint_interval_s=interval_s)}
+        synthetic.make_run(store.home() / "runs", run_id=name, changes=changes)
+    words = " ".join(get(browser, "/aftershock/compare?run=one&run=other&run=third").words.split())
+    assert "Checkpoint interval [s] 5.012 5.013 9.5" in words
+    words = " ".join(get(browser, "/aftershock/compare?run=one&run=third").words.split())
+    assert "Checkpoint interval [s] 5.01 9.5" in words
+
+
+def test_runs_whose_tables_are_of_another_version_are_said_to_be(browser: TestClient):
+    for name in ("new", "old"):
+        run = synthetic.make_run(store.home() / "runs", run_id=name)
+        about = {"experiment_digest": "d1", "machine": "a machine", "schema_version": SCHEMA_VERSION - (name == "old")}
+        store.write_json(run.root / "status.json", run.status().to_json() | about)
+    told = "of another version of the code"
+    pages = {name: " ".join(get(browser, f"/aftershock/{name}").words.split()) for name in ("runs/new", "runs/old")}
+    assert told not in pages["runs/new"]
+    assert f"Its tables are {told}" in pages["runs/old"]
+    assert "aftershock results recompute old makes them again" in pages["runs/old"]
+    both = " ".join(get(browser, "/aftershock/compare?run=new&run=old").words.split())
+    assert f"O{told[1:]}, so their figures may mean something else: old." in both
+    assert f"Left out: 1 run with tables {told}." in get(browser, "/aftershock/history").words
+    store.remove("new")
+    words = get(browser, "/aftershock/history").words
+    assert "No history yet" in words
+    assert f"Left out: 1 run with tables {told}." in words
+
+
 def test_runs_that_do_not_say_what_they_ran_are_not_said_to_be_of_one_experiment(browser: TestClient):
     for name in ("one", "other"):
         synthetic.make_run(store.home() / "runs", run_id=name)
@@ -439,7 +478,9 @@ def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(br
     drawn = browser.get("/aftershock/runs/early/charts.json").json()["availability"]
     assert (drawn["queries"], drawn["available"][-1], drawn["never_back"]) == (2, 1, [])
     both = get(browser, "/aftershock/compare?run=late&run=early").words
-    assert "late at some moment has 50 % fewer queries available than early" in " ".join(both.split())
+    assert "late at some moment has fewer queries available than early, by 50 % of those that were lost" in " ".join(
+        both.split()
+    )
     assert title not in get(browser, "/aftershock/compare?run=plain&run=early").words
 
 

@@ -19,6 +19,7 @@ from aftershock.run import lease
 from aftershock.run.lease import Lease
 from aftershock.watch import clean
 from experiments.errors import BadInput
+from experiments.locks import locked_if_free
 from infra import leftovers, tokens
 from infra.cluster import HANDLE_FILE
 from infra.launch import REPOSITORY
@@ -93,6 +94,17 @@ def test_a_run_is_alive_while_anyone_holds_its_lease_and_dead_at_once_when_nobod
     os.kill(child, signal.SIGKILL)
     wait_for(lambda: lease.state_of(run[1].parent) is Lease.FREE)
     assert clean.why_kept(traces(run), None) == ""
+
+
+def test_who_asks_for_a_lease_is_not_taken_for_its_holder(run):
+    """Pages ask every two seconds. An abort that took one of them for the holder would leave the teardown to it."""
+    path = lease.lease_path(run[1].parent)
+    path.touch()
+    with locked_if_free(path, shared=True) as asked:
+        assert asked
+        assert lease.state_of(run[1].parent) is Lease.FREE
+    with lease.lease(run[1].parent), locked_if_free(path, shared=True) as asked:
+        assert not asked
 
 
 def test_a_lease_goes_with_its_run(run):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from results.protection import estimates
-from results.protection.estimates import mean
+from results.protection.estimates import mean, with_shared
 
 
 def test_no_value_has_no_mean_and_two_have_no_interval():
@@ -59,3 +59,26 @@ def test_a_plain_bootstrap_of_few_values_does_not(monkeypatch):
     monkeypatch.setattr(estimates, "DRAWS", 500)
     monkeypatch.setattr(estimates, "_stretch", lambda count: 1.0)
     assert covered(4) < 0.87
+
+
+RUNS, FAULTS = 6, 12
+
+
+def test_the_interval_of_what_runs_share_holds_the_true_mean_as_often_as_it_says(monkeypatch):
+    """Of each run only the sum over its faults is known. To take its parts for so many values would be too sure."""
+    monkeypatch.setattr(estimates, "DRAWS", 500)
+    drawn = np.random.default_rng(7).normal(50.0, 20.0, (500, RUNS, FAULTS)).sum(axis=2)
+    nothing, both = [0.0] * (RUNS * FAULTS), []
+    for number, totals_s in enumerate(drawn):
+        shared = with_shared(mean(nothing, "own"), [(total_s, FAULTS) for total_s in totals_s], str(number))
+        parts = mean([total_s / FAULTS for total_s in totals_s for _ in range(FAULTS)], str(number))
+        both.append([low <= 50.0 <= high for low, high in (shared.limits, parts.limits)])
+    as_sums, as_parts = np.mean(both, axis=0)
+    assert 0.92 <= as_sums <= 0.98
+    assert as_parts < 0.6
+
+
+def test_where_nothing_is_shared_nothing_changes():
+    own = mean([1.0, 2.0, 4.0], "own")
+    assert with_shared(own, [(0.0, 3)], "shared") is own
+    assert with_shared(None, [], "shared") is None

@@ -63,12 +63,13 @@ def test_rates_costs_and_who_wins_follow_from_the_ledgers():
     assert one.failures == "kill of host, healed after 2 s"
 
 
-def test_at_the_failure_rate_of_its_runs_a_protection_does_what_they_did():
-    both()
+@pytest.mark.parametrize("unbooked_s", [0.0, 6.0])
+def test_at_the_failure_rate_of_its_runs_a_protection_does_what_they_did(unbooked_s):
+    both(unbooked_s=unbooked_s)
     (one,) = found()
     for each in one.contestants:
         (same,) = [row for row in one.protections if row.label == each.name]
-        done = sum(run.rate * (run.window_s - sum(run.fault_costs_s)) for run in same.runs)
+        done = sum(run.rate * run.left_s for run in same.runs)
         assert float(each.at(same.failure_rate)) == pytest.approx(done / sum(run.window_s for run in same.runs))
 
 
@@ -87,7 +88,30 @@ def test_a_failure_rate_that_a_run_of_each_saw_was_run():
 def test_what_the_ledger_books_for_no_fault_is_shared_by_all():
     fast("one", unbooked_s=6.0)
     (one,) = found()
-    assert one.protections[0].runs[0].fault_costs_s == pytest.approx((11.0, 15.0))
+    assert one.protections[0].runs[0].fault_costs_s == pytest.approx((8.0, 12.0))
+    assert one.protections[0].runs[0].shared_cost_s == pytest.approx(6.0)
+    assert values(one, "cost_s") == pytest.approx([13.0])
+    assert one.protections[0].failure_rate == pytest.approx(2 / 100)
+
+
+def test_what_the_faults_of_a_run_share_is_one_value_however_many_they_are():
+    """Three runs of twenty faults: three shared costs of 4, 6 and 8 s a fault are no sixty of them."""
+    for number, each_s in enumerate((4.0, 6.0, 8.0)):
+        fast(f"run-{number}", costs_s=(1.0,) * 20, unbooked_s=20 * each_s)
+    (one,) = found()
+    cost_s = one.protections[0].estimates["cost_s"]
+    assert cost_s.value == pytest.approx(7.0)
+    low, high = cost_s.limits
+    assert low < 3.0
+    assert high > 11.0
+
+
+def test_two_runs_are_too_few_to_say_how_much_their_faults_share():
+    for number in range(2):
+        fast(f"run-{number}", unbooked_s=6.0 + number)
+    (one,) = found()
+    cost_s = one.protections[0].estimates["cost_s"]
+    assert (cost_s.value, cost_s.count, cost_s.limits) == (pytest.approx(13.25), 2, None)
 
 
 def test_runs_without_faults_tell_a_rate_and_a_latency_and_stand_beside_every_kind_of_failure():
