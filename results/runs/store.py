@@ -220,8 +220,8 @@ class ReadOnce(Run):
 
     @classmethod
     def of(cls, run: Run) -> ReadOnce:
-        """The same run, with nothing read yet."""
-        return cls(run.run_id, run.root, run.is_published)
+        """The same run; with nothing read yet, unless it is already one whose tables are read once."""
+        return run if isinstance(run, cls) else cls(run.run_id, run.root, run.is_published)
 
     @cached_property
     def _known(self) -> dict[str, pd.DataFrame]:

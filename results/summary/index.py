@@ -217,7 +217,7 @@ def read_row(run: Run) -> IndexRow:
 
 
 def _filled(head: IndexRow, run: Run) -> IndexRow:
-    return replace(head, **_measured(run if isinstance(run, ReadOnce) else ReadOnce.of(run)))
+    return replace(head, **_measured(ReadOnce.of(run)))
 
 
 def _head(run: Run) -> IndexRow:

@@ -7,6 +7,7 @@ import pytest
 from aftershock.airflow import common_faults, trigger_form
 from experiments import spec
 from experiments.errors import BadInput
+from tests.unit.experiments.test_inventory import GATEWAY, host
 from tests.unit.ssh_keys import new_key
 
 
@@ -64,10 +65,8 @@ def test_a_rate_of_racks_needs_racks():
 
 
 def test_the_racks_of_an_inventory_that_the_form_names_are_racks(tmp_path):
-    host_key = new_key(tmp_path / "key")
-    machine = {"user": "me", "key_file": "key", "host_key": host_key, "cores": 2, "memory_mb": 2048}
-    workers = [{"name": f"w-{n}", "address": f"198.18.0.{n}", "domains": [f"switch-{n % 2}"]} for n in (1, 2, 3)]
-    hosts = [machine | each for each in ({"name": "g", "address": "198.18.0.9", "role": "gateway"}, *workers)]
+    new_key(tmp_path / "key")
+    hosts = [GATEWAY, *(host(f"w-{n}", domains=[f"switch-{n % 2}"]) for n in (1, 2, 3))]
     (tmp_path / "inventory.json").write_text(json.dumps({"hosts": hosts}), encoding="utf-8")
     cluster = {"cluster.driver": "ssh", "cluster.inventory": str(tmp_path / "inventory.json")}
     found = faults(rack_fault_rate=0.1, **cluster)

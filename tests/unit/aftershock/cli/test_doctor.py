@@ -10,6 +10,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.hosts import ClusterDriver
 from infra.refusals import DeclaredFaults
 from infra.services.jars import Jars
+from tests.unit.experiments.test_inventory import GATEWAY, host
 from tests.unit.ssh_keys import new_key
 
 Memory = namedtuple("Memory", "available")
@@ -49,9 +50,8 @@ def by_subject(found):
 
 def machines(folder, workers=1):
     """The path of an inventory with a gateway and some workers."""
-    usual = {"user": "me", "key_file": "key", "host_key": new_key(folder / "key"), "cores": 2, "memory_mb": 2048}
-    hosts = [{"name": "gateway", "role": "gateway", "address": "10.0.0.1", **usual}]
-    hosts += [{"name": f"w-{number}", "address": f"10.0.0.{number + 1}", **usual} for number in range(1, workers + 1)]
+    new_key(folder / "key")
+    hosts = [GATEWAY, *(host(f"w-{number}") for number in range(1, workers + 1))]
     return written(folder / "machines.json", {"hosts": hosts})
 
 
