@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.waiting import poll_until
+from experiments.waiting import Deadline, poll_until
 from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle, Host
@@ -30,7 +30,7 @@ from infra.processes import MACHINE, MARK, Usage
 from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach, requests
 from infra.remote.requests import AgentRequest, AnswerT
-from infra.remote.session import Disconnected, Session, measure_offset
+from infra.remote.session import Disconnected, Session, Unsent, measure_offset
 from infra.services import gateway, startup
 from infra.strikes.strike import Proof, Strike, wait_until
 from infra.threads import precedence_here
@@ -107,7 +107,7 @@ class RemoteHosts(DeclaredFaults, Driver):
         request = requests.SpawnService(list(command), str(folder), str(log), variables)
         # A connection that broke while it was idle is noticed and made again here.
         self.ask(handle, target, requests.ReadClock())
-        return _answer(self.session(handle, target), target, request, ANSWER_LIMIT_S)
+        return _reconnecting(lambda: _answer(self.session(handle, target), target, request, ANSWER_LIMIT_S), attempts=1)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], requests.StopService(service, limit_s), limit_s + ANSWER_LIMIT_S)
@@ -176,10 +176,7 @@ class RemoteHosts(DeclaredFaults, Driver):
         self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ANSWER_LIMIT_S
     ) -> AnswerT:
         """What the agent of the host answers; a lost connection is made again, so it may carry `request` out twice."""
-        for _ in range(ATTEMPTS - 1):
-            with suppress(Disconnected):
-                return _answer(self.session(handle, host), host, request, within_s)
-        return _answer(self.session(handle, host), host, request, within_s)
+        return _reconnecting(lambda: _answer(self.session(handle, host), host, request, within_s))
 
     def session(self, handle: Handle, host: Host) -> Session:
         """This process's session with the agent of the host."""
@@ -189,7 +186,8 @@ class RemoteHosts(DeclaredFaults, Driver):
         """How far the host's clock is ahead, as measured lately."""
         link = self._link(handle, host)
         if time.monotonic() - link.measured > CLOCK_HOLDS_S:
-            link.clock, link.measured = clock_behind(host, link.session), time.monotonic()
+            ask_clock = partial(self.ask, handle, host, requests.ReadClock())
+            link.clock, link.measured = measure_offset(ask_clock), time.monotonic()
         return link.clock
 
     def _link(self, handle: Handle, host: Host) -> AgentLink:
@@ -246,12 +244,16 @@ class RemoteStrike(Strike):
         self._ordered_ns = 0
         self._session: Session | None = None  # none with a machine that is switched off
         with suppress(SwitchedOff):
-            self._session = self._make_ready()
+            _reconnecting(self._prepared)
 
-    def _make_ready(self) -> Session:
-        self._hosts.ask(self._handle, self._host, self._request)
-        self._clock = self._hosts.clock(self._handle, self._host)
-        return self._hosts.session(self._handle, self._host)
+    def _prepared(self) -> Session:
+        """A session with an agent that has prepared the strike."""
+        if self._session is None or not self._session.alive:
+            session = self._hosts.session(self._handle, self._host)
+            _answer(session, self._host, self._request, ANSWER_LIMIT_S)
+            self._clock = self._hosts.clock(self._handle, self._host)
+            self._session = session
+        return self._session
 
     def refresh(self) -> bool:
         try:
@@ -291,11 +293,7 @@ class RemoteStrike(Strike):
 
     def _ask(self, request: AgentRequest[AnswerT]) -> AnswerT:
         """Ask the agent that prepared the strike. If the connection was lost, connect and prepare again."""
-        if self._session:
-            with suppress(Disconnected):
-                return _answer(self._session, self._host, request, ANSWER_LIMIT_S)
-        self._session = self._make_ready()
-        return _answer(self._session, self._host, request, ANSWER_LIMIT_S)
+        return _reconnecting(lambda: _answer(self._prepared(), self._host, request, ANSWER_LIMIT_S))
 
 
 class RemotePartition(RemoteStrike):
@@ -323,6 +321,24 @@ def others(handle: Handle, host: Host) -> list[Host]:
 def clock_behind(host: Host, session: Session) -> ClockOffset:
     """The clock of the host that a session reaches, measured now."""
     return measure_offset(lambda: _answer(session, host, requests.ReadClock(), ANSWER_LIMIT_S))
+
+
+def _reconnecting(act: Callable[[], AnswerT], attempts: int = ATTEMPTS) -> AnswerT:
+    """What an act over a session returns. If the connection is lost, it acts again, over another one.
+
+    Threads share a session. One that another thread had lost before this one's turn came was no attempt.
+    """
+    deadline = Deadline(ANSWER_LIMIT_S)
+    while True:
+        try:
+            return act()
+        except Unsent:
+            if deadline.passed:
+                raise
+        except Disconnected:
+            attempts -= 1
+            if not attempts:
+                raise
 
 
 def _answer(session: Session, host: Host, request: AgentRequest[AnswerT], within_s: float) -> AnswerT:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from experiments.waiting import Deadline
-from infra.remote.session import Disconnected
+from infra.remote.session import Disconnected, Unsent
 
 LONGEST_LINE = 2**20  # bytes: answers have some hundred
 PIECE_BYTES = 65536  # that a carrier reads at once, at most
@@ -37,8 +37,10 @@ class JsonLines(ABC):
         self._send(request)
 
     def ask(self, within_s: float, **request: Any) -> Any:
-        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
+        """As `Session.ask`: another thread may have lost the connection, and closed it, while this one waited."""
         with self._asking:
+            if not self.alive:
+                raise Unsent("it was gone already")
             deadline = Deadline(within_s)
             self.set_limit(within_s)
             self._send(request)

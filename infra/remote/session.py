@@ -19,6 +19,10 @@ class Disconnected(EnvironmentFailure):
         super().__init__(f"the connection to a host was lost ({reason})", "see the host's log of what it went through")
 
 
+class Unsent(Disconnected):
+    """The connection was gone before the request was sent, so the host has not seen it."""
+
+
 class Session(Protocol):
     """A program on a host that is asked one JSON line at a time, and answers with one; threads take turns to ask."""
 
@@ -31,7 +35,10 @@ class Session(Protocol):
         ...
 
     def ask(self, within_s: float, **request: Any) -> Any:
-        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
+        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too.
+
+        Raises `Unsent` if the connection is found to be gone when it is this thread's turn.
+        """
         ...
 
     def close(self) -> None:

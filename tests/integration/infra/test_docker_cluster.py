@@ -200,15 +200,15 @@ def test_a_host_that_is_paused_after_the_aim_of_another_strike_is_struck_by_it(
 def test_a_host_that_is_paused_amid_an_aim_is_aimed_at_again(
     driver: DockerDriver, cluster: Handle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container, make_ready, frozen = containers.get(cluster, "worker-1"), RemoteStrike._make_ready, []
+    container, prepared, frozen = containers.get(cluster, "worker-1"), RemoteStrike._prepared, []
 
-    def freeze_and_make_ready(self: RemoteStrike) -> Session:
+    def frozen_meanwhile(self: RemoteStrike) -> Session:
         if not frozen:
             containers.freeze(container)
             frozen.append(container)
-        return make_ready(self)
+        return prepared(self)
 
-    monkeypatch.setattr(RemoteStrike, "_make_ready", freeze_and_make_ready)
+    monkeypatch.setattr(RemoteStrike, "_prepared", frozen_meanwhile)
     strike = driver.prepare(cluster, "worker-1", FaultKind.KILL)
     assert frozen
     assert strike.refresh()

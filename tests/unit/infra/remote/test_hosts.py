@@ -8,9 +8,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from infra.remote import reach
 from infra.remote.answers import Misspoken
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.remote.requests import AgentRequest, TakeHeard
-from infra.remote.session import Disconnected
+from infra.remote.session import Disconnected, Unsent
 from tests.unit.marked_processes import start, start_python, wait_for
 
 AHEAD_NS = 5_000_000_000
@@ -65,6 +66,8 @@ class Pipes:
             raise self._lost(str(error)) from None
 
     def ask(self, within_s: float, **request: Any) -> Any:
+        if self.process.stdin.closed:
+            raise Unsent("it was gone already")
         self.tell(**request)
         line = self.process.stdout.readline()
         if not line:
@@ -138,6 +141,56 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     assert strike.fire().done == {"processes killed": 1}
     assert victim.wait(60) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+ACTS: dict[str, Callable[[RemoteHosts, Handle], object]] = {
+    "ask": lambda hosts, handle: hosts.running(handle, "worker-1"),
+    "spawn": lambda hosts, handle: hosts.spawn(for_services(handle), "worker-1", "a", ["true"]),
+    "prepare": lambda hosts, handle: hosts.prepare(handle, "worker-1", FaultKind.KILL).close(),
+}
+
+
+def for_services(handle: Handle) -> Handle:
+    """The cluster with what services need: folders for their logs, and a gateway with the broker."""
+    for host in handle.hosts:
+        (handle.directory(host) / "logs").mkdir(parents=True)
+    gateway = Host("gateway", "127.0.250.3", Role.GATEWAY, 1, 512)
+    return replace(handle, hosts={**handle.hosts, gateway.name: gateway})
+
+
+@pytest.fixture(params=ACTS)
+def act(request: pytest.FixtureRequest) -> Callable[[RemoteHosts, Handle], object]:
+    return ACTS[request.param]
+
+
+def lose_meanwhile(hosts: RemoteHosts, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """So many times another thread finds the session lost, and closes it, before the turn of who got it."""
+    session, left = hosts.session, [None] * times
+
+    def lost(handle: Handle, host: Host) -> Any:
+        found = session(handle, host)
+        if left:
+            left.pop()
+            found.close()
+        return found
+
+    monkeypatch.setattr(hosts, "session", lost)
+
+
+def test_a_session_that_another_thread_loses_is_made_again_as_often_as_needed(
+    hosts: RemoteHosts, handle: Handle, monkeypatch: pytest.MonkeyPatch, act: Callable[[RemoteHosts, Handle], object]
+) -> None:
+    lose_meanwhile(hosts, monkeypatch, module.ATTEMPTS + 1)
+    act(hosts, handle)
+
+
+def test_sessions_that_are_always_lost_meanwhile_end_it_in_time(
+    hosts: RemoteHosts, handle: Handle, monkeypatch: pytest.MonkeyPatch, act: Callable[[RemoteHosts, Handle], object]
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_LIMIT_S", 0.5)
+    lose_meanwhile(hosts, monkeypatch, 1_000)
+    with pytest.raises(Unsent):
+        act(hosts, handle)
 
 
 def test_a_heal_does_without_a_connection_that_broke_while_it_was_idle(

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from infra.remote.json_lines import JsonLines
-from infra.remote.session import Disconnected
+from infra.remote.session import Disconnected, Unsent
 
 LIMIT_S = 10.0
 
@@ -103,6 +103,30 @@ def test_what_is_no_answer_does_not_make_it_wait_for_longer(ends: tuple[Lines, s
     assert time.monotonic() - began < LIMIT_S
     over.set()
     chattering.join()
+
+
+def test_who_waits_for_a_turn_on_a_connection_that_is_lost_meanwhile_has_not_asked(
+    ends: tuple[Lines, socket.socket],
+) -> None:
+    lines, far = ends
+    lost: list[Disconnected] = []
+
+    def ask() -> None:
+        try:
+            lines.ask(LIMIT_S, do="clock")
+        except Disconnected as error:
+            lost.append(error)
+
+    asking = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
+    for thread in asking:
+        thread.start()
+    heard = far.makefile("r")
+    assert json.loads(heard.readline()) == {"do": "clock"}
+    far.shutdown(socket.SHUT_WR)
+    for thread in asking:
+        thread.join(LIMIT_S)
+    assert [type(error) for error in lost] == [Disconnected, Unsent]
+    assert heard.readline() == "", "the second request was sent"
 
 
 def test_the_end_of_the_program_is_told_in_its_error_output(ends: tuple[Lines, socket.socket]) -> None:
