@@ -159,13 +159,18 @@ def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(
     assert (found["seed"], found["window_s"], found["cluster"]["driver"]) == (3, 60.0, driver)
 
 
-def test_only_faults_after_which_nothing_starts_again_come_more_often_than_in_the_example(tmp_path):
-    given = [each.rate for each in spec.load("soak").faults.processes]
-    found = experiment("local", 1, 60.0, tmp_path / "no-inventory.json")
+def test_what_starts_again_comes_less_often_than_in_the_example_and_what_does_not_more_often(tmp_path):
+    given = [each.rate for each in spec.load("soak-netns").faults.processes]
+    found = experiment("netns", 1, 60.0, tmp_path / "no-inventory.json")
     processes = found["faults"]["processes"]
     times = [(each["kind"], each["rate"] / rate) for each, rate in zip(processes, given, strict=True)]
-    assert {kind for kind, often in times if often == pytest.approx(soak.OFTENER)} == {"pause", "slow"}
-    assert {often for kind, often in times if kind not in ("pause", "slow")} == {1}
+
+    def come(often: float) -> set[str]:
+        return {kind for kind, found in times if found == pytest.approx(often)}
+
+    assert come(soak.OFTENER) == {"pause", "slow", "partition", "disk-full"}
+    assert come(soak.RARER) == {"kill", "power-off", "terminate"}
+    assert come(1) == {"broker-kill", "master-kill", "driver-kill"}
     assert (found["cluster"]["workers"], found["faults"]["max_down"]) == (soak.HOSTS, soak.MAX_DOWN)
 
 
