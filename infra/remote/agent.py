@@ -46,7 +46,7 @@ class Agent:
         self.strikes: dict[int, StrikeOnHost] = {}
         self.provers: dict[int, ThreadPoolExecutor] = {}  # a thread for each strike
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
-        self.listeners: dict[int, DatagramListener] = {}
+        self.listeners: dict[int, tuple[DatagramListener, bool, bool]] = {}  # what was in force when each began
 
     def usage(self) -> dict[str, Any]:
         """What the host's processes have used and hold now."""
@@ -108,23 +108,30 @@ class Agent:
         """Undo a fault of this kind; returns the proof."""
         return undo(self.target, kind).to_json()
 
-    def listen(self) -> tuple[int, bool, bool]:
-        """Listen for datagrams: returns the port, and whether this host has rules that drop packets, and a delay."""
-        drops, delays = rules_in_force() > 0, may_be_delayed(self.target.address)
+    def listen(self) -> int:
+        """Listen for datagrams; returns the port."""
         listener = DatagramListener(self.target.address)
-        self.listeners[listener.port] = listener
-        return listener.port, drops, delays
+        self.listeners[listener.port] = (listener, *self._in_force())
+        return listener.port
+
+    def _in_force(self) -> tuple[bool, bool]:
+        """Whether this host has rules that drop packets, and a delay."""
+        return rules_in_force() > 0, may_be_delayed(self.target.address)
 
     def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
         """Send a word in `times` datagrams to each address and port; returns how many left."""
         return send(self.target.address, word, to, times)
 
-    def heard(self, port: int) -> dict[str, int]:
-        """Close the port; returns how often each word arrived there."""
-        listener = self.listeners.pop(port)
+    def heard(self, port: int) -> tuple[dict[str, int], bool, bool]:
+        """Close the port; returns how often each word arrived, and whether packets were dropped and delayed here.
+
+        A fault may have struck this host since it listens.
+        """
+        listener, dropped, delayed = self.listeners.pop(port)
         words = listener.received()
         listener.close()
-        return words
+        drops, delays = self._in_force()
+        return words, dropped or drops, delayed or delays
 
 
 def _prove(strike: StrikeOnHost) -> dict[str, Any]:

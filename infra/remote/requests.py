@@ -155,8 +155,8 @@ class UndoFault(AgentRequest["ProofDocument"], do="undo"):
 
 
 @dataclass(frozen=True)
-class Listen(AgentRequest[tuple[int, bool, bool]], do="listen"):
-    """Listen for datagrams; the answer is the port, and whether this host drops packets itself, and delays them."""
+class Listen(AgentRequest[int], do="listen"):
+    """Listen for datagrams; the answer is the port."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,10 @@ class SendWord(AgentRequest[int], do="call"):
 
 
 @dataclass(frozen=True)
-class TakeHeard(AgentRequest[dict[str, int]], do="heard"):
-    """Close the port; the answer is how often each word arrived there."""
+class TakeHeard(AgentRequest[tuple[dict[str, int], bool, bool]], do="heard"):
+    """Close the port; the answer is how often each word arrived there, and whether the host has itself dropped packets,
+    and delayed them, when it began to listen or now.
+    """
 
     port: int
 

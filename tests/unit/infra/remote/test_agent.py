@@ -14,8 +14,10 @@ import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind
 from infra.processes import MARK, has_precedence, listening, members
+from infra.remote import agent as agent_module
 from infra.remote.agent import Agent, _carry_out
 from infra.remote.requests import Fire
+from infra.strikes.datagrams import send
 from tests.unit.loopback import own_address
 from tests.unit.marked_processes import start, start_python, wait_for
 
@@ -96,6 +98,18 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
     assert fired["proof"]["fired_ns"] >= due_ns
     assert (fired["proof"]["done"], fired["proof"]["left"]) == ({"processes killed": 2}, NOTHING)
     assert fired["ports"] == [port]
+
+
+@pytest.mark.parametrize("rules", [(0, 0), (1, 0), (0, 1)], ids=["none", "at first", "since"])
+def test_it_tells_of_rules_that_it_had_when_it_began_to_listen_or_has_now(token, monkeypatch, rules):
+    """A partition that struck since then dropped what did not arrive."""
+    monkeypatch.setenv(MARK, f"{token}/machine/h")
+    monkeypatch.setattr(agent_module, "rules_in_force", iter(rules).__next__)
+    agent = Agent("h", ADDRESS, None)
+    port = agent.listen()
+    send(ADDRESS, "word", [(ADDRESS, port)], 2)
+    assert agent.heard(port) == ({"word": 2}, any(rules), False)
+    assert not agent.listeners
 
 
 def test_two_aims_at_one_host_are_kept_apart(agent, token):

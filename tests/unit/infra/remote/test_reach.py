@@ -56,10 +56,12 @@ def test_what_a_stranger_sends_counts_for_no_host():
 
 
 @pytest.mark.parametrize(
-    ("delayed", "lost"), [(set(), 1), ({TWO.name}, 0), ({ONE.name}, 0)], ids=["nobody", "the other", "the host"]
+    ("drops", "delays", "lost"),
+    [((), (), 1), ((), (TWO,), 0), ((), (ONE,), 0), ((TWO,), (), 0), ((ONE,), (), 1)],
+    ids=["nobody", "the other delays", "the host delays", "the other drops", "the host drops"],
 )
-def test_what_comes_late_from_a_host_that_delays_is_not_lost(delayed, lost):
-    found = reach.between(CutOff(delayed), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
+def test_what_another_host_drops_or_a_host_delays_is_not_lost(drops, delays, lost):
+    found = reach.between(CutOff(drops, delays), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
     assert found.lost(None) == lost
 
 
@@ -73,7 +75,7 @@ def test_the_others_close_their_ports_when_the_host_is_lost_while_it_is_tried(lo
                 raise EnvironmentFailure("one is switched off", "wait until it is healed")
             if isinstance(request, TakeHeard):
                 self.listeners.pop(request.port).close()
-                return {}
+                return {}, False, False
             return super().ask(handle, host, request, within_s)
 
     hosts = LosesTheHost()
@@ -87,15 +89,15 @@ def test_the_others_close_their_ports_when_the_host_is_lost_while_it_is_tried(lo
 class CutOff:
     """Agents whose own datagrams are dropped, while a stranger sends the name of each of them to everybody."""
 
-    def __init__(self, delayed=()):
-        self.listeners, self.delayed = {}, delayed
+    def __init__(self, drops=(), delays=()):
+        self.listeners, self.drops, self.delays = {}, drops, delays
 
     def ask(self, handle, host, request, within_s=1.0):
         match request:
             case Listen():
                 listener = DatagramListener(host.address)
                 self.listeners[listener.port] = listener
-                return listener.port, False, host.name in self.delayed
+                return listener.port
             case SendWord(_, to, times):
                 return send(host.address, host.name, to, times)
             case TakeHeard(port):
@@ -103,7 +105,7 @@ class CutOff:
                 words = listener.received()
                 listener.close()
                 assert words, "the stranger was heard"
-                return words
+                return words, host in self.drops, host in self.delays
 
 
 def test_a_flood_of_datagrams_is_read_to_an_end(monkeypatch):
