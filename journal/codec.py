@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from journal.event import Event
 
 EventT = TypeVar("EventT", bound=Event)
+LONGEST_LINE = 2**20  # bytes: no reader takes a longer line for an entry, or keeps it in memory
 
 
 def encode(event: Event) -> bytes:
