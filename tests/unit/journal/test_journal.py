@@ -14,7 +14,7 @@ import pytest
 from journal.codec import LONGEST_LINE, Vocabulary, encode
 from journal.event import Event
 from journal.events.common import EntriesLost
-from journal.reader import JournalFollower, losses, raw_entries
+from journal.reader import JournalFollower, events, losses, raw_entries
 from journal.writer import Journal
 
 TICK = """
@@ -65,6 +65,15 @@ def test_events_come_back_as_they_were_written(tmp_path):
     assert before_ns <= first.pop("at_ns") <= time.time_ns()
     assert first == {"event": "started", "rate": 2.5, "targets": ["worker-1"], "text": "naïve\nword"}
     assert second == {"event": "begun", "at_ns": 17}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("/runs/\udcff", "/runs/?"), ("naïve \u2028 \U0001f600 \\udcff\r\n", "naïve \u2028 \U0001f600 \\udcff\r\n")],
+)
+def test_what_is_no_text_keeps_no_event_from_its_readers(tmp_path, text, read):
+    Journal(tmp_path / "log.jsonl").record(Tick(1, text))
+    assert [event.text for event in events(tmp_path / "log.jsonl", Vocabulary(Tick))] == [read]
 
 
 def test_an_event_is_there_as_soon_as_it_is_written(tmp_path):
