@@ -11,7 +11,7 @@ from typing import Any
 from chaos.clocks import clocks
 from chaos.composition import compose, down_shares, most_down
 from chaos.events import FaultEvent, listed_events
-from experiments.faults import FaultSpec
+from experiments.faults import FaultSpec, HostBurst
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Toll:
     failure_rate       fault events per second in the cluster, those of services included; a tick that is spread over
                        time is one for each host
     host_failure_rate  strikes on a host per second, of any kind, summed over the hosts; services do not count
-    correlated_share   part of those strikes whose clock takes several hosts, at once or spread, or, of a listed fault,
-                       that strikes several; None without any strike
+    correlated_share   part of those strikes whose clock takes several hosts, at once or spread, or, of a listed fault
+                       or burst, that strikes several; None without any strike
     hosts_down         mean number of hosts out of service: lost, paused or partitioned, but not those that are slow or
                        whose disk is full; however many faults hold a host, it counts once
     """
@@ -63,10 +63,12 @@ def implied(spec: FaultSpec) -> Toll:
       that of the kinds that lose the host alone; with loads u of loss and v of the others the two differ by a factor
       exp(v), and the figure is off by less than u v;
     - with `max_down`, which is left out: what it withholds makes the figure an upper bound;
-    - for listed faults: they hold a host for the share of time that they say, as if independent of the clocks.
+    - for listed faults and bursts: they hold a host for the share of time that they say, as if independent of the
+      clocks and of each other. That is exact for a burst alone whose hosts all return by themselves and before the
+      end; the figure is an upper bound if they return together, or if some delays outlast the duration.
 
-    The edges of the window are left out, too: a host cannot be down as it opens, and what is spread beyond its end does
-    not count.
+    For clocks the edges of the window are left out, too: a host cannot be down as it opens, and what is spread beyond
+    its end does not count.
     """
     held: Counter[str] = Counter()
     strikes = correlated = 0.0
@@ -79,14 +81,20 @@ def implied(spec: FaultSpec) -> Toll:
     listed = listed_events(spec)
     strikes += _strikes(listed) / spec.duration_s
     correlated += _strikes(event for event in listed if len(event.targets) > 1) / spec.duration_s
+    spared = 1.0  # the share of time in which no burst keeps a host out of service
     for burst in spec.bursts:
         strikes += burst.hosts / spec.duration_s
         correlated += burst.hosts / spec.duration_s if burst.hosts > 1 else 0.0
-        down_s = spec.heal_delay(burst).mean_s * burst.hosts / len(spec.hosts)
-        held.update(dict.fromkeys(spec.hosts, down_s / spec.duration_s))
+        spared *= 1.0 - _share_down(spec, burst)
     shares = down_shares(compose(listed), spec.duration_s)
-    down = sum(1.0 - (1.0 - shares.get(host, 0.0)) * math.exp(-held[host]) for host in spec.hosts)
+    down = sum(1.0 - (1.0 - shares.get(host, 0.0)) * spared * math.exp(-held[host]) for host in spec.hosts)
     return Toll(spec.failure_rate, strikes, correlated / strikes if strikes else None, down)
+
+
+def _share_down(spec: FaultSpec, burst: HostBurst) -> float:
+    """The share of the duration for which a burst keeps a host out of service, in the mean over all hosts."""
+    left_s = spec.duration_s - burst.at - burst.spread / 2.0
+    return min(spec.heal_delay(burst).mean_s, left_s) / spec.duration_s * burst.hosts / len(spec.hosts)
 
 
 def drawn(spec: FaultSpec, events: Sequence[FaultEvent]) -> PlanToll:

@@ -12,7 +12,8 @@ exists, a `FaultPlan`. Every strike of a fault on a host is journaled when it ha
     joined                a lost host or service has its place again
 
 SIGTERM heals all faults in force and ends; if the file `ABORT_FILE` is beside the plan, this is journaled as `aborted`.
-Any other error is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
+Any other error is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`, unless
+SIGTERM comes while the injector stands by: then it ends at once.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from experiments.documents.parsing import Misfit, Spec
+from experiments.wording import exact
 
 LONGEST_DELAY_S = 1e9  # thirty years, for "never": moments are counted in nanoseconds of 64 bits
 WIDEST_SIGMA, LONGEST_MEDIAN_S = 2.5, 5e5  # the longest delay of both is below `LONGEST_DELAY_S`
@@ -26,7 +27,7 @@ class UniformDelay(Spec):
     @model_validator(mode="after")
     def _ordered(self) -> UniformDelay:
         if self.high < self.low:
-            raise Misfit("high", self.high, f"a number of low, {self.low:g}, or more")
+            raise Misfit("high", self.high, f"a number of low, {exact(self.low)}, or more")
         return self
 
     @property

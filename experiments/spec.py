@@ -36,6 +36,7 @@ from experiments.misfits.engine import check_engine
 from experiments.misfits.faults import misfits
 from experiments.recovery_modes import RecoveryMode
 from experiments.trace import with_trace
+from experiments.wording import exact
 from experiments.workloads.base import LONGEST_S
 from experiments.workloads.catalogue import (
     OwnJobSpec,
@@ -161,7 +162,7 @@ class Experiment(Spec):
         if unknown:
             raise Misfit("faults.hosts", unknown[0], f"the cluster's hosts: {', '.join(self.worker_names)}")
         if (self.faults.duration or 0) > self.window_s:
-            raise Misfit("faults.duration", self.faults.duration, f"at most window_s, {self.window_s:g} s")
+            raise Misfit("faults.duration", self.faults.duration, f"at most window_s, {exact(self.window_s)} s")
         for misfit in misfits(self.fault_spec):
             raise Misfit(f"faults.{misfit.field}", misfit.value, str(misfit))
         return self
@@ -196,7 +197,7 @@ class Experiment(Spec):
     def _probes_are_long_enough(self) -> Experiment:
         shortest_s = FEWEST_INTERVALS * self.engine.checkpoint_interval_s
         if self.load.mode is LoadMode.SUSTAINABLE and self.probe_s < shortest_s:
-            allowed = f"at least {shortest_s:g} s, which is {FEWEST_INTERVALS} checkpoint intervals"
+            allowed = f"at least {exact(shortest_s)} s, which is {FEWEST_INTERVALS} checkpoint intervals"
             raise Misfit("load.probe_s", self.load.probe_s, allowed)
         return self
 

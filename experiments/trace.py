@@ -17,6 +17,7 @@ from experiments.errors import BadInput
 from experiments.fault_kinds import FaultOptions
 from experiments.faults import FaultSpec, ListedFault
 from experiments.misfits.faults import MOST_FAULTS, listed_misfits
+from experiments.wording import exact
 
 COLUMNS = ("at", "targets", "kind", "heal_after", "cause", *FaultOptions._fields)  # the first two must be there
 LISTS = ("targets", "peers")
@@ -36,8 +37,8 @@ def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
     faults = list(_read(spec, user_path(spec.trace), field))
     listed = [fault for fault in faults if spec.duration is None or fault.at < spec.duration]
     if faults and not listed:
-        first = f"{spec.trace}, the first fault at {faults[0].at:g}"
-        raise BadInput(field, first, f"a trace with a fault before the duration of {spec.duration:g} s is over")
+        first = f"{spec.trace}, the first fault at {exact(faults[0].at)}"
+        raise BadInput(field, first, f"a trace with a fault before the duration of {exact(spec.duration_s)} s is over")
     return spec.model_copy(update={"trace": None, "events": (*spec.events, *listed)})
 
 
@@ -51,7 +52,9 @@ def _read(spec: FaultSpec, path: Path, field: str) -> Iterator[ListedFault]:
         fault = _fault(row, field, place)
         if fault.at < last_s:
             raise BadInput(
-                field, f"{place}: at {fault.at:g}", f"faults in the order of their times, {last_s:g} or later"
+                field,
+                f"{place}: at {exact(fault.at)}",
+                f"faults in the order of their times, {exact(last_s)} or later",
             )
         for misfit in listed_misfits(spec, fault):
             raise BadInput(field, f"{place}: {misfit.field} {misfit.value!r}", str(misfit))

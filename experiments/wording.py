@@ -69,6 +69,12 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{digits + 5}f}".rstrip("0") if "e-0" in text and abs(value) >= SMALLEST_PLAIN else text
 
 
+def exact(value: float) -> str:
+    """A figure with all of its digits, such as a bound: a value that looks like it must be the bound itself."""
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:,}"
+
+
 def told_apart(value: float, *others: float) -> list[str]:
     """A figure and others that it is held against, to three significant digits, or to as many as tell it from them."""
     unequal = [other for other in others if other != value]

@@ -12,11 +12,17 @@ from typing import Generic, TypeVar
 from journal.event import Event
 
 EventT = TypeVar("EventT", bound=Event)
+LONGEST_LINE = 2**20  # bytes: no reader takes a longer line for an entry, or keeps it in memory
 
 
 def encode(event: Event) -> bytes:
-    """The line of an event, with its end."""
-    return (json.dumps({"event": event.name, **vars(event)}, default=vars) + "\n").encode()
+    """The line of an event, with its end.
+
+    Half a character (a surrogate), such as Python reads from a file name that is no UTF-8, becomes a question mark: no
+    reader would take the entry otherwise.
+    """
+    text = json.dumps({"event": event.name, **vars(event)}, default=vars, ensure_ascii=False)
+    return f"{text}\n".encode(errors="replace")
 
 
 class Vocabulary(Generic[EventT]):

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from experiments.wording import elided
-from journal.codec import EventT, Vocabulary
+from journal.codec import LONGEST_LINE, EventT, Vocabulary
 from journal.event import Event
 from journal.events.common import LOSSES
 
 log = logging.getLogger(__name__)
-LONGEST_LINE = 2**20  # bytes; what is longer is no entry, and is not kept in memory
 BEYOND_NS = 2**63  # moments have 64 bits, in tables too
 
 
@@ -64,7 +63,7 @@ def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def losses(path: Path) -> tuple[int, str]:
-    """How many entries of a journal the disk did not take, as far as the writer could tell, and why."""
+    """How many entries of a journal were not written, as far as the writer could tell, and why."""
     told = [event for event in events(path, LOSSES) if event.count > 0]
     return sum(event.count for event in told), ", ".join(dict.fromkeys(event.error for event in told))
 

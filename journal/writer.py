@@ -7,7 +7,7 @@ import os
 import threading
 from pathlib import Path
 
-from journal.codec import encode
+from journal.codec import LONGEST_LINE, encode
 from journal.event import Event
 from journal.events.common import EntriesLost
 
@@ -18,8 +18,8 @@ class Journal:
     """Writes events to a JSON-lines file, each with one system call as long as there is room.
 
     A kill in the middle of a long line, or a full disk, leaves a torn line. The next writer ends that line first, and
-    readers skip it. An entry that cannot be written to the disk is lost, and its service goes on. The loss is logged,
-    and when there is room again, an entry `EntriesLost` reports it.
+    readers skip it. An entry that cannot be written to the disk, or that is longer than readers take, is lost, and its
+    service goes on. The loss is logged, and as soon as an entry can be written again, `EntriesLost` reports it.
 
     path   of the file
     """
@@ -49,14 +49,16 @@ class Journal:
             return True
         if not self._append(encode(EntriesLost(self._lost, self._why))):
             return False
-        log.error("%s: there is room again; %d entries were lost (%s)", self.path, self._lost, self._why)
+        log.error("%s: entries are written again; %d were lost (%s)", self.path, self._lost, self._why)
         self._lost, self._why = 0, ""
         return True
 
     def _append(self, line: bytes) -> bool:
         """Whether all of a line was written; the first failure of several in a row is logged."""
-        rest = b"\n" + line if self._ends_torn() else line
         try:
+            if len(line) > LONGEST_LINE:
+                raise OSError(f"an entry has {len(line):,} bytes, more than {LONGEST_LINE:,}")
+            rest = b"\n" + line if self._ends_torn() else line
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:

@@ -101,8 +101,8 @@ class LiveRun:
         for path in sorted(self.run.raw.glob("*.jsonl")):
             count, why = losses(path)
             if count:
-                lack = f"{path.name} lacks {count} entries, which the disk did not take ({why})"
-                raise EnvironmentFailure(lack, "make room on the disk of the run, and run again")
+                lack = f"{path.name} lacks {count} entries, which could not be written ({why})"
+                raise EnvironmentFailure(lack, "if the disk of the run is full, make room; then run again")
 
     def spawn_module(self, service: str, module: str, *arguments: Path | str) -> None:
         """Start a Python module of this project as a service on the gateway, unless it runs already."""

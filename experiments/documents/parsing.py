@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.field_types import number_of
 from experiments.errors import BadInput, in_file
+from experiments.wording import exact
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -185,19 +186,21 @@ def _telling(error: ValidationError) -> ErrorDetails:
 
 ALLOWED = {  # in a user's words, for the problems that pydantic tells in its own
     "missing": "a value: the field is required",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of {ge:g} or more",
-    "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number of {le:g} or less",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of {ge} or more",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number of {le} or less",
     "finite_number": "a finite number",
     "float_type": "a number",
     "float_parsing": "a number",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number of fewer digits",
     "int_from_float": "a whole number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "string_type": "a text",
+    "path_type": "a path, which is a text",
     "tuple_type": "a list",
     "list_type": "a list",
     "dict_type": "a mapping of fields",
@@ -205,6 +208,7 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "union_tag_not_found": "a mapping of fields",
     "enum": "{expected}",
     "too_short": "{min_length} or more",
+    "too_long": "{max_length} or fewer",
     "string_too_short": "a text that is not empty",
     "invalid_key": "a text as the name of a field",
     "extra_forbidden": "no such field",
@@ -215,5 +219,7 @@ def _allowed(problem: ErrorDetails) -> str:
     if problem["type"] == "string_type" and isinstance(problem["input"], int | float):  # true and false, too
         return "a text: put quotes around it"
     if problem["type"] in ALLOWED:
-        return ALLOWED[problem["type"]].format(**problem.get("ctx", {}))
+        context = problem.get("ctx", {}).items()
+        bounds = {name: exact(bound) if isinstance(bound, int | float) else bound for name, bound in context}
+        return ALLOWED[problem["type"]].format(**bounds)
     return problem["msg"].removeprefix("Value error, ")

@@ -18,6 +18,7 @@ from experiments.faults import (
     ListedFault,
     is_meant,
 )
+from experiments.wording import exact
 
 MOST_FAULTS = 1_000_000
 MOST_CLOCKS = 1_000_000
@@ -36,7 +37,7 @@ def misfits(spec: FaultSpec) -> Iterator[Misfit]:
             yield _within(f"processes.{index}", misfit)
     for index, fault in enumerate(spec.events):
         if spec.duration is not None and fault.at >= spec.duration:
-            yield Misfit(f"events.{index}.at", fault.at, f"a time below the duration of {spec.duration:g} s")
+            yield Misfit(f"events.{index}.at", fault.at, f"a time below the duration of {exact(spec.duration)} s")
         for misfit in listed_misfits(spec, fault):
             yield _within(f"events.{index}", misfit)
     for index, burst in enumerate(spec.bursts):
@@ -67,7 +68,8 @@ def _burst_misfits(spec: FaultSpec, burst: HostBurst) -> Iterator[Misfit]:
         yield Misfit(
             "at",
             burst.at,
-            f"a time more than {burst.spread:g} s, the spread, before the end of the duration of {spec.duration:g} s",
+            f"a time more than {exact(burst.spread)} s, the spread, before the end of the duration of"
+            f" {exact(spec.duration)} s",
         )
     if burst.hosts > len(spec.hosts):
         yield Misfit("hosts", burst.hosts, f"at most {len(spec.hosts)}, as many as there are")

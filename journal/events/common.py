@@ -10,7 +10,7 @@ from journal.event import Event
 
 @dataclass(frozen=True)
 class EntriesLost(Event, name="entries-lost"):
-    """`count` entries of this journal could not be written to the disk; `error` says why."""
+    """`count` entries of this journal could not be written; `error` says why the last of them could not."""
 
     count: int
     error: str

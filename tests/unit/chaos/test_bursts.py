@@ -1,5 +1,7 @@
 """Bursts: a number of hosts of a number of domains, one by one, and the best case of the same burst."""
 
+import math
+
 import pytest
 
 from chaos.implications import drawn, implied
@@ -70,8 +72,29 @@ def test_a_burst_counts_in_what_a_spec_implies():
     law, held = implied(found), drawn(found, plan(found, 3))
     assert law.failure_rate == held.failure_rate == 0.01
     assert (law.correlated_share, held.correlated_share) == (1, 1)
-    assert held.hosts_down == pytest.approx(0.6)
-    assert 0.5 < law.hosts_down < 0.6
+    assert (law.hosts_down, held.hosts_down) == (pytest.approx(0.6), pytest.approx(0.6))
+
+
+@pytest.mark.parametrize(
+    ("burst", "down_s"),
+    [
+        ({"hosts": 12, "heal_after": 300}, 12 * 300),
+        ({"hosts": 4, "domains": 2, "at": 570, "heal_after": 60}, 4 * 30),  # the end of the duration comes first
+        ({"hosts": 12, "at": 560, "spread": 30, "heal_after": 60}, 12 * 25),
+    ],
+)
+def test_a_burst_keeps_its_hosts_out_of_service_for_a_time_that_is_known(burst, down_s):
+    """It happens for certain: chance only chooses the hosts, and the moment of each death within the spread."""
+    found = spec(burst)
+    assert implied(found).hosts_down == pytest.approx(down_s / 600)
+    tolls = [drawn(found, plan(found, seed)).hosts_down for seed in range(20)]
+    assert sum(tolls) / len(tolls) == pytest.approx(down_s / 600, rel=0.1)
+
+
+def test_bursts_and_clocks_hold_a_host_independently():
+    process = {"rate": 0.001, "heal_after": 50}
+    found = spec({}, bursts=[{"at": 30, "hosts": 6, "heal_after": 60}] * 2, processes=[process])
+    assert implied(found).hosts_down == pytest.approx(12 * (1 - 0.95**2 * math.exp(-0.05)))
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,10 @@ def test_a_field_that_cannot_be_used_is_named(write: Write, field: str, value: o
     assert (problem.field, problem.value) == (f"hosts.1.{field}", value)
 
 
+def test_a_key_file_that_is_no_text_is_told_in_words_of_ours(write: Write) -> None:
+    assert refused(write(GATEWAY | {"key_file": 5})).allowed == "a path, which is a text"
+
+
 @pytest.mark.parametrize(
     ("domains", "field"), [(["a*"], "domains.0"), (["a", "b", "a"], "domains"), ([""], "domains.0")]
 )

@@ -80,7 +80,10 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("cluster.workers=many", "cluster.workers", "a whole number"),
         ("cluster.workers=2.5", "cluster.workers", "a whole number"),
         ("cluster.workers=0", "cluster.workers", "a number of 1 or more"),
+        ("cluster.worker_disk_mb=1048580", "cluster.worker_disk_mb", "a number of 1,048,576 or less"),
         ("cluster.driver=cloud", "cluster.driver", "'local'"),
+        (f"seed={2**63}", "seed", "a number below 9,223,372,036,854,775,808"),
+        ("workload={name: top-100, parallelism: [8, 4, 2, 1]}", "workload.parallelism", "3 or fewer"),
         ("engine.checkpoint_interval_s=-1", "engine.checkpoint_interval_s", "a number of 0.001 or more"),
         ("engine.checkpoint_interval_s=.nan", "engine.checkpoint_interval_s", "finite"),
         ("load.rate=-5", "load.rate", "a number of 0.001 or more"),
@@ -116,7 +119,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ),
         ("faults.processes.0.spread=3", "faults.processes.0.spread", "none with scope host"),
         ("faults.hosts={worker-77: []}", "faults.hosts", "the cluster's hosts: worker-1"),
-        ("faults.duration=999999", "faults.duration", "at most window_s"),
+        ("faults.duration=999999", "faults.duration", "at most window_s, 240 s"),
         ("faults.events=[{at: 240, targets: [worker-1]}]", "faults.events.0.at", "below the duration of 240 s"),
         ("faults.events=[{at: 1, targets: [gateway]}]", "faults.events.0.targets", "broker-kill, driver-kill"),
         ("faults.hosts={worker-1: []}", "faults.processes.1.scope", "as long as no host names its domains"),
@@ -165,6 +168,11 @@ def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowe
     assert allowed in mistake.value.allowed
     assert "\n" not in str(mistake.value)
     assert mistake.value.exit_code == 2
+
+
+def test_a_number_of_thousands_of_digits_is_told_in_words_of_ours():
+    with pytest.raises(BadInput, match="^seed: .* allowed: a whole number of fewer digits$"):
+        spec.validate({"seed": "1" * 5000})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure, in_file
-from experiments.wording import LONGEST_MESSAGE, on_one_line, shown
+from experiments.wording import LONGEST_MESSAGE, exact, on_one_line, shown
 
 HOSTILE = ["a\nb", "a\r\nb", "\x1b[31ma", "a\u202eb", "a\x00b", "a\ud800b", "a\u2028b", "\x9b31m", "a\tb", "\udcff"]
 
@@ -79,3 +79,15 @@ def test_a_field_whose_name_is_long_does_not_show_the_secret_in_it():
     name = "a" * 300 + "password=hunter2" + "b" * 300
     assert "hunter2" not in str(BadInput(name, 1, "no such field"))
     assert "hunter2" not in str(BadInput("a", "x" * 20_000 + " password=hunter2", "a number"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [
+        *((0.001, "0.001"), (240.0, "240"), (262_144, "262144"), (10**9, "1e+09"), (1e9, "1e+09")),
+        *((1_048_576, "1,048,576"), (86_400.25, "86,400.25"), (2**63, "9,223,372,036,854,775,808")),
+    ],
+)
+def test_a_bound_keeps_every_digit_so_that_who_copies_it_is_not_refused(bound, told):
+    assert exact(bound) == told
+    assert float(told.replace(",", "")) == bound

@@ -1,5 +1,6 @@
 """Journals: whole lines in the order of writing, with any number of writers and any end of a writer."""
 
+import errno
 import io
 import json
 import os
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from journal.codec import Vocabulary
+from journal.codec import LONGEST_LINE, Vocabulary, encode
 from journal.event import Event
 from journal.events.common import EntriesLost
-from journal.reader import LONGEST_LINE, JournalFollower, losses, raw_entries
+from journal.reader import JournalFollower, events, losses, raw_entries
 from journal.writer import Journal
 
 TICK = """
@@ -64,6 +65,15 @@ def test_events_come_back_as_they_were_written(tmp_path):
     assert before_ns <= first.pop("at_ns") <= time.time_ns()
     assert first == {"event": "started", "rate": 2.5, "targets": ["worker-1"], "text": "naïve\nword"}
     assert second == {"event": "begun", "at_ns": 17}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("/runs/\udcff", "/runs/?"), ("naïve \u2028 \U0001f600 \\udcff\r\n", "naïve \u2028 \U0001f600 \\udcff\r\n")],
+)
+def test_what_is_no_text_keeps_no_event_from_its_readers(tmp_path, text, read):
+    Journal(tmp_path / "log.jsonl").record(Tick(1, text))
+    assert [event.text for event in events(tmp_path / "log.jsonl", Vocabulary(Tick))] == [read]
 
 
 def test_an_event_is_there_as_soon_as_it_is_written(tmp_path):
@@ -277,6 +287,35 @@ def test_a_limited_file_size_is_a_full_disk(tmp_path):
     assert numbers(path) == [0, 1, 2, 3, 4, 10]
     assert losses_told(path) == [(5, "[Errno 27] File too large")]
     assert [line.count("File too large") for line in done.stderr.splitlines()] == [1, 1]  # when it began and ended
+
+
+@pytest.mark.parametrize("surplus", [0, 1])
+def test_an_entry_that_no_reader_would_take_is_counted_as_lost(tmp_path, followed, caplog, surplus):
+    path = tmp_path / "log.jsonl"
+    journal, entry = Journal(path), Tick(3)
+    room = LONGEST_LINE - len(encode(entry)) + surplus
+    journal.record(Tick(3, "x" * room, at_ns=entry.at_ns))
+    journal.record(Tick(4))
+    assert followed.poll().found == numbers(path) == ([0, 1, 2, 4] if surplus else [0, 1, 2, 3, 4])
+    count, why = losses(path)
+    assert (count, "an entry has 1,048,577 bytes, more than 1,048,576" in why) == (surplus, bool(surplus))
+    assert len(caplog.messages) == 2 * surplus  # when it was lost, and that entries are written again
+
+
+def test_a_disk_that_cannot_be_read_ends_no_service(tmp_path, monkeypatch):
+    path = tmp_path / "log.jsonl"
+    journal = Journal(path)
+    journal.record(Tick(0))
+
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pread", fails)
+        journal.record(Tick(1))
+    journal.record(Tick(2))
+    assert numbers(path) == [0, 2]
+    assert losses_told(path) == [(1, "[Errno 5] Input/output error")]
 
 
 class ShortWrites(io.FileIO):

@@ -270,7 +270,7 @@ def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(mea
     assert started == ["run-1"]
     Journal(measured.journal_path("query")).record(EntriesLost(7, "no space left"))
     Journal(measured.journal_path("query")).record(EntriesLost(2, "no space left"))
-    told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
+    told = r"query.jsonl lacks 9 entries, which could not be written \(no space left\); if the disk"
     with pytest.raises(EnvironmentFailure, match=told):
         steps.stop("run-1")
 
