@@ -49,7 +49,10 @@ async function read(element) {
   for (;;) {
     element.press("ArrowRight");
     const said = element.spoken.textContent;
-    if (said === steps.at(-1)?.said) return { kind: element.kind, steps, x: chart.getOption().xAxis[0].name };
+    if (said === steps.at(-1)?.said) {
+      const { xAxis, yAxis } = chart.getOption();
+      return { kind: element.kind, steps, axes: [...xAxis, ...yAxis].map(({ name }) => name) };
+    }
     await pause(HIDDEN_AFTER_MS);
     const tips = chart.getZr().storage.getRoots().filter((each) => each.type === "text" && !each.ignore && !each.invisible);
     steps.push({ said, shown: tips.map((each) => each.style.text.replaceAll("\n", ", ")).join() });

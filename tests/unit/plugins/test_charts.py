@@ -106,3 +106,8 @@ def test_read_by_keyboard_each_point_has_its_own_tooltip(script: str):
     for kind, chart in read(script, SCRIPTS[script]).items():
         assert len(chart["steps"]) > 1
         assert [(kind, step["shown"]) for step in chart["steps"]] == [(kind, step["said"]) for step in chart["steps"]]
+
+
+def test_the_axes_of_a_history_have_names():
+    """One point for each run: what stands below is when the run started."""
+    assert read("history-chart.js", HISTORY)["history"]["axes"] == ["start of the run (UTC)", "U"]
