@@ -102,11 +102,16 @@ function bringIntoView(chart, value) {
   if (by) chart.dispatchAction({ type: "dataZoom", dataZoomIndex: 0, startValue: from + by, endValue: to + by });
 }
 
-/** Fetch a JSON document of this site; throws an `Error` with a line that a reader understands. */
-export async function fetchJson(address) {
-  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+/** Fetch a JSON document of this site, by default however long that takes; throws an `Error` with a line for readers. */
+export async function fetchJson(address, limitMs = null) {
+  const signal = limitMs == null ? null : AbortSignal.timeout(limitMs);
+  const failed = ({ name, message }) => {
+    if (name === "TimeoutError") throw new Error(`The server did not answer in ${number(limitMs / 1000, "s")}.`);
+    throw new Error(name === "TypeError" ? "The server cannot be reached." : `The data cannot be read (${message}).`);
+  };
+  const answer = await fetch(address, { headers: { Accept: "application/json" }, signal }).catch(failed);
   if (!answer.ok) throw new Error(answer.status === 401 ? "Your login has expired: load the page again." : `The data cannot be had (${answer.status}).`);
-  return answer.json();
+  return answer.json().catch(failed);
 }
 
 /**

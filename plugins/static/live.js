@@ -2,6 +2,7 @@
 import { fetchJson, number } from "./chart.js";
 
 const EVERY_MS = 2000;
+const LIMIT_MS = 20_000; // of an answer; then the page says so, and asks again
 const live = document.getElementById("live");
 const say = (name, text) => {
   const place = document.querySelector(`[data-live="${name}"]`);
@@ -84,7 +85,7 @@ function show(state) {
 async function look() {
   try {
     if (!document.hidden) {
-      const state = await fetchJson(live.dataset.source);
+      const state = await fetchJson(live.dataset.source, LIMIT_MS);
       if (state.finished) return location.replace(live.dataset.finished);
       show(state);
       say("problem", "");
