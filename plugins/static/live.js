@@ -64,7 +64,8 @@ function show(state) {
   document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
-  if (state.aborted) document.querySelector("a.abort")?.remove();
+  // If its process has died, nobody is left to end an aborted run: a second abort does.
+  document.querySelector("a.abort")?.toggleAttribute("hidden", state.aborted && !state.abandoned);
   document.getElementById("abandoned").hidden = !state.abandoned;
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
   document.getElementById("progress").value = state.elapsed_s;
