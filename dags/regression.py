@@ -11,12 +11,16 @@ metric by metric. Starts when the DAG `nightly` has published result tables, or 
 | judge | once for each experiment: fails if it became worse, and says which metric, by how much, and where to look |
 
 If a comparison is *unknown* (too few runs, or too much noise), `judge` does not fail. *Unknown* is never called *same*.
+
+The step `compare` keeps a core busy. So it waits in the pool `aftershock_runs`, and disturbs no run that a night or
+`reproduce` is measuring.
 """
 
 from airflow.sdk import DAG, Param, get_current_context, task
 
 from aftershock.airflow import regressing, tasks
 from aftershock.airflow.assets import RESULT_TABLES
+from aftershock.airflow.pool import RUNS_POOL
 
 with DAG(
     dag_id="regression",
@@ -38,7 +42,7 @@ with DAG(
     default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
 
-    @task
+    @task(pool=RUNS_POOL)
     def compare() -> list[regressing.Finding]:
         return regressing.compare(get_current_context()["params"]["experiment"])
 

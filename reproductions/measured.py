@@ -57,11 +57,26 @@ def cells(experiments: Iterable[Experiment]) -> list[Cell]:
     had failed, its load should have saturated the query and did not, a fault was not injected, or nothing recovered
     after a fault.
     """
+    found = _by_experiment()
+    return [Cell(each, _newest_as_asked(each, found.get(_key(each), []))) for each in experiments]
+
+
+def count_done(experiments: Iterable[Experiment]) -> int:
+    """How many of these have a run that is done here with tables of this version, be it one that cannot be used."""
+    found = _by_experiment()
+    return sum(_key(each) in found for each in experiments)
+
+
+def _by_experiment() -> dict[tuple[str | None, object], list[index.IndexRow]]:
+    """The runs of each experiment and seed (`_key`), newest first."""
     found: dict[tuple[str | None, object], list[index.IndexRow]] = {}
     for row in _usable():
         found.setdefault((row.experiment_digest, row.facts.get("seed")), []).append(row)
-    keys = [(each, (experiment_digest(each), each.seed)) for each in experiments]
-    return [Cell(each, _newest_as_asked(each, found.get(key, []))) for each, key in keys]
+    return found
+
+
+def _key(experiment: Experiment) -> tuple[str | None, object]:
+    return experiment_digest(experiment), experiment.seed
 
 
 def _newest_as_asked(experiment: Experiment, rows: Iterable[index.IndexRow]) -> Run | None:

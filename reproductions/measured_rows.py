@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.measured import Cell, cells
+from reproductions.measured import Cell, cells, count_done
 from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck, Size
 from results.checks.rules import NotEnough
 from results.runs.step_times import whole_s
@@ -60,8 +60,14 @@ def measured(
 
 
 def _none_of(experiments: Sequence[Experiment]) -> str:
-    """How many runs there are to do, and how long that takes as far as it is known before them."""
+    """Why there is nothing to judge, and how long all runs take as far as it is known before them; none can be used."""
+    done = count_done(experiments)
     none = f"none of its {len(experiments)} runs has been done on this machine with tables of this version"
+    if done:
+        none = (
+            f"none of its {len(experiments)} runs can be used: in {done} of them, done on this machine, something did "
+            "not happen that the experiment asks for"
+        )
     return f"{none}; they take about {whole_s(*experiments) / 60:.0f} min"
 
 

@@ -56,20 +56,24 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}?timeout={SQLITE_WAIT_S}"
 
 
-def environment(port: int = API_PORT) -> dict[str, str]:
-    """All variables of this process plus Airflow's; `port` [TCP] is the API server's."""
+def environment(port: int | None = None) -> dict[str, str]:
+    """All variables of this process plus Airflow's.
+
+    `port` [TCP] is where the API server is about to listen. A shell that has sourced these variables may tell another.
+    """
     folder = airflow_home()
     defaults = {
         "AIRFLOW_HOME": str(folder),
         DATABASE_VARIABLE: sqlite_url(folder / "airflow.db"),
         **_core(folder),
-        **_api(port),
+        **_api(port or API_PORT),
         **_idle(),
         **_quiet(),
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
+    given = dict(os.environ) if port is None else _without_another_server()
+    return {**defaults, **given, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
 
 
 def _core(folder: Path) -> dict[str, str]:
@@ -111,6 +115,13 @@ def _api(port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(REQUEST_LIMIT_S),
     }
+
+
+def _without_another_server() -> dict[str, str]:
+    """The variables of this process, without those that `_api` gave it for a server at the port that they tell."""
+    told = os.environ.get("AIRFLOW__API__PORT", "")
+    old = _api(int(told)) if told.isascii() and told.isdecimal() else {}
+    return {name: value for name, value in os.environ.items() if old.get(name) != value}
 
 
 def _idle() -> dict[str, str]:

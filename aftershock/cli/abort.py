@@ -21,9 +21,9 @@ def add(commands: Any) -> None:
 
 def abort_run(arguments: argparse.Namespace) -> int:
     """Abort a run; raises `EnvironmentFailure` when a fault could not be undone."""
-    from aftershock.run.abort import abort
+    from aftershock.watch.live import abort_with_leftovers
 
-    aborted = abort(arguments.run_id)
+    aborted = abort_with_leftovers(arguments.run_id)
     show(arguments, aborted.to_json(), _line(aborted))
     if aborted.left:
         names = ", ".join(f"{kind} of {host}" for host, kind in aborted.left)

@@ -1,4 +1,4 @@
-"""The present state of a live run, read from its journals alone, without asking the cluster."""
+"""The present state of a live run, read from its journals alone, without asking the cluster; and its end by hand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from aftershock.airflow import orchestrate
 from aftershock.run import lease
-from aftershock.run.abort import abort
+from aftershock.run.abort import Abortion, abort
 from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import UNREADABLE, LiveRun
@@ -182,13 +183,22 @@ def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
     return {"lag_records": lag_records, **told}
 
 
+def abort_with_leftovers(run_id: str) -> Abortion:
+    """Abort a live run, and remove what its command left if that has died; raises what `abort` does."""
+    aborted = abort(run_id)
+    live_directory = store.live_directory(run_id)
+    if not live_directory.exists() and lease.state_of(live_directory) is lease.Lease.FREE:
+        orchestrate.forget(run_id)
+    return aborted
+
+
 def end(run_id: str) -> str:
     """Abort a live run, as `aftershock abort` does; returns what happened in one line, be it an error.
 
     Raises `BadInput` if there is no live run of that id.
     """
     try:
-        return f"{run_id} {abort(run_id).outcome}"
+        return f"{run_id} {abort_with_leftovers(run_id).outcome}"
     except BadInput:
         raise
     except AftershockError as error:

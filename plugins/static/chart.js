@@ -46,8 +46,9 @@ export const tooltip = (rest) => ({
 /**
  * Draw a chart in an element.
  *
- * `build({ colour, narrow })` returns `{ option, count, say, series, open }`: what ECharts draws, how many points can be
- * read one after the other, a point's text, the series that shows it, and what Enter does there.
+ * `build({ colour, narrow })` returns `{ option, count, say, shownBy, along, open }`: what ECharts draws, how many points
+ * can be read one after the other, and of each point: its text, the series and the index in its data that show it, its
+ * value on the axis of the slider, and what Enter does there. By default the first series shows all, by their numbers.
  */
 export function mount(element, build) {
   const chart = echarts.init(element, null, { renderer: "canvas" });
@@ -65,7 +66,7 @@ export function mount(element, build) {
     if (element.clientWidth < NARROW_PX !== drawnNarrow) draw();
   }).observe(element);
   document.addEventListener("theme", draw);
-  chart.on("click", (event) => built.open?.(event.dataIndex, event.seriesIndex));
+  chart.on("click", (event) => built.open?.(event.dataIndex));
   readByKeyboard(chart, element, () => built);
   return chart;
 }
@@ -77,23 +78,40 @@ function readByKeyboard(chart, element, built) {
   const spoken = element.parentElement.querySelector("[aria-live]");
   let at = -1;
   element.addEventListener("keydown", (event) => {
-    const { count, say, series = 0, open } = built();
+    const { count, say, shownBy = (i) => [0, i], along = (i) => i, open } = built();
     if (event.key === "Escape") chart.dispatchAction({ type: "hideTip" });
-    if (event.key === "Enter" && at >= 0) open?.(at, series);
+    if (event.key === "Enter" && at >= 0) open?.(at);
     const goal = { Home: 0, End: count - 1 }[event.key] ?? at + STEPS[event.key];
     if (!Number.isInteger(goal) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     at = Math.min(Math.max(goal, 0), count - 1);
-    chart.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: at });
+    const [seriesIndex, dataIndex] = shownBy(at);
+    bringIntoView(chart, along(at));
+    chart.dispatchAction({ type: "hideTip" }); // of the point before: this one may have nothing to point at
+    chart.dispatchAction({ type: "showTip", seriesIndex, dataIndex });
     if (spoken) spoken.textContent = say(at).replaceAll("\n", ", ");
   });
 }
 
-/** Fetch a JSON document of this site; throws an `Error` with a line that a reader understands. */
-export async function fetchJson(address) {
-  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+/** Move the part of an axis that a slider shows, as little as it takes to show a value; it stays as long. */
+function bringIntoView(chart, value) {
+  const [slider] = chart.getOption().dataZoom ?? [];
+  if (!slider) return;
+  const { startValue: from, endValue: to } = slider;
+  const by = Math.min(value - from, 0) + Math.max(value - to, 0);
+  if (by) chart.dispatchAction({ type: "dataZoom", dataZoomIndex: 0, startValue: from + by, endValue: to + by });
+}
+
+/** Fetch a JSON document of this site, by default however long that takes; throws an `Error` with a line for readers. */
+export async function fetchJson(address, limitMs = null) {
+  const signal = limitMs == null ? null : AbortSignal.timeout(limitMs);
+  const failed = ({ name, message }) => {
+    if (name === "TimeoutError") throw new Error(`The server did not answer in ${number(limitMs / 1000, "s")}.`);
+    throw new Error(name === "TypeError" ? "The server cannot be reached." : `The data cannot be read (${message}).`);
+  };
+  const answer = await fetch(address, { headers: { Accept: "application/json" }, signal }).catch(failed);
   if (!answer.ok) throw new Error(answer.status === 401 ? "Your login has expired: load the page again." : `The data cannot be had (${answer.status}).`);
-  return answer.json();
+  return answer.json().catch(failed);
 }
 
 /**

@@ -26,11 +26,11 @@ const ledgers = (data) => ({ colour, narrow }) => {
 
 /** Measured utilization of each run beside the predicted one with its interval. */
 const utilizations = (data) => ({ colour, narrow }) => {
-  const points = (values) => values.map((value, i) => [value, i]).filter(([value]) => value != null);
+  const points = (values) => values.map((value, i) => [value, i]);
   const say = (i) => `${data.names[i]}\nmeasured ${number(data.measured[i])}\npredicted ${number(data.predicted[i])}` + (data.low[i] == null ? "" : `, ${number(data.low[i])} to ${number(data.high[i])}`);
   const arms = data.names.map((_, i) => [[data.low[i], i], [data.high[i], i]]).filter(([[low]]) => low != null);
   return {
-    count: data.names.length, say,
+    count: data.names.length, say, shownBy: (i) => [data.measured[i] == null ? 1 : 0, i],
     option: {
       grid: grid(narrow), legend: legend({ data: ["measured", "predicted"] }),
       tooltip: tooltip({ trigger: "item", formatter: ({ value }) => say(value[1]) }),
@@ -49,13 +49,13 @@ const DASHES = ["solid", "dashed", "dotted"]; // the next ones where the colours
 
 /** The share of lost queries that are available, of each run since its first loss. */
 const availabilities = (data) => ({ colour }) => {
-  const points = data.names.flatMap((name, i) => data.at_s[i].map((at, k) => [name, at, data.shares[i][k]]));
-  const say = (i) => `${points[i][0]}\n${number(points[i][1], "s")} after the first loss: ${number(100 * points[i][2], "%")}`;
+  const points = data.names.flatMap((_, run) => data.at_s[run].map((_, moment) => [run, moment]));
+  const sayOf = (run, moment) => `${data.names[run]}\n${number(data.at_s[run][moment], "s")} after the first loss: ${number(100 * data.shares[run][moment], "%")}`;
   return {
-    count: points.length, say,
+    count: points.length, say: (i) => sayOf(...points[i]), shownBy: (i) => points[i],
     option: {
       grid: { left: 56, right: 20, top: 40, bottom: 46 }, legend: legend({ icon: "inherit", itemWidth: 28 }),
-      tooltip: tooltip({ trigger: "item", formatter: ({ seriesName }) => seriesName }),
+      tooltip: tooltip({ trigger: "item", formatter: ({ seriesIndex, dataIndex }) => sayOf(seriesIndex, dataIndex) }),
       xAxis: axis({ name: "time since the first loss [s]", nameGap: 28, max: "dataMax" }),
       yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
       series: data.names.map((name, i) => ({

@@ -14,9 +14,9 @@ const history = (data) => ({ colour }) => {
     count, say,
     open: (i) => location.assign(`${document.querySelector("[data-chart=history]").dataset.source.split("/history.json")[0]}/runs/${data.names[i]}`),
     option: {
-      grid: { left: 70, right: 24, top: 34, bottom: 62 },
+      grid: { left: 70, right: 24, top: 34, bottom: 74 },
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
-      xAxis: axis({ type: "category", data: data.started.map((text) => text.slice(5)), splitLine: { show: false } }),
+      xAxis: axis({ type: "category", data: data.started.map((text) => text.slice(5)), splitLine: { show: false }, name: "start of the run (UTC)", nameGap: 28 }),
       yAxis: axis({ name: `${data.metric}${data.unit && ` [${data.unit}]`}`, nameGap: 52, scale: true }),
       dataZoom: count > 60 ? [{ type: "slider", bottom: 6, height: 20, borderColor: colour("line"), fillerColor: colour("line"), showDetail: false }] : [],
       series: [{

@@ -2,6 +2,7 @@
 import { fetchJson, number } from "./chart.js";
 
 const EVERY_MS = 2000;
+const LIMIT_MS = 20_000; // of an answer; then the page says so, and asks again
 const live = document.getElementById("live");
 const say = (name, text) => {
   const place = document.querySelector(`[data-live="${name}"]`);
@@ -63,7 +64,8 @@ function show(state) {
   document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
-  if (state.aborted) document.querySelector("a.abort")?.remove();
+  // If its process has died, nobody is left to end an aborted run: a second abort does.
+  document.querySelector("a.abort")?.toggleAttribute("hidden", state.aborted && !state.abandoned);
   document.getElementById("abandoned").hidden = !state.abandoned;
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
   document.getElementById("progress").value = state.elapsed_s;
@@ -84,7 +86,7 @@ function show(state) {
 async function look() {
   try {
     if (!document.hidden) {
-      const state = await fetchJson(live.dataset.source);
+      const state = await fetchJson(live.dataset.source, LIMIT_MS);
       if (state.finished) return location.replace(live.dataset.finished);
       show(state);
       say("problem", "");

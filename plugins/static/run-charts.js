@@ -22,7 +22,7 @@ const utilization = (data) => ({ colour }) => {
   const points = data.intervals_s.map((interval, i) => [interval, data.expected[i]]);
   const marked = (name, point, symbol, size, shade) => ({
     name, type: "scatter", data: point[1] == null ? [] : [point], symbol, symbolSize: size, z: 5,
-    itemStyle: { color: colour(shade), borderColor: colour("page"), borderWidth: 1.5 },
+    itemStyle: { color: colour(shade), borderColor: colour("page"), borderWidth: 1.5 }, tooltip: { trigger: "item", formatter: name },
   });
   const arms = run.low == null ? [] : [[run.interval_s, run.low], [run.interval_s, run.high]];
   const say = (i) => `T = ${number(points[i][0], "s")}\nU = ${number(points[i][1])} expected by eq. 10`;
@@ -43,7 +43,7 @@ const utilization = (data) => ({ colour }) => {
     option: {
       grid: { left: 56, right: 20, top: 62, bottom: 46 },
       legend: { ...legendOf({ "expected by eq. 10": "solid", [own.predicted]: "interval", [own.measured]: "diamond", ...(optimum ? { [own.optimal]: "triangle" } : {}) }), type: "plain" },
-      tooltip: tooltip({ trigger: "item", formatter: ({ seriesIndex, dataIndex, seriesName }) => (seriesIndex ? seriesName : say(dataIndex)) }),
+      tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
       xAxis: axis({ type: "log", name: "checkpoint interval T [s]", nameGap: 28, min: "dataMin", max: "dataMax", axisLabel: { ...axis({}).axisLabel, formatter: (value) => number(value) } }),
       yAxis: axis({ name: "utilization U", nameGap: 38, min: 0, max: 1 }),
       series,
@@ -129,7 +129,7 @@ const timeline = (data) => ({ colour, narrow }) => {
     return after < 0 ? data.second.length - 1 : Math.max(after - 1, 0);
   };
   return {
-    count: data.second.length, say,
+    count: data.second.length, say, shownBy: (i) => [data.committed[i] == null ? 1 : 0, i], along: (i) => data.second[i],
     option: {
       grid: grids.map(([top, height]) => ({ left, right: 20, top, height })),
       legend: legendOf({
@@ -172,7 +172,7 @@ const ledger = (data) => ({ colour }) => {
   const share = (name) => (100 * data.seconds[name]) / data.window_s;
   const say = (i) => `${names[i]}: ${number(data.seconds[names[i]], "s")}, ${number(share(names[i]), "%")}`;
   return {
-    count: names.length, say,
+    count: names.length, say, shownBy: (i) => [i, 0],
     option: {
       grid: { left: 12, right: 16, top: 56, bottom: 42 },
       legend: legend({ type: "plain", formatter: (name) => `${name} ${number(share(name), "%")}` }),

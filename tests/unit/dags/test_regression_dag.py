@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import regressing
 from aftershock.airflow.assets import RESULT_TABLES
+from aftershock.airflow.pool import RUNS_POOL
 
 REPOSITORY = Path(__file__).parents[3]
 SENTENCES = ["worse: checkpoint_s 0.9 s instead of 0.7, +28 %", "better: p99_s 1 s instead of 2, -50 %"]
@@ -24,6 +25,10 @@ def test_it_runs_when_a_night_has_published_its_tables(dag):
     published = {asset.name for asset in nightly.get_task("publish").outlets}
     assert {asset.name for asset in dag.timetable.asset_condition.objects} == published
     assert published == {asset.name for asset in RESULT_TABLES.values()}
+
+
+def test_a_comparison_takes_no_core_from_a_run_that_is_measured(dag):
+    assert dag.get_task("compare").pool == RUNS_POOL
 
 
 def test_without_runs_there_is_nothing_to_compare(home):

@@ -188,6 +188,28 @@ def test_a_run_whose_process_has_died_says_so_as_long_as_nobody_works_on_it(brow
     assert f"{LIVE} wordcount its process has died {MISSING} " in words_of(browser.get("/aftershock/live").text)
 
 
+def test_a_run_whose_process_died_amid_its_abort_can_be_aborted_again(operator: TestClient):
+    """Nobody tears it down: it must not look as if somebody did."""
+    offered = f'href="{ABORT}">Abort this run'
+    assert offered in operator.get(f"/aftershock/live/{LIVE}").text
+    (store.live(LIVE).raw / ABORT_FILE).touch()
+    assert offered not in operator.get(f"/aftershock/live/{LIVE}").text
+    lease.lease_path(store.live_directory(LIVE)).touch()
+    assert offered in operator.get(f"/aftershock/live/{LIVE}").text
+    assert f"{LIVE} wordcount its process has died {MISSING} " in words_of(operator.get("/aftershock/live").text)
+
+
+def test_hosts_are_shown_by_domain_as_the_script_of_the_page_sorts_them(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    state = live.state_of(LIVE)
+    domains = {"gateway": (), "worker-1": ("rack-b",), "worker-2": ("rack-a",), "worker-3": ("rack-b",)}
+    hosts = [each | {"domains": domains[each["name"]]} for each in state["hosts"]]
+    monkeypatch.setattr(live, "state_of", lambda run_id: state | {"hosts": hosts})
+    shown = re.findall(r'class="host"><strong>([a-z0-9-]+)<', browser.get(f"/aftershock/live/{LIVE}").text)
+    assert shown == ["gateway", "worker-2", "worker-1", "worker-3"]
+
+
 def test_the_list_tells_the_step_and_what_is_left_of_a_run_that_is_set_up(browser: TestClient):
     run = write_live_run("wordcount-new")
     (run.raw / "plan.json").unlink()

@@ -50,6 +50,17 @@ def test_a_variable_that_is_set_wins(monkeypatch):
     assert environment.sqlite_file(variables) is None
 
 
+def test_a_shell_that_knows_a_server_at_another_port_does_not_send_tasks_there(monkeypatch):
+    for name, value in environment.environment(8081).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.org")  # set by hand: it stays
+    at_8081, at_9123 = environment.environment(), environment.environment(9123)
+    assert at_8081["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:8081/execution/"
+    assert at_9123["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:9123/execution/"
+    assert at_9123["AIRFLOW__API__PORT"] == "9123"
+    assert at_9123["AIRFLOW__API__BASE_URL"] == "https://airflow.example.org"
+
+
 @pytest.mark.parametrize(("address", "times"), [(None, 1), ("postgresql+psycopg2://db/airflow", 2)])
 def test_a_database_that_may_be_another_one_by_now_is_migrated_again(home, monkeypatch, address, times):
     """A server that was set up anew has an empty one under the same address."""

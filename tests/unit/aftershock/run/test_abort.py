@@ -49,6 +49,21 @@ def test_a_run_that_nobody_works_on_is_torn_down():
     assert store.finished("run-1").status().error == "aborted by hand"
 
 
+@pytest.mark.parametrize("aborted", [lambda: main(["abort", "run-1"]), lambda: live.end("run-1")])
+def test_what_the_dead_command_of_a_run_left_goes_with_it(home, aborted):
+    steps.begin({"name": "mine"}, "run-1")
+    folder = home / "airflow" / "command-line"
+    (folder / "run-1.logs").mkdir(parents=True)
+    left = [folder / "run-1.db", folder / "run-1.db-wal", folder / "run-1.json"]
+    others = [folder / "run-10.db", folder / "template.db"]
+    for path in [*left, *others, lease_path(store.live_directory("run-1"))]:
+        path.touch()
+    aborted()
+    assert store.is_finished("run-1")
+    assert sorted(folder.iterdir()) == others
+    assert not lease_path(store.live_directory("run-1")).exists()
+
+
 def test_a_run_that_somebody_works_on_is_left_to_its_own_teardown():
     steps.begin({"name": "mine"}, "run-1")
     with lease(store.live_directory("run-1")):
