@@ -1,4 +1,4 @@
-"""The papers' tables and figures, computed again."""
+"""The page *Reproductions*: the papers' tables and figures, computed again or measured."""
 
 from __future__ import annotations
 

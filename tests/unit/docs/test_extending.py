@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from docs.examples.extending.check import CHECKS
 from docs.examples.extending.fault_kind import FilesUp, let_open
 from docs.examples.extending.protocol import ByWork
 from infra.processes import members
+from results.checks.evidence import Evidence
 from testbed.protocols import PROTOCOLS, by_name
 from tests.unit.marked_processes import start, wait_for
+from tests.unit.results import synthetic
+from tests.unit.results.judging import judged, move, null
 from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.runs import faults, oracle, simulated
 
@@ -36,7 +40,7 @@ while True:
 
 
 def test_there_is_a_section_for_each_with_its_points_and_its_example():
-    assert list(SECTIONS) == ["A workload", "A protocol", "A fault kind", "A driver"]
+    assert list(SECTIONS) == ["A workload", "A protocol", "A fault kind", "A driver", "A check"]
     for title, text in SECTIONS.items():
         (example,) = re.findall(r"\]\(\.\./(examples/extending/\w+\.py)\)", text)
         assert (ROOT / "docs" / example).is_file(), title
@@ -105,3 +109,20 @@ def test_the_fault_finds_nothing_on_a_host_that_is_down(token):
     assert not strike.refresh()
     assert strike.fire().done == {"processes limited": 0}
     assert let_open(f"{token}/worker-1").holds
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (lambda rows: rows, "pass"),
+        (move("ready_ns", 1, 60 * 10**9), "fail"),
+        (null("ready_ns", 1), "fail"),  # the query never worked again
+        (lambda rows: rows[:0], "unknown"),
+    ],
+)
+def test_the_check_notices_a_long_outage_and_one_without_end(tmp_path, change, verdict):
+    run = synthetic.make_run(tmp_path, changes={"recoveries": change})
+    (check,) = CHECKS
+    assert check.applies(synthetic.experiment())
+    assert judged(check, Evidence(run, synthetic.experiment()), tmp_path)["verdict"] == verdict

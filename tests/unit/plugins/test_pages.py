@@ -25,7 +25,7 @@ from results.summary import index
 from results.tables.schema import SCHEMA_VERSION
 from results.views.cells import ShownHead, cell, column_of, head, time_text
 from results.views.report import write_report
-from results.views.terminal import summary
+from results.views.terminal import GUIDE, summary
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
 from tests.unit.results.figures import too_precise
@@ -97,7 +97,7 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     order = [page.words.index(check) for check in ("estimates agree", "exactly once", "kills on time")]
     assert order == sorted(order)  # the worst first
     assert "Programs outside of the cluster kept 0.6 of the machine's 2 cores busy" in page.words
-    for words in ("0.79 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
+    for words in ("0.79 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming", GUIDE):
         assert words in page.words
     base = "/aftershock/runs/one"
     assert page.all("data-chart") == ["ledger", "useful_time", "timeline", "utilization", "recoveries"]
