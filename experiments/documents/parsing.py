@@ -208,7 +208,7 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "union_tag_not_found": "a mapping of fields",
     "enum": "{expected}",
     "too_short": "{min_length} or more",
-    "too_long": "{max_length} or fewer",
+    "too_long": "at most {max_length}",
     "string_too_short": "a text that is not empty",
     "invalid_key": "a text as the name of a field",
     "extra_forbidden": "no such field",

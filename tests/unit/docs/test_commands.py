@@ -20,7 +20,7 @@ LAB = ROOT / "docs" / "lab"
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if LAB not in page.parents)]
 IN_CODE = re.compile(r"^ {4,}(?:\.venv/bin/)?aftershock (.*)$", re.MULTILINE)
 IN_PROSE = re.compile(r"`(?:\.venv/bin/)?aftershock ([^`]+)`")
-YOURS = re.compile(r"\bmy-\w+\.yaml\b|\binventory\.json\b|\bFIELD=VALUE\b|…")  # what a reader puts in
+YOURS = re.compile(r"\bmy-\w+\.yaml\b|\binventory\.json\b|\bFIELD=VALUE\b|\bNAME\b|…")  # what a reader puts in
 
 
 def commands(text):

@@ -83,7 +83,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("cluster.worker_disk_mb=1048580", "cluster.worker_disk_mb", "a number of 1,048,576 or less"),
         ("cluster.driver=cloud", "cluster.driver", "'local'"),
         (f"seed={2**63}", "seed", "a number below 9,223,372,036,854,775,808"),
-        ("workload={name: top-100, parallelism: [8, 4, 2, 1]}", "workload.parallelism", "3 or fewer"),
+        ("workload={name: top-100, parallelism: [8, 4, 2, 1]}", "workload.parallelism", "at most 3"),
         ("engine.checkpoint_interval_s=-1", "engine.checkpoint_interval_s", "a number of 0.001 or more"),
         ("engine.checkpoint_interval_s=.nan", "engine.checkpoint_interval_s", "finite"),
         ("load.rate=-5", "load.rate", "a number of 0.001 or more"),
@@ -171,7 +171,7 @@ def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowe
 
 
 def test_a_number_of_thousands_of_digits_is_told_in_words_of_ours():
-    with pytest.raises(BadInput, match="^seed: .* allowed: a whole number of fewer digits$"):
+    with pytest.raises(BadInput, match=r"^seed: .* allowed: a whole number of fewer digits$"):
         spec.validate({"seed": "1" * 5000})
 
 
