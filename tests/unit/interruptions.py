@@ -27,7 +27,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 TORN_AT = 20  # bytes
 NEVER = 10**9
 LIMIT_S = 300  # of one run of the code: what takes longer hangs
-UNTOUCHED, STRUCK, REFUSED, BROKEN = 0, 10, 11, 12  # exit codes
+UNTOUCHED, STRUCK, REFUSED, BROKEN, FAILED = 0, 10, 11, 12, 13  # exit codes; FAILED: refused before any strike
 OUTLIVED = {UNTOUCHED, STRUCK, REFUSED}
 
 
@@ -55,12 +55,13 @@ def at_every_change(
     """Run `code` again and again, struck at another of its changes each time, until it gets through.
 
     `numbers` are those of the changes, the first being 1; by default all. Yields after each strike.
-    A interruption may also be a function: it is called in another process, while `code` waits.
-    The caller sets up in each turn what the code needs. Fails if the code ends in another way than by the strike, an
-    `OSError` or an error for a user, or not within `LIMIT_S`.
+    An interruption may also be a function: it is called in another process, while `code` waits.
+    The caller sets up in each turn what the code needs. Fails if the code makes no change at all, so that nothing was
+    struck, or ends in another way than by the strike, an `OSError` or an error for a user, or not within `LIMIT_S`.
     """
-    for number in numbers:
+    for turn, number in enumerate(numbers):
         ended = _run(code, folder, interruption, number)
+        assert turn or ended != UNTOUCHED, f"the code makes no change in {folder}: it was never struck"
         assert ended in _allowed(interruption), (
             f"it ended with {ended} when it was struck at its change {number} ({interruption})"
         )
@@ -139,7 +140,10 @@ def _struck(
     try:
         code()
     except (OSError, AftershockError):
-        return REFUSED
+        if changes >= number:
+            return REFUSED
+        traceback.print_exc()
+        return FAILED
     except BaseException:
         traceback.print_exc()
         return BROKEN
@@ -148,7 +152,7 @@ def _struck(
 
 def _strike(interruption: Interruption | Callable[[], object]) -> None:
     if not isinstance(interruption, Interruption):
-        assert _run(interruption, Path("/"), Interruption.KILL, NEVER) in OUTLIVED
+        assert _run(interruption, Path("/"), Interruption.KILL, NEVER) in OUTLIVED | {FAILED}
     elif interruption is Interruption.KILL:
         os.kill(os.getpid(), signal.SIGKILL)
     elif interruption is Interruption.TEAR:

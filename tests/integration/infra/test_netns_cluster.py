@@ -255,7 +255,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(h
         leftovers.remove(handle.label)
 
 
-def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
+def test_a_creation_that_is_cut_off_anywhere_is_removed() -> None:
     for steps_done in range(1, 4):
         token = f"n510-{secrets.token_hex(8)}"
         names = [namespaces.namespace(token, host) for host in ("switch", "worker-1")]

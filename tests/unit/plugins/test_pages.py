@@ -354,7 +354,9 @@ def test_images_have_alternatives_and_tables_have_headers(browser: TestClient):
 def test_addresses_follow_a_base_path_of_airflow(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
     write_run("one")
     monkeypatch.setattr(browser.app, "root_path", "/airflow")
-    links = get(browser, "/airflow/aftershock/runs/one").all("href")
+    page = get(browser, "/airflow/aftershock/runs/one")
+    links = [link for attribute in ("href", "src", "data-source") for link in page.all(attribute)]
+    assert {"/airflow/aftershock/runs/one/charts.json", "/airflow/aftershock/runs/one/plots/hosts.svg"} <= set(links)
     assert all(link.startswith(("/airflow/aftershock/", "/airflow/dags/benchmark", "#")) for link in links)
 
 

@@ -13,7 +13,7 @@ from results.checks.rules import NotEnough
 PLANT = InRows("nothing", lambda rows: rows)
 
 
-def verdict(found: list[Ratio], limit: float, folder) -> str:
+def verdict(found: list[Ratio], limit: float) -> str:
     check = at_least("it", lambda table: found, limit, "so many times", PLANT)
     return judge(check, Computed("it", pd.DataFrame({"any": [1]})))["verdict"]
 
@@ -22,19 +22,19 @@ def verdict(found: list[Ratio], limit: float, folder) -> str:
     ("low", "high", "expected"),
     [(2.0, 3.0, "pass"), (1.9, 3.0, "unknown"), (1.0, 1.99, "fail"), (1.0, 2.0, "unknown"), (np.nan, np.nan, "fail")],
 )
-def test_a_ratio_is_held_against_its_limit_with_its_uncertainty(low, high, expected, tmp_path):
-    assert verdict([Ratio("a / b", (low * high) ** 0.5, low, high)], 2.0, tmp_path) == expected
+def test_a_ratio_is_held_against_its_limit_with_its_uncertainty(low, high, expected):
+    assert verdict([Ratio("a / b", (low * high) ** 0.5, low, high)], 2.0) == expected
 
 
-def test_one_ratio_that_is_refuted_decides(tmp_path):
-    assert verdict([Ratio("open", 2, 1, 4), Ratio("refuted", 1.5, 1.4, 1.6)], 2.0, tmp_path) == "fail"
+def test_one_ratio_that_is_refuted_decides():
+    assert verdict([Ratio("open", 2, 1, 4), Ratio("refuted", 1.5, 1.4, 1.6)], 2.0) == "fail"
 
 
-def test_one_of_many_ratios_is_refuted_only_by_its_share_of_the_doubt(tmp_path):
+def test_one_of_many_ratios_is_refuted_only_by_its_share_of_the_doubt():
     low = mean_ratio("low", [(0.96, 1.0), (0.935, 1.0), (0.975, 1.0), (0.95, 1.0)])
     assert low.high < 1.0
     sound = Ratio("sound", 2.0, 1.9, 2.1)
-    assert verdict([low], 1.0, tmp_path) == verdict([low, sound], 1.0, tmp_path) == "fail"
+    assert verdict([low], 1.0) == verdict([low, sound], 1.0) == "fail"
     check = at_least("it", lambda table: [low, *[sound] * 5], 1.0, "so many times", PLANT)
     row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
     assert row["verdict"] == "unknown"
@@ -51,8 +51,8 @@ def test_of_72_sound_ratios_hardly_any_family_fails():
     assert failed <= 8
 
 
-def test_without_a_ratio_there_is_no_verdict(tmp_path):
-    assert verdict([], 2.0, tmp_path) == "unknown"
+def test_without_a_ratio_there_is_no_verdict():
+    assert verdict([], 2.0) == "unknown"
 
 
 ONE_RUN, MORE, REFUTED = Ratio("a", 9, 8, 10, True), Ratio("b", 9, 8, 10), Ratio("c", 1, 0.9, 1.1)
@@ -68,8 +68,8 @@ ONE_RUN, MORE, REFUTED = Ratio("a", 9, 8, 10, True), Ratio("b", 9, 8, 10), Ratio
         ([REFUTED, REFUTED._replace(of_one_run=True)], "fail"),
     ],
 )
-def test_nothing_is_decided_by_single_runs(found, expected, tmp_path):
-    assert verdict(found, 2.0, tmp_path) == expected
+def test_nothing_is_decided_by_single_runs(found, expected):
+    assert verdict(found, 2.0) == expected
 
 
 def test_the_samples_of_a_run_are_told_by_their_number_mean_and_deviation():

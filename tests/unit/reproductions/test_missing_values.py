@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from reproductions.catalogue import CATALOGUE
-from reproductions.judging import judge
-from reproductions.reproduction import Computed
 from tests.unit.reproductions.small import SMALL
+from tests.unit.reproductions.verdicts import verdicts
 
 ONE_OF_ITS_KIND = [id for id, found in CATALOGUE.items() if found.kind == "C" and id[-1] not in "bcd"]
 # their tables have nothing but text and whole numbers
@@ -24,10 +22,6 @@ def table_of(id: str) -> pd.DataFrame:
     return CATALOGUE[id].compute(SMALL.get(id, 1), lambda done, total: None)
 
 
-def verdicts(id: str, table: pd.DataFrame, folder: Path) -> dict[str, str]:
-    return {check.name: judge(check, Computed(id, table))["verdict"] for check in CATALOGUE[id].checks}
-
-
 def blank(table: pd.DataFrame) -> pd.DataFrame:
     """Every measured value missing; what says which row is which (text and whole numbers) stays."""
     floats = table.select_dtypes("float").columns
@@ -35,11 +29,11 @@ def blank(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("id", ONE_OF_ITS_KIND)
-def test_without_rows_every_check_is_unknown(id, tmp_path):
-    assert set(verdicts(id, table_of(id).iloc[:0], tmp_path).values()) == {"unknown"}
+def test_without_rows_every_check_is_unknown(id):
+    assert set(verdicts(id, table_of(id).iloc[:0]).values()) == {"unknown"}
 
 
 @pytest.mark.parametrize("id", [id for id in ONE_OF_ITS_KIND if id not in COUNTS_ALONE])
-def test_without_values_no_check_passes(id, tmp_path):
+def test_without_values_no_check_passes(id):
     assert not table_of(id).select_dtypes("float").empty
-    assert "pass" not in verdicts(id, blank(table_of(id)), tmp_path).values()
+    assert "pass" not in verdicts(id, blank(table_of(id))).values()

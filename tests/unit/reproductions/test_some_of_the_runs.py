@@ -18,6 +18,7 @@ from reproductions.ppa.experiments import COST_INTERVALS_S, COST_RATES
 from reproductions.ppa.tentative_plans import BY_METRIC, BY_PLANNER, Planned, PlannedBy
 from reproductions.reproduction import Computed
 from reproductions.utilization.experiments import FEWEST_FAULTS, MEANS_S, ROWS, Interval
+from tests.unit.reproductions.verdicts import verdicts
 
 TABLE_1 = "utilization/table-1"
 WITHOUT_THE_JOIN = {9: 6, 13: 12}  # copies by completeness, of which the last ones feed a join with half of its input
@@ -77,10 +78,6 @@ TABLES = {
     "ppa/fig-13": tentative(BY_PLANNER),
     TABLE_1: utilizations(),
 }
-
-
-def verdicts(id: str, table: pd.DataFrame) -> dict[str, str | None]:
-    return {check.name: judge(check, Computed(id, table))["verdict"] for check in CATALOGUE[id].checks}
 
 
 @pytest.mark.parametrize("id", TABLES)

@@ -22,3 +22,12 @@ NUMBERS = pa.schema([("number", pa.int64())])
 
 def rows(*numbers):
     return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=NUMBERS)
+
+
+def partition_named(job, name):
+    return next(each for each in job.layout().partitions if each.name == name)
+
+
+def tuples_in(batch):
+    """The rows of a batch, each as a tuple; none if there is no batch."""
+    return [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

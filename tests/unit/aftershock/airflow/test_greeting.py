@@ -39,6 +39,7 @@ def test_a_terminal_gets_a_box_with_address_login_and_a_first_step(greeting):
     assert text.lstrip().startswith("╭")
     for part in (RESULTS, "admin", environment.admin_password(), f"press Trigger at {ADDRESS}/dags/benchmark"):
         assert part in text
+    assert "first step" in text
     assert "the DAG appears there some seconds later" in text
     assert text.index("press Trigger") < text.index("some seconds later") < text.index("or run `make benchmark`")
 

@@ -54,7 +54,7 @@ def test_the_shortest_goes_first_and_what_cannot_be_run_stops_no_other(asked, ca
     assert "no run of soak-netns: no root" in told
 
 
-def test_another_call_goes_on_where_the_first_stopped(asked, capsys):
+def test_another_call_goes_on_where_the_first_stopped(asked):
     names, _ = asked
     missing_runs.run_examples()
     names.clear()

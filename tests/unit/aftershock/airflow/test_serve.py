@@ -10,9 +10,8 @@ import pytest
 
 from aftershock.airflow import serve, signals
 from infra.launch import REPOSITORY
-from tests.unit.marked_processes import wait_for
+from tests.unit.marked_processes import wait_for, with_id
 
-LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 SCRIPT = """#!/bin/sh
 case $1 in
 scheduler) [ -e "$0.ran" ] || { touch "$0.ran"; exec sleep 600; } ;;
@@ -46,35 +45,19 @@ def components(tmp_path, monkeypatch):
     made.stop()
 
 
-def take_id(pid):
-    """A process that leads a group under this id, if that is free; only root can choose the next id."""
-    for _ in range(50):
-        try:
-            LAST_PID.write_text(str(pid - 1))
-        except OSError as error:
-            pytest.skip(f"only root, with {LAST_PID} writable, can have a process id used again ({error.strerror})")
-        process = subprocess.Popen(["sleep", "600"], start_new_session=True)
-        if process.pid == pid:
-            return process
-        process.kill()
-        process.wait()
-    return None
-
-
 def test_a_group_whose_id_was_used_again_is_not_ended(components):
     dead, _ = components.running["scheduler"]
     os.kill(dead.pid, signal.SIGKILL)
     wait_for(lambda: signals.status_of(dead) is not None)  # its program is gone a moment before it has ended
     components.revive()
     assert components.running["scheduler"][0].pid != dead.pid
-    stranger = take_id(dead.pid)
+    stranger = with_id(dead.pid, lambda: subprocess.Popen(["sleep", "600"], start_new_session=True))
     components.stop()
     try:
-        assert stranger is None or stranger.poll() is None
+        assert stranger.poll() is None
     finally:
-        if stranger:
-            stranger.kill()
-            stranger.wait()
+        stranger.kill()
+        stranger.wait()
 
 
 def test_a_child_that_a_dead_component_left_is_ended(components, tmp_path):

@@ -47,7 +47,9 @@ def offered(line, home):
     ],
 )
 def test_commands_options_and_examples_are_completed(line, words, home):
-    assert set(words) <= set(offered(line, home))
+    found, begun = offered(line, home), line.split()[-1]
+    assert set(words) <= set(found)
+    assert [word for word in found if word and not word.startswith(begun)] == []
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version
             "started_ns": day,
             "machine": "mine",
             "experiment_digest": "same",
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": version,
         }
         store.write_json(run.root / "status.json", run.status().to_json() | comparable)
     store.write_json(

@@ -135,6 +135,7 @@ def test_the_same_seed_draws_the_same_queries():
     one, other = (random_queries(spec, np.random.default_rng(4)) for _ in range(2))
     assert np.array_equal(one.needs.toarray(), other.needs.toarray())
     assert np.array_equal(one.costs, other.costs)
+    assert np.array_equal(one.priorities, other.priorities)
     assert set(one.priorities) <= set(range(1, 11))
 
 

@@ -12,7 +12,7 @@ from results.regression.regress import baseline_run_ids, levels, longest_stretch
 from results.runs import store
 from results.summary.metrics import METRICS
 from results.tables.comparison import COMPARISON_SCHEMAS
-from results.tables.schema import VERSION_KEY
+from results.tables.schema import SCHEMA_VERSION, VERSION_KEY
 from tests.unit.results.regression.past import steady, write_nights, write_run
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -279,6 +279,13 @@ def test_baselines_must_not_be_deleted(home):
     assert baseline_run_ids() == {*names[5:], *older}
     (home / "baselines.yaml").write_text(f"wordcount: [{names[0]}]\n")
     assert names[0] in baseline_run_ids()
+
+
+def test_nights_of_an_older_version_must_not_be_deleted_either(home):
+    """They are the baseline again once their tables have been computed again."""
+    older = write_nights(steady(12), schema_version=SCHEMA_VERSION - 1)
+    newest = write_nights(steady(1), first=12)
+    assert baseline_run_ids() == {*older, *newest}
 
 
 def test_a_record_is_whole_typed_and_listed_newest_first(home):

@@ -32,6 +32,7 @@ def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, prot
     for seed in seeds:
         outcome = simulated(flow, protocol, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3).run()
         assert outcome.published == oracle(flow), f"seed {seed}"
+        assert outcome.crashes, f"seed {seed}"
 
 
 @pytest.mark.parametrize("seeds", first_and_rest(range(2), 1))

@@ -19,7 +19,7 @@ from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, TWO, exact, inputs, laid_out
 from tests.unit.testbed.runtime.source_reads import reads_of
-from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.small_job import JOB, tuples_in
 from workloads.hashtags.input import TOTALS, TWEETS, tweets
 from workloads.schedule import Schedule
 
@@ -77,12 +77,8 @@ def rows(schema, *given):
     return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in fields], schema=schema)
 
 
-def told(batch):
-    return [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
 def test_the_parser_takes_every_hashtag_out_with_the_time_of_its_tweet():
-    assert told(parsed(rows(TWEETS, (0, 7, "#a #b"), (1, 9, "#a")))) == [("a", 7), ("b", 7), ("a", 9)]
+    assert tuples_in(parsed(rows(TWEETS, (0, 7, "#a #b"), (1, 9, "#a")))) == [("a", 7), ("b", 7), ("a", 9)]
 
 
 def opened(operator, *schemas):
@@ -94,19 +90,19 @@ def opened(operator, *schemas):
 def test_a_count_belongs_to_the_last_nanosecond_of_its_window():
     counts = opened(WindowedCounts(1, 2 * S, S), TAGS)
     counts.process(0, rows(TAGS, ("a", 0), ("a", S), ("b", S + 5)))
-    assert told(counts.advance(2 * S - 1)) == [("a", S - 1, 1, 1)]
-    assert told(counts.advance(2 * S)) == [("a", 2 * S - 1, 2, 1), ("b", 2 * S - 1, 1, 1)]
-    assert told(counts.advance(END_OF_TIME_NS)) == [("a", 3 * S - 1, 1, 1), ("b", 3 * S - 1, 1, 1)]
+    assert tuples_in(counts.advance(2 * S - 1)) == [("a", S - 1, 1, 1)]
+    assert tuples_in(counts.advance(2 * S)) == [("a", 2 * S - 1, 2, 1), ("b", 2 * S - 1, 1, 1)]
+    assert tuples_in(counts.advance(END_OF_TIME_NS)) == [("a", 3 * S - 1, 1, 1), ("b", 3 * S - 1, 1, 1)]
 
 
 def test_a_total_is_of_all_inputs_and_of_all_slides_and_stays_within_its_bound():
     totals = opened(Totals(4, 2, S), COUNTS, COUNTS)
     totals.process(0, rows(COUNTS, ("a", S - 1, TOTALS - 1, 0), ("b", 2 * S - 1, 7, 0)))
     totals.process(1, rows(COUNTS, ("a", S - 1, 3, 1)))
-    assert told(totals.advance(S - 1)) == []
-    assert told(totals.advance(S)) == [("a", S - 1, 2, 4)]
+    assert tuples_in(totals.advance(S - 1)) == []
+    assert tuples_in(totals.advance(S)) == [("a", S - 1, 2, 4)]
     totals.process(1, rows(COUNTS, ("b", 2 * S - 1, 1, 1), ("a", 3 * S - 1, 1, 1)))
-    assert told(totals.advance(END_OF_TIME_NS)) == [("b", 2 * S - 1, 8, 4), ("a", 3 * S - 1, 3, 4)]
+    assert tuples_in(totals.advance(END_OF_TIME_NS)) == [("b", 2 * S - 1, 8, 4), ("a", 3 * S - 1, 3, 4)]
 
 
 def test_restored_totals_go_on_where_they_were():
@@ -115,7 +111,7 @@ def test_restored_totals_go_on_where_they_were():
     totals.advance(S)
     for name, state in totals.states().items():
         moved(state.changes(0), again.states()[name])
-    assert told(again.advance(2 * S)) == told(totals.advance(2 * S)) == [("a", 2 * S - 1, 11, 4)]
+    assert tuples_in(again.advance(2 * S)) == tuples_in(totals.advance(2 * S)) == [("a", 2 * S - 1, 11, 4)]
 
 
 def test_a_message_says_query_hashtag_and_window():

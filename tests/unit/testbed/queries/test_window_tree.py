@@ -21,7 +21,7 @@ from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.queries.window_trees import PAPER, SMALL, exact, inputs, laid_out
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.runtime.source_reads import reads_of
-from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.small_job import JOB, tuples_in
 from workloads.schedule import Schedule
 from workloads.window_tree.input import FACTOR, MARKS, TUPLES, tuples
 
@@ -103,19 +103,15 @@ def rows(*given):
     return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=TUPLES)
 
 
-def passed_on(batch):
-    return [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
 def test_a_slide_goes_on_when_it_ends_with_the_sum_of_its_window():
     window = opened(bar=50)
     window.process(0, rows((0.0, 10, 1), (0.5, 60, 2), (1.2, 20, 4), (3.0, 30, 8)))
-    assert passed_on(window.advance(S - 1)) == []
-    assert passed_on(window.advance(S)) == [(0, S - 1, 10 * FACTOR % MARKS, 1 + 3)]
+    assert tuples_in(window.advance(S - 1)) == []
+    assert tuples_in(window.advance(S)) == [(0, S - 1, 10 * FACTOR % MARKS, 1 + 3)]
     window.process(0, rows((1.9, 99, 16)))
-    assert passed_on(window.advance(2 * S + 7)) == [(2, 2 * S - 1, 20 * FACTOR % MARKS, 4 + 23)]
-    assert passed_on(window.advance(3 * S)) == []
-    assert passed_on(window.advance(END_OF_TIME_NS)) == [(3, 4 * S - 1, 30 * FACTOR % MARKS, 8 + 28)]
+    assert tuples_in(window.advance(2 * S + 7)) == [(2, 2 * S - 1, 20 * FACTOR % MARKS, 4 + 23)]
+    assert tuples_in(window.advance(3 * S)) == []
+    assert tuples_in(window.advance(END_OF_TIME_NS)) == [(3, 4 * S - 1, 30 * FACTOR % MARKS, 8 + 28)]
 
 
 def test_the_state_is_the_input_of_the_window_and_no_more():
@@ -134,13 +130,13 @@ def test_a_restored_window_goes_on_where_it_was():
     window.advance(S)
     for name, state in window.states().items():
         moved(state.changes(0), again.states()[name])
-    assert passed_on(again.advance(2 * S)) == passed_on(window.advance(2 * S)) != []
+    assert tuples_in(again.advance(2 * S)) == tuples_in(window.advance(2 * S)) != []
 
 
 def test_values_stay_within_their_bound():
     window = opened()
     window.process(0, rows((0.0, 1, 999_999), (0.1, MARKS - 1, 999_999)))
-    assert [row[2:] for row in passed_on(window.advance(S))] == [(FACTOR, 999_997), (MARKS - FACTOR, 999_997)]
+    assert [row[2:] for row in tuples_in(window.advance(S))] == [(FACTOR, 999_997), (MARKS - FACTOR, 999_997)]
 
 
 def test_a_result_belongs_to_the_window_that_ends_with_its_slide():

@@ -11,7 +11,7 @@ from testbed.runtime.connectors.shared_input import MOST_KEPT, PATIENCE_S
 from testbed.runtime.job import InputKind
 from testbed.runtime.slot.inputs import feeds
 from tests.unit.testbed.runtime.topic_messages import Topic
-from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.small_job import JOB, partition_named
 from workloads.schedule import NS_PER_MS
 
 FROM_TOPIC = replace(JOB, input=replace(JOB.input, kind=InputKind.KAFKA))
@@ -41,16 +41,12 @@ def stopped(monkeypatch):
     return found
 
 
-def source(job, name):
-    return next(each for each in job.layout().partitions if each.name == name)
-
-
 def offsets(read, column="auction"):
     return [] if read is None or read.batch is None else read.batch.column(column).to_pylist()
 
 
 def test_a_topic_is_read_again_to_the_same_ends_in_one_go():
-    feed = feeds(FROM_TOPIC)(source(FROM_TOPIC, "bids.0"))
+    feed = feeds(FROM_TOPIC)(partition_named(FROM_TOPIC, "bids.0"))
     found, position = {}, 0
     for start, stop in ((2, 9), (9, 10), (17, 30)):
         position, found[start] = max(position, start), []
@@ -67,7 +63,7 @@ def test_a_topic_is_read_again_to_the_same_ends_in_one_go():
 
 def test_sources_of_two_kinds_read_a_partition_once_and_miss_nothing(stopped):
     feed_of = feeds(Q8)
-    both = auctions, persons = feed_of(source(Q8, "auctions.1")), feed_of(source(Q8, "persons.1"))
+    both = auctions, persons = feed_of(partition_named(Q8, "auctions.1")), feed_of(partition_named(Q8, "persons.1"))
     at, found = {auctions: 0, persons: 0}, []
     while set(at.values()) != {EVENTS}:
         for feed, steps in zip(both, (5, 1), strict=True):  # one is faster than the other by far
@@ -84,7 +80,7 @@ def test_sources_of_two_kinds_read_a_partition_once_and_miss_nothing(stopped):
 
 
 def test_what_place_and_time_tell_is_the_messages():
-    read = feeds(Q8)(source(Q8, "auctions.1")).read(3)
+    read = feeds(Q8)(partition_named(Q8, "auctions.1")).read(3)
     assert read.batch.column("position").to_pylist() == [4 * 3 + 1]
     assert read.batch.column("at_ns").to_pylist() == [1004 * 10**6]
 
@@ -101,7 +97,7 @@ def run(feed, position, reads):
 
 def test_who_is_ahead_waits_for_a_while_and_then_goes_on(stopped):
     feed_of = feeds(Q8)
-    first, last = feed_of(source(Q8, "auctions.1")), feed_of(source(Q8, "persons.1"))
+    first, last = feed_of(partition_named(Q8, "auctions.1")), feed_of(partition_named(Q8, "persons.1"))
     assert run(last, 0, 1) == 3
     limit = 3 * MOST_KEPT
     assert run(first, 0, 100) == limit, "as much is kept as may be"
@@ -116,7 +112,7 @@ def test_who_is_ahead_waits_for_a_while_and_then_goes_on(stopped):
 
 def test_a_long_time_without_input_is_no_wait_for_the_slowest(stopped):
     feed_of = feeds(Q8)
-    first, last = feed_of(source(Q8, "auctions.1")), feed_of(source(Q8, "persons.1"))
+    first, last = feed_of(partition_named(Q8, "auctions.1")), feed_of(partition_named(Q8, "persons.1"))
     assert run(last, 0, 1) == run(first, 0, 1) == 3
     stopped.now_s += 100 * PATIENCE_S
     assert run(first, 3, 100) == 3 * MOST_KEPT
@@ -125,7 +121,7 @@ def test_a_long_time_without_input_is_no_wait_for_the_slowest(stopped):
 
 def test_who_went_apart_meet_again(stopped):
     feed_of = feeds(Q8)
-    first, last = feed_of(source(Q8, "auctions.1")), feed_of(source(Q8, "persons.1"))
+    first, last = feed_of(partition_named(Q8, "auctions.1")), feed_of(partition_named(Q8, "persons.1"))
     ahead = run(first, 90, 4)
     behind = run(last, 60, 1)
     assert (Topic.opened, Topic.closed) == (2, 0)
@@ -146,12 +142,12 @@ def test_a_failure_is_told_to_whoever_asks(monkeypatch):
     feed_of = feeds(Q8)
     for name in ("auctions.1", "persons.1"):
         with pytest.raises(EnvironmentFailure, match="the topic; look"):
-            feed_of(source(Q8, name)).read(0)
+            feed_of(partition_named(Q8, name)).read(0)
 
 
 def test_the_last_to_leave_closes_the_reader():
     feed_of = feeds(Q8)
-    both = feed_of(source(Q8, "auctions.1")), feed_of(source(Q8, "persons.1"))
+    both = feed_of(partition_named(Q8, "auctions.1")), feed_of(partition_named(Q8, "persons.1"))
     for each in both:
         each.read(0)
     both[0].close()
@@ -163,11 +159,11 @@ def test_the_last_to_leave_closes_the_reader():
 def test_partitions_are_read_each_by_its_own_reader():
     feed_of = feeds(Q8)
     for index in range(3):
-        feed_of(source(Q8, f"auctions.{index}")).read(0)
+        feed_of(partition_named(Q8, f"auctions.{index}")).read(0)
     assert Topic.opened == 3
 
 
 def test_a_job_without_a_broker_is_refused_where_a_topic_is_read(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(BadInput, match="a broker, where events or results are those of a topic"):
-        feeds(FROM_TOPIC)(source(FROM_TOPIC, "bids.0")).read(0)
+        feeds(FROM_TOPIC)(partition_named(FROM_TOPIC, "bids.0")).read(0)

@@ -136,7 +136,7 @@ def test_by_batches_sources_go_on_for_as_long_with_a_retry_as_with_a_first_attem
 
 
 @pytest.mark.parametrize("ends", [lambda slot: slot.restart(0), lambda slot: slot.clear()], ids=["rolls-back", "ends"])
-def test_what_is_written_when_its_life_is_over_is_deleted(monkeypatch, ends):
+def test_what_is_written_when_its_life_is_over_is_deleted(ends):
     """A write that hangs may end after the driver has deleted all objects of the run."""
     store, heard = MemoryStore(), []
     slot = storing.Storing(store, AtOnce(), lambda *given: heard.append(given), by_batch=False)

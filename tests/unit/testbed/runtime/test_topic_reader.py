@@ -13,7 +13,7 @@ from infra.broker import Broker
 from testbed.runtime.connectors import topic_reader
 from testbed.runtime.job import InputKind, JobInput
 from testbed.runtime.slot.inputs import feeds
-from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.small_job import JOB, partition_named
 from workloads.inputs import TopicStream, records
 from workloads.schedule import Schedule
 from workloads.sending import producing
@@ -47,10 +47,6 @@ def filled(broker, topic, batch):
     sender.finish()
     assert sender.delivered == EVENTS
     return job
-
-
-def source(job, name):
-    return next(each for each in job.layout().partitions if each.name == name)
 
 
 def read_all(feed):
@@ -88,8 +84,8 @@ def test_both_forms_of_input_have_the_same_events_and_ends(broker):
     single, batched = filled(broker, "single", None), filled(broker, "batched", BATCH)
     feed_of, batch_feed_of = feeds(single), feeds(batched)
     for name in ("auctions.0", "persons.0", "auctions.2"):
-        wanted, end = read_all(one := feed_of(source(single, name)))
-        found, batch_end = read_all(other := batch_feed_of(source(batched, name)))
+        wanted, end = read_all(one := feed_of(partition_named(single, name)))
+        found, batch_end = read_all(other := batch_feed_of(partition_named(batched, name)))
         assert found.equals(wanted)
         assert wanted.num_rows >= EVENTS // JOB.parallelism // 50
         assert end == batch_end == EVENTS // JOB.parallelism
@@ -103,7 +99,7 @@ def test_bad_input_is_told_with_its_place_by_whoever_reads(broker):
     producer.produce("bad", b"hello", partition=1)
     producer.flush()
     job = replace(job, input=replace(job.input, events=None))
-    feed = feeds(job)(source(job, "persons.1"))
+    feed = feeds(job)(partition_named(job, "persons.1"))
     told = refusal(feed)
     assert f"the topic bad, partition 1, offset {EVENTS // JOB.parallelism}: no event of this workload" in told
     with pytest.raises(EnvironmentFailure, match="no event of this workload"):
@@ -119,7 +115,7 @@ def test_what_nobody_thought_of_is_told_too(broker, monkeypatch):
         raise ValueError("odd")
 
     monkeypatch.setattr(topic_reader, "BatchPoll", fails)
-    feed = feeds(job)(source(job, "persons.1"))
+    feed = feeds(job)(partition_named(job, "persons.1"))
     assert "the topic odd, partition 1, offset 0: can't be read: ValueError: odd" in refusal(feed)
     feed.close()
 
@@ -128,7 +124,7 @@ def test_where_the_topic_has_lost_messages_is_told_as_kafka_counts_them(broker):
     """The job's input begins in the middle of a message."""
     job = filled(broker, "short", BATCH)
     job = replace(job, input=replace(job.input, events=None))
-    feed = feeds(job)(source(job, "persons.1"))
+    feed = feeds(job)(partition_named(job, "persons.1"))
     there = EVENTS // JOB.parallelism // BATCH
     assert f"no longer has what partition 1 had from offset {there + 90} on" in refusal(feed, (there + 90) * BATCH + 7)
     feed.close()
