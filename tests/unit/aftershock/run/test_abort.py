@@ -49,7 +49,9 @@ def test_a_run_that_nobody_works_on_is_torn_down():
     assert store.finished("run-1").status().error == "aborted by hand"
 
 
-@pytest.mark.parametrize("aborted", [lambda: main(["abort", "run-1"]), lambda: live.end("run-1")])
+@pytest.mark.parametrize(
+    "aborted", [lambda: main(["abort", "run-1"]), lambda: live.end("run-1")], ids=["command", "page"]
+)
 def test_what_the_dead_command_of_a_run_left_goes_with_it(home, aborted):
     steps.begin({"name": "mine"}, "run-1")
     folder = home / "airflow" / "command-line"
