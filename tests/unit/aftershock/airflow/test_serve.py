@@ -10,7 +10,7 @@ import pytest
 
 from aftershock.airflow import serve, signals
 from infra.launch import REPOSITORY
-from tests.unit.marked_processes import wait_for, with_id
+from tests.unit.marked_processes import wait_for
 
 SCRIPT = """#!/bin/sh
 case $1 in
@@ -45,19 +45,17 @@ def components(tmp_path, monkeypatch):
     made.stop()
 
 
-def test_a_group_whose_id_was_used_again_is_not_ended(components):
+def test_the_id_of_a_dead_component_is_given_to_no_other_before_all_have_ended(components):
+    """The signal to its group would end the other one."""
     dead, _ = components.running["scheduler"]
     os.kill(dead.pid, signal.SIGKILL)
     wait_for(lambda: signals.status_of(dead) is not None)  # its program is gone a moment before it has ended
     components.revive()
     assert components.running["scheduler"][0].pid != dead.pid
-    stranger = with_id(dead.pid, lambda: subprocess.Popen(["sleep", "600"], start_new_session=True))
+    assert Path(f"/proc/{dead.pid}").exists(), "it was reaped"
     components.stop()
-    try:
-        assert stranger.poll() is None
-    finally:
-        stranger.kill()
-        stranger.wait()
+    assert dead.returncode == -signal.SIGKILL
+    assert not Path(f"/proc/{dead.pid}").exists()
 
 
 def test_a_child_that_a_dead_component_left_is_ended(components, tmp_path):
