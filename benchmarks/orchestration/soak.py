@@ -62,7 +62,7 @@ INVENTORY = "inventory.json"  # in the home, of the machines of driver ssh
 WINDOW_S, SETTLING_S, POLL_S = 900.0, 20.0, 5.0
 # What dies has to start again: an executor takes 8 s of CPU time for that, a query with six of them a minute. On each
 # host and service this comes less often than in the examples, and other faults more often: so 10,000 take hours, not a
-# day, and two soaks find room on two cores.
+# day, and two cores are enough.
 HOSTS, MAX_DOWN = 6, 4
 WITHOUT_RESTART, OFTENER, RARER = {FaultKind.PAUSE, FaultKind.SLOW, FaultKind.PARTITION, FaultKind.DISK_FULL}, 5, 1 / 4
 MUST_PASS = (
