@@ -22,8 +22,9 @@ from infra import disks, launch
 from infra.processes import MARK, members, take_precedence, usage
 from infra.remote import requests
 from infra.remote.requests import AgentRequest
+from infra.strikes.blackout import is_up
 from infra.strikes.datagrams import DatagramListener, send
-from infra.strikes.delay import may_be_delayed
+from infra.strikes.delay import interface_of, may_be_delayed
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import StrikeOnHost
@@ -115,8 +116,10 @@ class Agent:
         return listener.port
 
     def _in_force(self) -> tuple[bool, bool]:
-        """Whether this host has rules that drop packets, and a delay."""
-        return rules_in_force() > 0, may_be_delayed(self.target.address)
+        """Whether this host has rules that drop packets, or its interface is down, as amid a power-off; and a delay."""
+        interface = interface_of(self.target.address)
+        is_down = bool(interface) and not is_up(interface)
+        return is_down or rules_in_force() > 0, may_be_delayed(self.target.address)
 
     def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
         """Send a word in `times` datagrams to each address and port; returns how many left."""

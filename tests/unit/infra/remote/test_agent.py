@@ -112,6 +112,18 @@ def test_it_tells_of_rules_that_it_had_when_it_began_to_listen_or_has_now(token,
     assert not agent.listeners
 
 
+@pytest.mark.parametrize(
+    ("interface", "up", "drops"), [("eth0", True, False), ("eth0", False, True), ("", False, False)]
+)
+def test_a_host_whose_interface_is_down_drops_what_is_sent_to_it(token, monkeypatch, interface, up, drops):
+    """A container whose power-off is in progress still answers over the daemon."""
+    monkeypatch.setenv(MARK, f"{token}/machine/h")
+    monkeypatch.setattr(agent_module, "interface_of", lambda _: interface)
+    monkeypatch.setattr(agent_module, "is_up", lambda _: up)
+    agent = Agent("h", ADDRESS, None)
+    assert agent.heard(agent.listen()) == ({}, drops, False)
+
+
 def test_two_aims_at_one_host_are_kept_apart(agent, token):
     first = start(f"{token}/h/a")
     agent.ask("prepare", number=1, kind="kill", options={})
