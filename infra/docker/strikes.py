@@ -8,7 +8,9 @@ A host may be paused while a further strike on it is being prepared or carried o
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,15 +29,22 @@ from infra.strikes.strike import Proof, Strike, wait_until
 
 PROOF_LIMIT_S = 5.0  # the daemon looks at a container once a second
 ResultT = TypeVar("ResultT")
+_stays_paused: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)  # by token and host
 
 
 def reached(handle: Handle, host: Host, act: Callable[[], ResultT]) -> ResultT:
     """Act through the agent of a host: a paused container is let go on for it, and again if it is paused meanwhile."""
-    containers.thaw(containers.get(handle, host.name))
+    _let_go_on(handle, host)
     with suppress(Disconnected):
         return act()
-    containers.thaw(containers.get(handle, host.name))
+    _let_go_on(handle, host)
     return act()
+
+
+def _let_go_on(handle: Handle, host: Host) -> None:
+    """Let a container go on that is paused; one whose pause is being proved, after that."""
+    with _stays_paused[handle.token, host.name]:
+        containers.thaw(containers.get(handle, host.name))
 
 
 def is_up(handle: Handle, host: Host, look: Callable[[], bool]) -> bool:
@@ -91,15 +100,16 @@ class Pause(Completed):
     """The container is frozen by its cgroup, the agent included, and uses no CPU time any more."""
 
     def complete(self, container: Container) -> Mapping[str, int]:
-        containers.freeze(container)
-        deadline = Deadline(PROOF_LIMIT_S)
-        then_ns, now_ns = containers.cpu_ns(container), containers.cpu_ns(container)
-        while now_ns != then_ns and not deadline.passed:  # the first look may be from before the freeze
-            then_ns, now_ns = now_ns, containers.cpu_ns(container)
-        return {
-            "containers awake": int(container.status != containers.Status.PAUSED),
-            "CPU clocks running": int(now_ns != then_ns),
-        }
+        with _stays_paused[self._handle.token, self._host.name]:
+            containers.freeze(container)
+            deadline = Deadline(PROOF_LIMIT_S)
+            then_ns, now_ns = containers.cpu_ns(container), containers.cpu_ns(container)
+            while now_ns != then_ns and not deadline.passed:  # the first look may be from before the freeze
+                then_ns, now_ns = now_ns, containers.cpu_ns(container)
+            return {
+                "containers awake": int(container.status != containers.Status.PAUSED),
+                "CPU clocks running": int(now_ns != then_ns),
+            }
 
 
 class DockerPartition(Completed):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from docker.models.containers import Container
 
 from aftershock.run import lease, steps
 from experiments.errors import BadInput
@@ -29,7 +31,7 @@ from infra.remote.hosts import RemoteStrike
 from infra.remote.session import Session
 from infra.services import gateway, kafka, startup
 from infra.strikes import partition
-from infra.strikes.strike import Proof
+from infra.strikes.strike import Proof, Strike
 from results.runs import store
 from tests.integration.conftest import provisioned
 from tests.integration.infra.clusters import clean, times_joined
@@ -213,6 +215,40 @@ def test_a_host_that_is_paused_amid_an_aim_is_aimed_at_again(
     assert frozen
     assert strike.refresh()
     strike.close()
+
+
+def test_a_container_stays_paused_until_that_is_proved_also_if_another_strike_is_prepared(
+    driver: DockerDriver, cluster: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu_ns, thaw, thawed = containers.cpu_ns, containers.thaw, threading.Event()
+    prepared: list[Strike] = []
+    paused: list[bool] = []
+
+    def thaw_and_tell(container: Container) -> None:
+        thaw(container)
+        thawed.set()
+
+    def prepare_meanwhile(container: Container) -> int:
+        if not preparing.ident:
+            thawed.clear()
+            preparing.start()
+            thawed.wait(2.0)  # in vain, unless the proof is disturbed
+        paused.append(containers.stands_still(cluster, "worker-1"))
+        return cpu_ns(container)
+
+    def prepare() -> None:
+        prepared.append(driver.prepare(cluster, "worker-1", FaultKind.KILL))
+
+    preparing = threading.Thread(target=prepare, daemon=True)
+    monkeypatch.setattr(containers, "thaw", thaw_and_tell)
+    monkeypatch.setattr(containers, "cpu_ns", prepare_meanwhile)
+    assert strike(driver, cluster, FaultKind.PAUSE).holds
+    preparing.join(60.0)
+    assert all(paused)
+    assert thawed.is_set()
+    assert prepared[0].refresh()
+    prepared[0].close()
+    assert driver.heal(cluster, "worker-1", FaultKind.PAUSE).holds
 
 
 def test_a_partition_whose_only_peer_stands_still_holds_by_its_rules_and_says_so(
