@@ -150,10 +150,9 @@ def experiment(driver: str, seed: int, window_s: float, inventory: Path) -> dict
     named = {"inventory": str(inventory)} if driver == "ssh" else {}
     found["cluster"] |= {"driver": driver, "workers": HOSTS, **named}
     processes = [each for each in found["faults"]["processes"] if _can_be_injected(found, each)]
-    found["faults"] |= {"max_down": MAX_DOWN}
     for each in processes:
         each["rate"] *= OFTENER if each["kind"] in WITHOUT_RESTART else RARER
-    found["faults"]["processes"] = processes
+    found["faults"] |= {"processes": processes, "max_down": MAX_DOWN}
     return found
 
 

@@ -111,8 +111,9 @@ class Agent:
 
     def listen(self) -> int:
         """Listen for datagrams; returns the port."""
+        drops, delays = self._in_force()
         listener = DatagramListener(self.target.address)
-        self.listeners[listener.port] = (listener, *self._in_force())
+        self.listeners[listener.port] = listener, drops, delays
         return listener.port
 
     def _in_force(self) -> tuple[bool, bool]:

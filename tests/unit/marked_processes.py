@@ -10,11 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from infra.processes import MARK
 
-LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 SLEEP = ("sleep", "60")
 PATIENCE_S = 60.0
 
@@ -27,21 +24,6 @@ def start(mark: str | None, *command: str) -> subprocess.Popen[bytes]:
 
 def start_python(mark: str, program: str) -> subprocess.Popen[bytes]:
     return start(mark, sys.executable, "-c", program)
-
-
-def with_id(pid: int, begin: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """What `begin` starts, under this id, which was just set free; only root can choose the next id."""
-    for _ in range(50):
-        try:
-            LAST_PID.write_text(str(pid - 1))
-        except OSError as error:
-            pytest.skip(f"only root, with {LAST_PID} writable, can have a process id used again ({error.strerror})")
-        process = begin()
-        if process.pid == pid:
-            return process
-        process.kill()
-        process.wait()
-    pytest.skip("other programs took the process id first, 50 times over")
 
 
 def ignores_sigterm(pid: int) -> bool:

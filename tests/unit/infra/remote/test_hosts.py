@@ -163,8 +163,11 @@ def act(request: pytest.FixtureRequest) -> Callable[[RemoteHosts, Handle], objec
     return ACTS[request.param]
 
 
-def lose_meanwhile(hosts: RemoteHosts, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """So many times another thread finds the session lost, and closes it, before the turn of who got it."""
+def lose_meanwhile(hosts: RemoteHosts, monkeypatch: pytest.MonkeyPatch, times: int) -> list[None]:
+    """So many times another thread finds the session lost, and closes it, before the turn of who got it.
+
+    Returns those that are left.
+    """
     session, left = hosts.session, [None] * times
 
     def lost(handle: Handle, host: Host) -> Any:
@@ -175,13 +178,15 @@ def lose_meanwhile(hosts: RemoteHosts, monkeypatch: pytest.MonkeyPatch, times: i
         return found
 
     monkeypatch.setattr(hosts, "session", lost)
+    return left
 
 
 def test_a_session_that_another_thread_loses_is_made_again_as_often_as_needed(
     hosts: RemoteHosts, handle: Handle, monkeypatch: pytest.MonkeyPatch, act: Callable[[RemoteHosts, Handle], object]
 ) -> None:
-    lose_meanwhile(hosts, monkeypatch, module.ATTEMPTS + 1)
+    left = lose_meanwhile(hosts, monkeypatch, module.ATTEMPTS + 1)
     act(hosts, handle)
+    assert left == []
 
 
 def test_sessions_that_are_always_lost_meanwhile_end_it_in_time(
