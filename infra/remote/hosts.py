@@ -142,10 +142,14 @@ class RemoteHosts(DeclaredFaults, Driver):
         return self.reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
 
     def reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
-        """The proof that a partition was undone, and what is seen of it: others reach the host, and it them."""
+        """The proof that a partition was undone, and what is seen of it: others reach the host, and it them.
+
+        Another fault may cut the host off meanwhile: amid a power-off its interface is down, and its agent answers.
+        """
         found, peers = self.tried(handle, host, others(handle, host))
         left = {**proof.left, "peers cut off": found.lost(None), **peers.left}
-        return replace(proof, proved_ns=time.time_ns(), done={**proof.done, **peers.done}, left=left)
+        done = {**proof.done, **peers.done} | ({"cut off by another fault": 1} if found.host_drops else {})
+        return replace(proof, proved_ns=time.time_ns(), done=done, left=left)
 
     def tried(self, handle: Handle, host: Host, peers: Sequence[Host]) -> tuple[reach.Reach, Tried]:
         """Who reaches a host, and whom it reaches; and what that is worth as a proof.

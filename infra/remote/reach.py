@@ -32,12 +32,13 @@ class Reach:
     """How many datagrams a host received from each of some other hosts (`came`), and they from it (`went`).
 
     `doubtful` names those of the others with which a loss proves nothing: they drop or delay packets themselves, or the
-    host delays all that it sends.
+    host delays all that it sends. `host_drops` says whether the host itself drops packets.
     """
 
     came: Mapping[str, int]
     went: Mapping[str, int]
     doubtful: frozenset[str]
+    host_drops: bool
 
     def through(self, cut: Direction) -> int:
         """How many datagrams arrived although their direction is cut."""
@@ -45,7 +46,12 @@ class Reach:
         return incoming + (sum(self.went.values()) if cut is not Direction.IN else 0)
 
     def lost(self, cut: Direction | None) -> int:
-        """How many of the others exchanged nothing in a direction that is open; `cut` None: both are open."""
+        """How many of the others exchanged nothing in a direction that is open; `cut` None: both are open.
+
+        A host on which nothing is cut, and which drops packets, has been struck by another fault: no loss counts then.
+        """
+        if cut is None and self.host_drops:
+            return 0
         ways = ([self.came] if cut in (Direction.OUT, None) else []) + (
             [self.went] if cut in (Direction.IN, None) else []
         )
@@ -69,7 +75,7 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
             with suppress(EnvironmentFailure):
                 _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
         time.sleep(UNDER_WAY_S)
-        heard, _, delays_all = hosts.ask(handle, host, TakeHeard(own_port))
+        heard, host_drops, delays_all = hosts.ask(handle, host, TakeHeard(own_port))
     finally:  # if the host has lost its power, the others still have to close their ports
         for other, port in ports.items():
             with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
@@ -78,7 +84,7 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
                 if drops or delays:
                     doubtful.add(other.name)
     came = {name: heard.get(words[name], 0) for name in went}
-    return Reach(came, went, frozenset(went if delays_all else doubtful))
+    return Reach(came, went, frozenset(went if delays_all else doubtful), host_drops)
 
 
 def _listening(hosts: Asks, handle: Handle, host: Host) -> int | None:

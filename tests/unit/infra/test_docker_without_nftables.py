@@ -132,7 +132,9 @@ def test_a_host_that_is_lost_beyond_its_partition_stays_so_until_that_is_healed(
 def test_a_partition_that_is_healed_again_is_proved_by_datagrams(handle, container, heal, monkeypatch):
     cut_off(handle, container)
     assert heal(FaultKind.PARTITION) == {"networks joined": 1}
-    monkeypatch.setattr(reach, "between", lambda *_: reach.Reach({"gateway": 5}, {"gateway": 5}, frozenset()))
+    monkeypatch.setattr(reach, "between", lambda *_: reach.Reach({"gateway": 5}, {"gateway": 5}, frozenset(), False))
     assert heal(FaultKind.PARTITION) == {"peers tried": 1}
-    monkeypatch.setattr(reach, "between", lambda *_: reach.Reach({"gateway": 0}, {"gateway": 0}, frozenset()))
+    monkeypatch.setattr(reach, "between", lambda *_: reach.Reach({"gateway": 0}, {"gateway": 0}, frozenset(), False))
     assert Driver(container).heal(handle, HOST, FaultKind.PARTITION).left == {"peers cut off": 1}
+    monkeypatch.setattr(reach, "between", lambda *_: reach.Reach({"gateway": 0}, {"gateway": 0}, frozenset(), True))
+    assert heal(FaultKind.PARTITION) == {"peers tried": 1, "cut off by another fault": 1}

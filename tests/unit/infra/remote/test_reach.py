@@ -30,13 +30,13 @@ BOTH, IN, OUT = Direction
     ],
 )
 def test_packets_come_through_cut_directions_and_are_lost_in_open_ones(came, went, through, lost):
-    found = Reach(came, went, doubtful=frozenset())
+    found = Reach(came, went, doubtful=frozenset(), host_drops=False)
     assert {cut: found.through(cut) for cut in Direction} == through
     assert {cut: found.lost(cut) for cut in (*Direction, None)} == lost
 
 
 def test_nothing_follows_from_what_a_host_loses_that_drops_packets_itself():
-    found = Reach({"a": 0, "b": 0}, {"a": 0, "b": 5}, doubtful=frozenset({"a"}))
+    found = Reach({"a": 0, "b": 0}, {"a": 0, "b": 5}, doubtful=frozenset({"a"}), host_drops=False)
     assert (found.lost(None), found.lost(Direction.IN), found.through(Direction.OUT)) == (1, 0, 5)
 
 
@@ -52,17 +52,18 @@ def test_words_are_counted_by_who_called_and_only_once():
 def test_what_a_stranger_sends_counts_for_no_host():
     """Any user of a machine may send datagrams to its ports, and hosts' names are no secret."""
     found = reach.between(CutOff(), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
-    assert found == Reach({"two": 0}, {"two": 0}, frozenset())
+    assert found == Reach({"two": 0}, {"two": 0}, frozenset(), host_drops=False)
 
 
 @pytest.mark.parametrize(
-    ("drops", "delays", "lost"),
-    [((), (), 1), ((), (TWO,), 0), ((), (ONE,), 0), ((TWO,), (), 0), ((ONE,), (), 1)],
+    ("drops", "delays", "healed_lost", "struck_lost"),
+    [((), (), 1, 1), ((), (TWO,), 0, 0), ((), (ONE,), 0, 0), ((TWO,), (), 0, 0), ((ONE,), (), 0, 1)],
     ids=["nobody", "the other delays", "the host delays", "the other drops", "the host drops"],
 )
-def test_what_another_host_drops_or_a_host_delays_is_not_lost(drops, delays, lost):
+def test_what_another_host_or_another_fault_drops_or_a_host_delays_is_not_lost(drops, delays, healed_lost, struck_lost):
+    """After a heal the host drops nothing, unless another fault has struck it; in a partition it does."""
     found = reach.between(CutOff(drops, delays), Handle("run-1", "local", "s1-0", "/"), ONE, [TWO])
-    assert found.lost(None) == lost
+    assert (found.lost(None), found.lost(Direction.IN)) == (healed_lost, struck_lost)
 
 
 @pytest.mark.parametrize(("lost_at", "own_ports"), [(Listen, 0), (SendWord, 1)])
