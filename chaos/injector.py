@@ -96,6 +96,7 @@ class Injector:
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.arrivals, self.holds)
         self.preparation = Preparation(driver, handle, targets, self.healing.wait)
         self._clocks = threading.Thread(target=self._note_clocks, daemon=True)
+        self._clock_failures: list[BaseException] = []
         self._ending, self._is_disarmed = threading.Lock(), False  # a host may tell its clock after the last entry
         for planned in strikes:
             self._schedule(planned, planned.prepare_ns, self._prepare)
@@ -115,7 +116,7 @@ class Injector:
             self._carry_out()
         finally:
             self._heal_all()
-            failures = [*self.queues.failures, *self.arrivals.failures]
+            failures = [*self.queues.failures, *self.arrivals.failures, *self._clock_failures]
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
                     self.journal.record(Failed(one_line(failure)))
@@ -150,7 +151,12 @@ class Injector:
     def _note_clocks(self) -> None:
         """Journal the clock of each host. This also connects to all hosts, so that no strike waits for a connection."""
         take_precedence()  # as the connections do that it makes
-        clocks = self.driver.clocks(self.handle)
+        try:
+            clocks = self.driver.clocks(self.handle)
+        except Exception as failure:  # whatever it is: nobody else would hear of what only this thread knows
+            self._clock_failures.append(failure)
+            self.agenda.stop()
+            return
         with self._ending:
             if not self._is_disarmed:
                 for host, clock in clocks.items():

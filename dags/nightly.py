@@ -57,7 +57,9 @@ with DAG(
         context = get_current_context()
         if nightly.is_missed(context["dag_run"], context["ti"].try_number):
             return []
-        return nightly.cells(context["params"]["matrix"])
+        asked = nightly.cells(context["params"]["matrix"])
+        nightly.forget_requests(len(asked))
+        return asked
 
     @task(trigger_rule="all_done", outlets=list(RESULT_TABLES.values()))
     def publish(cells: list[nightly.Cell] | None) -> list[str]:

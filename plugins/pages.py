@@ -1,4 +1,4 @@
-"""The app behind the pages: every route asks Airflow's auth manager before it does anything."""
+"""The app behind the pages: every route but that of styles, scripts and the icon asks Airflow's auth manager first."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from plugins.files import STATIC, send_static
 router = APIRouter(dependencies=[Depends(may_read_results)], include_in_schema=False)
 for part in (runs, compare, matrix, trends, gallery, live):
     router.include_router(part.router)
+without_login = APIRouter(include_in_schema=False)  # what the page that asks for a login needs
 
 
 def create_app() -> FastAPI:
     """The app that Airflow mounts; it publishes no schema and no interactive docs."""
     app = FastAPI(title="Aftershock", openapi_url=None, docs_url=None, redoc_url=None)
+    app.include_router(without_login)
     app.include_router(router)
     app.add_middleware(SmallBodies)
     app.middleware("http")(add_security_headers)
@@ -30,9 +32,9 @@ def create_app() -> FastAPI:
     return app
 
 
-@router.get("/static/{version}/{name:path}")
+@without_login.get("/static/{version}/{name:path}")
 def static(version: str, name: str) -> Response:
-    """A file of the pages' own: style, script or icon; 404 for any other name."""
+    """A file of the pages' own, the same for everybody: style, script or icon; 404 for any other name."""
     if name not in STATIC:
         raise HTTPException(404, "There is no such file.")
     return send_static(name, version)

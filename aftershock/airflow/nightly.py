@@ -57,6 +57,22 @@ def cells(source: str) -> list[Cell]:
         return list(map(cell, matrix.load(source)))
 
 
+def forget_requests(count: int) -> None:
+    """Have what an earlier try of this night requested count no more, if the night was cleared.
+
+    A task that is ended by hand before it begins again requests nothing, and Airflow keeps what its earlier try left.
+    To be called within the first task of a night with `count` cells: no other has begun again yet.
+    """
+    from airflow.sdk.execution_time.xcom import XCom
+
+    ti, key = get_current_context()["ti"], waiting_tasks.REQUESTED
+    if ti.try_number == 1:
+        return
+    for index, dag_run in enumerate(requested(count)):
+        if dag_run is not None:
+            XCom.delete(key=key, task_id=RUN, dag_id=ti.dag_id, run_id=ti.run_id, map_index=index)
+
+
 def cell(experiment: Experiment) -> Cell:
     """The run of an experiment that a task is to request."""
     return {"run_label": f"{experiment.name}-{experiment.seed}", "conf": trigger_form.flatten(experiment)}

@@ -3,7 +3,8 @@
 Accuracy is the share of the exact results that came out tentatively, of all windows that lie whole in the outage: from
 the moment from which only the copies were left, until a partition without a copy was back. A window of which nothing
 came out counts, and what came out later does not: it is not the plan's doing. A run counts if the copies of its plan
-ran when the hosts were killed, if nothing else was up before the hosts were, and if all input was read in the end.
+ran when the hosts were killed, if it is known when each that was promoted took over, if nothing else was up before the
+hosts were, and if all input was read in the end.
 
 Both metrics are under the rates by which the plans were made. Those that a run measured before the loss are beside
 them.
@@ -66,6 +67,8 @@ def accuracies(cell: Cell) -> Iterator[Row]:
     """
     if not (_copies_ran(cell) and _others_stayed_away(cell) and _caught_up(cell)):
         return
+    if _took_over_ns(cell).isna().any():
+        return
     rows = _whole_windows(cell)
     if not len(rows) or not rows["exact"].sum():
         return
@@ -90,10 +93,20 @@ def _whole_windows(cell: Cell) -> pd.DataFrame:
 
 def _outage(cell: Cell) -> tuple[float, float]:
     """From when to when nothing but the copies was there [ns]."""
-    lost, others = cell.table("partition_recoveries"), _others(cell)
-    took_over = lost.loc[lost["how"] == "promoted", "ready_ns"]
+    others = _others(cell)
     back = others["ready_ns"].dropna()
-    return pd.concat([took_over, others["notice_ns"]]).max(), back.min() if len(back) else math.inf
+    return pd.concat([_took_over_ns(cell), others["notice_ns"]]).max(), back.min() if len(back) else math.inf
+
+
+def _took_over_ns(cell: Cell) -> pd.Series:
+    """By promoted partition when it was ready first [ns]; nan if it never was.
+
+    If a loss is noticed while its promotion is under way, it may be ready with a later recovery only.
+    """
+    found = cell.table("partition_recoveries")
+    promoted = found[found["how"] == "promoted"].groupby("partition")["epoch"].max()
+    since = found[found["epoch"] >= found["partition"].map(promoted)]
+    return since.groupby("partition")["ready_ns"].min()
 
 
 def _copies_ran(cell: Cell) -> bool:

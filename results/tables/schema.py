@@ -179,7 +179,7 @@ RUN_TABLES: dict[str, Table] = {
                 "time at which the last host was healed, or at which a stronger fault replaced this one",
             ),
             may(WHOLE, "joined_ns", "time at which the last host was part of the cluster again"),
-            may(WHOLE, "executors_ns", "time at which the last host had a Spark executor again"),
+            may(WHOLE, "executors_ns", "time at which the last lost host had a Spark executor again"),
             may(
                 REAL,
                 "lateness_s",

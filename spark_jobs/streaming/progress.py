@@ -110,7 +110,7 @@ class MicroBatch(_SparkReport):
 
     @property
     def records_read(self) -> int:
-        """Records of the input topics in the micro-batch."""
+        """Records of all topics that the query reads in the micro-batch."""
         return sum(end - start for start, end in self.offsets.values())
 
 

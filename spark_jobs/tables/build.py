@@ -88,9 +88,11 @@ def _judge(logs: Logs) -> None:
     """Compare the output with what it should be, as far as it is final."""
     files = logs.files
     workload, watermark_ms = files.experiment.workload, logs.watermark_ms
+    ends = committed_offsets(files.raw, files.experiment.engine.name)
     if watermark_ms is None:
-        watermark_ms = committed_until_ms(files.input)
-    final = closed(workload, watermark_ms, committed_offsets(files.raw, files.experiment.engine.name))
+        of_input = {topic: of for topic, of in ends.items() if topic in workload.input_topics}
+        watermark_ms = committed_until_ms(files.input, of_input)
+    final = closed(workload, watermark_ms, ends)
     judged = quality(files.parquet("sink"), files.parquet("oracle"), final, by_second=workload.by_record)
     _save(judged, logs, "quality")
 

@@ -23,11 +23,14 @@ def closed(workload: WorkloadSpec, watermark_ms: int, ends: dict[str, dict[str, 
     return F.col("end_ms") <= watermark_ms - workload.settling_ms
 
 
-def committed_until_ms(records: DataFrame) -> int:
+def committed_until_ms(records: DataFrame, ends: dict[str, dict[str, int]]) -> int:
     """Until when [ms] all records that were due are committed, of committed ones (topic, partition, due_ms).
 
     Where a query has no watermark this stands for it: each partition is read in the order in which records were due.
+    `ends` has every partition that is read, by topic. If nothing of one is committed, this is not known of any moment.
     """
+    if not all(end for partitions in ends.values() for end in partitions.values()):
+        return 0
     last = records.groupBy("topic", "partition").agg(F.max("due_ms").alias("due_ms"))
     (until,) = last.agg(F.min("due_ms")).collect()
     return until[0] or 0

@@ -58,6 +58,7 @@ def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost], 
     ends = {each.host: each.at_ns for each in told if isinstance(each, Healed | Ended)}
     joined = {each.host: each.at_ns for each in told if isinstance(each, Joined)}
     actual_ns = min((each.fired_ns for each in struck), default=None)
+    renewed = [each.host for each in struck] if event.kind.loses_the_host else []  # any other keeps its executor
     return {
         "fault": number,
         "kind": event.kind.value,
@@ -68,7 +69,7 @@ def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost], 
         "proved_ns": max((each.proved_ns for each in struck), default=None),
         "healed_ns": max(ends.values()) if ends and len(ends) == len(struck) else None,
         "joined_ns": max(joined.values()) if joined and len(joined) == len(struck) else None,
-        "executors_ns": all_back_ns([each.host for each in struck], actual_ns, up),
+        "executors_ns": all_back_ns(renewed, actual_ns, up),
         "lateness_s": max(((each.fired_ns - planned_ns) / NS for each in struck), key=abs, default=None),
         "outcome": _outcome(told).value,
         "proof": _proof(struck),

@@ -46,6 +46,9 @@ PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "host
 FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html'>faults</a>"
 
 
+WITHOUT_LOGIN = "/static/{version}/{name:path}"  # the one route that everybody may use
+
+
 def addresses(run_id: str, other_id: str) -> dict[str, str]:
     """One address per route of the pages, by the route's path; all but the last exist where both runs do."""
     run = f"/aftershock/runs/{run_id}"
@@ -75,7 +78,7 @@ def addresses(run_id: str, other_id: str) -> dict[str, str]:
         "/live/{run_id}/state.json": f"/aftershock/live/{LIVE}/state.json",
         "/live/{run_id}/abort": f"/aftershock/live/{LIVE}/abort",
         "/dag-runs/{dag_run}": f"/aftershock/dag-runs/{quote(LIVE_DAG_RUN)}",
-        "/static/{version}/{name:path}": "/aftershock/static/latest/aftershock.css",
+        WITHOUT_LOGIN: "/aftershock/static/latest/aftershock.css",
         "/{rest:path}": "/aftershock/nothing/here",
     }
 

@@ -296,7 +296,7 @@ def test_nothing_scrolls_sideways_in_airflows_frame(framed: Frame, server: str, 
 ADDRESSES = list(addresses("wordcount-one", "wordcount-two").values())
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("address", [each for each in ADDRESSES if "/static/" not in each])
 def test_every_route_refuses_whoever_is_not_logged_in(server: str, address: str):
     status, text = request(server, address)
     assert status == 401

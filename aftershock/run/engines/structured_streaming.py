@@ -47,13 +47,18 @@ class BatchCommits(Commits):
 
 
 class BatchReads(Reads):
-    """Each micro-batch tells how many records it read."""
+    """Each micro-batch tells how many records it read; those of `topics` count, an own job may read others, too."""
+
+    def __init__(self, topics: tuple[str, ...]) -> None:
+        super().__init__()
+        self._topics = topics
 
     def take(self, event: Event) -> None:
         if isinstance(event, BatchCommitted):
             batch = MicroBatch.of(event)
             if batch.num_input_rows:
-                self.counts.append((event.at_ns, self.counts[-1][1] + batch.records_read))
+                read = sum(end - start for (topic, _), (start, end) in batch.offsets.items() if topic in self._topics)
+                self.counts.append((event.at_ns, self.counts[-1][1] + read))
 
 
 class StructuredStreaming(Engine):
@@ -78,7 +83,7 @@ class StructuredStreaming(Engine):
         return BatchCommits()
 
     def reads(self) -> Reads:
-        return BatchReads()
+        return BatchReads(self.experiment.workload.input_topics)
 
 
 def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path | str, event_log: Path) -> JobConfig:

@@ -84,7 +84,7 @@ def extents(evidence: Evidence) -> pd.DataFrame:
     # A window that closes adds an entry of its own only if no result closes it, so this is an upper limit.
     closed = found["of_opens"] - found["of_open_windows"]
     grown = found["of_opens"] + found["of_checks"] + found["of_results"] + closed.clip(lower=0)
-    return _beside(found, "extent", target + grown)
+    return _beside(found, "extent", target + grown, evidence)
 
 
 def replays(evidence: Evidence) -> pd.DataFrame:
@@ -93,11 +93,15 @@ def replays(evidence: Evidence) -> pd.DataFrame:
     if target is None:
         raise NotEnough("there is no target for the replay")
     found = reports(evidence)
-    return _beside(found, "replay", target + found["of_records"])
+    return _beside(found, "replay", target + found["of_records"], evidence)
 
 
-def _beside(found: pd.DataFrame, column: str, allowed: pd.Series) -> pd.DataFrame:
+def _beside(found: pd.DataFrame, column: str, allowed: pd.Series, evidence: Evidence) -> pd.DataFrame:
+    """The column beside what is allowed; raises `NotEnough` if nothing is wrong and nothing is known of a partition."""
     share = found[column] / allowed
+    known, partitions = found["partition"].nunique(), evidence.experiment.engine.partitions
+    if known < partitions and (share <= 1).all():
+        raise NotEnough(f"only {known} of {partitions} partitions have reported with time to spare")
     return found[["at_ns", "partition", column]].assign(allowed=allowed, share=share).reset_index(drop=True)
 
 
@@ -210,7 +214,7 @@ def _within_target(
         ),
         expected=lambda evidence: f"in each report, at most {most} plus {grown} since the previous report",
         asks=f"a recovery would {would}, besides those that came since the previous report; only reports with time"
-        f" to spare count (at most {SPENT:.0%} of CI was used per CP{besides})",
+        f" to spare count (at most {SPENT:.0%} of CI was used per CP{besides}), and each partition must have one",
         asked_of=f"`engine.log_{column}`",
         applies=applies,
         parting=Parting("share", worst),

@@ -25,8 +25,8 @@ def registered(events: Iterable[dict[str, Any]], names: Mapping[str, str]) -> Re
 
 
 def all_back_ns(hosts: Iterable[str], struck_ns: int | None, up: Registered) -> int | None:
-    """When the last of the hosts had an executor again; None if one never had, or nothing struck them."""
+    """When the last of the hosts had an executor again; None if one never had, there are none, or none was struck."""
     if struck_ns is None:
         return None
     back_ns = [next((at_ns for at_ns in up.get(host, ()) if at_ns > struck_ns), None) for host in hosts]
-    return None if None in back_ns else max(at_ns for at_ns in back_ns if at_ns is not None)
+    return None if None in back_ns else max((at_ns for at_ns in back_ns if at_ns is not None), default=None)

@@ -71,10 +71,12 @@ class Processing:
             self._effects.append(Publish(each, tuple(f.batch for f in frames if f.batch is not None)))
 
     def _deliver(self, sink: Sink, frame: Frame) -> None:
+        if frame.batch is None:  # it has a watermark only
+            return
         self._tally.records_in += frame.rows
         if sink.delivery is Delivery.EXACTLY_ONCE:
             self._snapshots.hold(frame)
-        elif frame.batch is not None:
+        else:
             self._effects.append(Write(frame.batch))
 
     def _advance(self, reached_ns: int) -> None:

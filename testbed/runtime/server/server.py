@@ -127,7 +127,7 @@ class Server:
         if found is not None and strategy.partial:
             self._milestones.take_over()
         self._cost_reports = CostReports(self._layout, self._guests, journal)
-        self._store_watch = StoreWatch(self._guests, self._records, journal)
+        self._store_watch = StoreWatch(self._guests, journal, self._records, self._garbage)
         costs = {} if found is None else found.costs
         self._costs = FollowingCosts(self._layout, self._coordinator, strategy, self._guests, costs)
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
@@ -174,7 +174,7 @@ class Server:
             guest.link.flush()
             guest.link.close()
         self._admission.close()
-        self._garbage.close()
+        self._garbage.close(self._store_watch.look)
         self._records.close()
         if self._following_load is not None:
             self._following_load.close()

@@ -40,8 +40,9 @@ class Outputs:
         self._tentative = TentativeOutputs(job, background, wake)
 
     def open(self, layout: PartitionLayout) -> None:
-        """A sink begins an epoch."""
+        """A sink begins an epoch. Its tentative output that waits to be written goes first: exact output follows."""
         number = layout.number
+        self._tentative.hurry(number)
         if number in self._sinks:
             self._sinks[number].reopen()
             return
@@ -98,6 +99,11 @@ class TentativeOutputs:
             numbers = pa.array(np.full(batch.num_rows, effect.batch))
             self._sinks[number].write(batch.append_column(BATCH, numbers))
 
+    def hurry(self, number: int) -> None:
+        """Have what waits of a sink written before anything that is asked for later."""
+        if number in self._sinks:
+            self._sinks[number].hurry()
+
     def is_full(self, number: int) -> bool:
         """Whether the tentative output of a sink does not get out as fast as it comes."""
         return number in self._sinks and self._sinks[number].full
@@ -118,9 +124,9 @@ class SinkOutput:
     the sink in between.
 
     `on_published` is called after each publication with the last published number; `on_written` when there is room.
-    Only one thing is written or published at a time; what gathers meanwhile is written or published together, since a
-    transaction takes about as long with several batches as with one. A publication has at most `MOST_TOGETHER` numbers,
-    the lowest first.
+    Only one thing is written or published at a time, unless it is hurried; what gathers meanwhile is written or
+    published together, since a transaction takes about as long with several batches as with one. A publication has at
+    most `MOST_TOGETHER` numbers, the lowest first.
     """
 
     def __init__(
@@ -168,6 +174,11 @@ class SinkOutput:
         self._unwritten.append(batch)
         self._unwritten_records += batch.num_rows
         if not self._under_way:
+            self._write_all()
+
+    def hurry(self) -> None:
+        """Have what waits written right after what is under way: the background does its jobs in order."""
+        if self._unwritten:
             self._write_all()
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:

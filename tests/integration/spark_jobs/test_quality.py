@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from experiments.workloads.catalogue import NexmarkSpec, WordCountSpec
-from spark_jobs.tables.quality import closed, quality
+from spark_jobs.tables.quality import closed, committed_until_ms, quality
 
 SCHEMA = "start_ms long, end_ms long, key string, value string"
 MS = 10**6
@@ -29,6 +29,14 @@ def judged(sink: DataFrame, oracle: DataFrame) -> dict[int, tuple[int, ...]]:
     assert all(row["window_end_ns"] - row["window_start_ns"] == 10_000 * MS for row in found)
     names = ("exact", "emitted", "lost", "duplicated", "wrong")
     return {row["window_start_ns"] // MS: tuple(row[name] for name in names) for row in found}
+
+
+def test_without_a_watermark_the_partition_that_is_read_least_far_counts(spark: SparkSession) -> None:
+    records = [("input", 0, 10), ("input", 0, 40), ("input", 1, 20), ("rates", 0, 30)]
+    committed = spark.createDataFrame(records, "topic string, partition int, due_ms long")
+    read = {"input": {"0": 2, "1": 1}, "rates": {"0": 1}}
+    assert committed_until_ms(committed, read) == 20
+    assert committed_until_ms(committed, read | {"rates": {"0": 1, "1": 0}}) == 0, "nothing is known of that one"
 
 
 def test_output_that_is_exact(frame) -> None:

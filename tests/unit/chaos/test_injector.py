@@ -326,5 +326,18 @@ def test_a_clock_that_is_told_after_the_end_is_not_journaled(hosts, monkeypatch)
     assert [entry["event"] for entry in raw_entries(path)] == ["armed", "disarmed"]
 
 
+def test_an_unforeseen_error_while_clocks_are_read_ends_the_plan_and_is_told(hosts, monkeypatch):
+    def fail(handle):
+        raise LookupError("no such clock")
+
+    monkeypatch.setattr(hosts, "clocks", fail)
+    now_ns, path = time.time_ns(), Path(hosts.handle.root) / "injector.jsonl"
+    injector = Injector(hosts, hosts.handle, Journal(path), FaultPlan(now_ns, now_ns + 60 * 10**9, ()))
+    with pytest.raises(LookupError):
+        injector.run()
+    found = [(each["event"], each.get("error")) for each in raw_entries(path)]
+    assert found == [("armed", None), ("failed", "no such clock"), ("disarmed", None)]
+
+
 def test_a_plan_without_faults_ends_at_once(hosts):
     assert inject(hosts)[1] == []

@@ -143,6 +143,22 @@ def test_a_night_asks_each_of_its_tasks_what_it_has_requested(monkeypatch, dag):
     assert dag.get_task(nightly.RUN).operator_class is nightly.BenchmarkRun
 
 
+@pytest.mark.parametrize(("attempt", "forgotten"), [(1, []), (2, [0, 2])])
+def test_what_a_night_requested_before_it_was_cleared_counts_no_more(monkeypatch, dag, asked, attempt, forgotten):
+    """A task that is marked by hand before it begins again would be judged by its earlier run."""
+    asked |= {0: FIRST, 1: None, 2: SECOND}
+    task_instance = SimpleNamespace(dag_id="nightly", run_id="night", try_number=attempt)
+    night = SimpleNamespace(run_after=datetime.now(UTC), run_type=DagRunType.MANUAL)
+    context = {"ti": task_instance, "dag_run": night, "params": {"matrix": "nightly"}}
+    begin, deleted = dag.get_task("cells").python_callable, []
+    monkeypatch.setitem(begin.__globals__, "get_current_context", lambda: context)
+    monkeypatch.setattr(nightly, "get_current_context", lambda: context)
+    monkeypatch.setattr(XCom, "delete", lambda **what: deleted.append(what))
+    assert begin() == nightly.cells("nightly")
+    about = {"key": "requested", "task_id": "run", "dag_id": "nightly", "run_id": "night"}
+    assert deleted == [about | {"map_index": index} for index in forgotten]
+
+
 def test_a_matrix_that_is_wrong_fails_with_its_one_line():
     line = r"^matrix: 'no-such' is not usable; allowed: .*nightly, output-log, protections, small$"
     with pytest.raises(AirflowFailException, match=line):

@@ -1,4 +1,4 @@
-"""Every route refuses users who are not logged in or not allowed; every response has the security headers."""
+"""Every route but one refuses users who are not logged in or not allowed; every response has security headers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from plugins.files import ECHARTS, STATIC_VERSION
-from plugins.pages import router
-from tests.e2e.example_run import addresses
+from plugins.pages import router, without_login
+from tests.e2e.example_run import WITHOUT_LOGIN, addresses
 
 pytestmark = pytest.mark.usefixtures("one_of_each")
 ADDRESSES = addresses("one", "two")
@@ -20,10 +20,13 @@ FORMS = {"/live/{run_id}/abort"}
 FOR_EDITORS = {ADDRESSES[route] for route in FORMS}
 MOVED = {ADDRESSES["/dag-runs/{dag_run}"]}
 every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
+GUARDED = {route: address for route, address in ADDRESSES.items() if route != WITHOUT_LOGIN}
+every_guarded_route = pytest.mark.parametrize("address", GUARDED.values(), ids=GUARDED)
 
 
 def test_every_route_is_covered():
-    assert list(dict.fromkeys(route.path for route in router.routes)) == list(ADDRESSES)
+    assert list(dict.fromkeys(route.path for route in router.routes)) == list(GUARDED)
+    assert [route.path for route in without_login.routes] == [WITHOUT_LOGIN]
 
 
 def test_no_schema_and_no_interactive_docs(browser: TestClient):
@@ -32,12 +35,20 @@ def test_no_schema_and_no_interactive_docs(browser: TestClient):
 
 
 @pytest.mark.extended
-@every_route
+@every_guarded_route
 def test_anonymous_is_refused(anonymous: TestClient, address: str):
     response = anonymous.get(address)
     assert response.status_code == 401
     assert "worker-1" not in response.text
     assert "/auth/login?next=" in response.text
+
+
+def test_the_page_that_asks_for_a_login_has_its_style_and_script(anonymous: TestClient):
+    page = anonymous.get("/aftershock/")
+    assert page.status_code == 401
+    needed = re.findall(r'(?:href|src)="([^"]*/static/[^"]*)"', page.text)
+    assert {address.rsplit("/", 1)[-1] for address in needed} == {"aftershock.css", "frame.js"}
+    assert {anonymous.get(address).status_code for address in needed} == {200}
 
 
 @pytest.mark.parametrize("address", ["/aftershock/compare?run=one&run=two", "/aftershock/dag-runs/a+b%3A%20c"])
@@ -56,14 +67,14 @@ def test_only_get_is_answered(browser: TestClient, address: str, method: str):
 
 
 @pytest.mark.extended
-@every_route
+@every_guarded_route
 def test_a_made_up_token_is_refused(anonymous: TestClient, address: str):
     assert anonymous.get(address, headers={"Authorization": "Bearer made-up"}).status_code == 403
     assert anonymous.get(address, headers={"Cookie": "_token=made-up"}).status_code in (401, 403)
 
 
 @pytest.mark.extended
-@every_route
+@every_guarded_route
 def test_an_expired_token_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
     expired = token(expires_in_s=-3600)
     assert anonymous.get(address, headers={"Authorization": f"Bearer {expired}"}).status_code == 401
@@ -71,7 +82,7 @@ def test_an_expired_token_is_refused(anonymous: TestClient, address: str, token:
 
 
 @pytest.mark.extended
-@every_route
+@every_guarded_route
 def test_a_user_without_a_role_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
     response = anonymous.get(address, headers={"Authorization": f"Bearer {token(role=None)}"})
     assert response.status_code == 403

@@ -18,6 +18,7 @@ from tests.unit.testbed.campaigns import first_and_rest
 
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 ROLES = ("anonymous", None, "VIEWER", "USER", "OP", "ADMIN")  # None is a user with no role
+OPEN = (200,) * len(ROLES)
 READ = (401, 403, 200, 200, 200, 200)
 MOVED = (401, 403, 303, 303, 303, 303)
 NOT_FOUND = (401, 403, 404, 404, 404, 404)
@@ -52,7 +53,7 @@ TABLE: dict[str, dict[str, tuple[int, ...]]] = {
     "/live/{run_id}/state.json": {"GET": READ},
     "/live/{run_id}/abort": {"GET": CHANGE, "POST": NO_FORM},
     "/dag-runs/{dag_run}": {"GET": MOVED},
-    "/static/{version}/{name:path}": {"GET": READ},
+    "/static/{version}/{name:path}": {"GET": OPEN},
     "/{rest:path}": {"GET": NOT_FOUND},
 }
 

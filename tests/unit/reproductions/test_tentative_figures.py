@@ -299,6 +299,25 @@ def test_one_copy_that_lacks_is_enough():
     assert measured(told(an_experiment(), 0.25) | {"copies": copies(an_experiment(), KILL_AT_S - 1)[1:]}) == []
 
 
+def test_a_copy_that_was_ready_with_a_later_recovery_only_took_over_then():
+    """The loss of its neighbours was noticed while its promotion was under way."""
+    late_s, tables = 10.0, told(an_experiment(), 0.25)
+    early, other = tables["partition_recoveries"]
+    pending = early | {"partition": "top.1", "ready_ns": None}
+    later = recovered("top.1", "rolled-back", late_s) | {"epoch": 3}
+    before = recovered("top.1", "rolled-back", TOOK_OVER_S) | {"epoch": 1}
+    (found,) = measured(tables | {"partition_recoveries": [early, before, pending, later, other]})
+    assert found["windows"] == WHOLE - 9, "windows that began before it took over do not count"
+
+
+def test_a_copy_of_which_nothing_tells_when_it_took_over_leaves_the_outage_unknown():
+    tables = told(an_experiment(), 0.25)
+    early, other = tables["partition_recoveries"]
+    pending = early | {"partition": "top.1", "ready_ns": None}
+    assert measured(tables | {"partition_recoveries": [early, pending, other]}) == []
+    assert measured(tables | {"partition_recoveries": [early | {"ready_ns": None}, other]}) == []
+
+
 def test_without_exact_results_there_is_no_accuracy():
     assert measured(told(an_experiment(), 0.25) | {"quality": []}) == []
 

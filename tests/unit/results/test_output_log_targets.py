@@ -46,6 +46,11 @@ def reports(**last):
     return rows
 
 
+def with_another(rows, **last):
+    """The same with the reports of a second partition."""
+    return rows + [each | {"partition": "average.1"} for each in reports(**last)]
+
+
 def run_with(root, rows):
     run = synthetic.make_run(root, changes={})
     synthetic.write_table(run, "output_logs", pd.DataFrame(rows, columns=TABLES["output_logs"].names))
@@ -60,8 +65,8 @@ def verdict_on(root, name, rows, experiment=TARGETS):
 
 @pytest.mark.parametrize(("name", "target", "grown"), [("extent", Q, GROWN), ("replay", U, 2_500)])
 def test_a_target_holds_but_for_what_came_since(tmp_path, name, target, grown):
-    assert verdict_on(tmp_path / "a", name, reports(**{name: target + grown})) == "pass"
-    assert verdict_on(tmp_path / "b", name, reports(**{name: target + grown + 1})) == "fail"
+    assert verdict_on(tmp_path / "a", name, with_another(reports(**{name: target + grown}))) == "pass"
+    assert verdict_on(tmp_path / "b", name, with_another(reports(**{name: target + grown + 1}))) == "fail"
 
 
 @pytest.mark.parametrize(("name", "found", "allowed"), [("extent", Q, GROWN), ("replay", U, 2_500)])
@@ -99,14 +104,14 @@ def test_the_partition_that_is_furthest_from_the_model_is_found(tmp_path, name, 
     ids=["spent", "no period", "restored", "replaying", "unattainable"],
 )
 def test_who_had_no_time_is_not_blamed(tmp_path, excuse):
-    assert verdict_on(tmp_path / "a", "extent", reports(extent=Q + 10_000, **excuse)) == "pass"
-    assert verdict_on(tmp_path / "b", "extent", reports(extent=Q + 10_000)) == "fail"
+    assert verdict_on(tmp_path / "a", "extent", with_another(reports(extent=Q + 10_000, **excuse))) == "pass"
+    assert verdict_on(tmp_path / "b", "extent", with_another(reports(extent=Q + 10_000))) == "fail"
 
 
 def test_after_a_replay_one_more_report_is_left_out(tmp_path):
     rows = reports(extent=Q + 10_000)
     rows[-2]["records"] = rows[-3]["records"]
-    assert verdict_on(tmp_path, "extent", rows) == "pass"
+    assert verdict_on(tmp_path, "extent", with_another(rows)) == "pass"
 
 
 @pytest.mark.parametrize("name", ["extent", "replay"])
@@ -114,6 +119,14 @@ def test_without_time_nothing_is_known(tmp_path, name):
     busy = [each | {"check_s": number * BUDGET_S} for number, each in enumerate(reports())]
     assert verdict_on(tmp_path / "a", name, busy) == "unknown"
     assert verdict_on(tmp_path / "b", name, []) == "unknown"
+
+
+@pytest.mark.parametrize(("name", "target"), [("extent", Q), ("replay", U)])
+def test_a_partition_that_never_had_time_leaves_the_target_unknown_unless_another_one_missed_it(tmp_path, name, target):
+    busy = [each | {"check_s": number * BUDGET_S} for number, each in enumerate(reports())]
+    assert verdict_on(tmp_path / "a", name, with_another(busy)) == "unknown"
+    assert verdict_on(tmp_path / "b", name, with_another(busy, **{name: 2 * target})) == "fail"
+    assert verdict_on(tmp_path / "c", name, with_another(reports())) == "pass"
 
 
 @pytest.mark.parametrize("name", ["extent", "replay"])

@@ -120,6 +120,14 @@ def test_a_host_that_was_not_struck_need_not_have_an_executor_again():
     assert found["executors_ns"] == START_NS + 9 * NS
 
 
+@pytest.mark.parametrize("kind", [FaultKind.PAUSE, FaultKind.PARTITION, FaultKind.DRIVER_KILL])
+def test_a_later_executor_of_a_host_that_was_not_lost_is_not_the_faults(kind):
+    event = planned((3.0, "worker-1")).events[0]._replace(kind=kind)
+    log = [replace(injected(0, "worker-1", 3), kind=kind)]
+    (found,) = named("faults", rows.faults(replace(planned(), events=(event,)), log, {"worker-1": [START_NS + 9 * NS]}))
+    assert (found["actual_ns"], found["executors_ns"]) == (START_NS + 3 * NS, None)
+
+
 def test_a_fault_that_never_came_is_missing():
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [Armed(1)]))
     assert (found["outcome"], found["actual_ns"], found["healed_ns"]) == ("missing", None, None)

@@ -336,6 +336,10 @@ def reads(experiment, journal):
 def test_micro_batches_are_added_up_and_reports_of_the_testbed_are_not():
     journal = [QueryReady((), at_ns=1), batch(2, 0, 10), batch(3, 10, 10), batch(4, 10, 25)]
     assert reads(Experiment(), journal) == [(2, 10), (4, 25)]
+    beside = {"startOffset": {"rates": {"0": 0}}, "endOffset": {"rates": {"0": 1_000}}}
+    (of_input,) = batch(5, 25, 30).progress["sources"]
+    journal.append(batch_committed(5, numInputRows=1_005, sources=[of_input, beside]))
+    assert reads(Experiment(), journal)[-1] == (5, 30), "records of topics beside the declared input do not count"
     testbed = [
         report(5, positions={"bids.0": 4, "bids.1": 3}),
         report(6, phase=RunPhase.RESTORING, positions={"bids.0": 4, "bids.1": 3}),

@@ -125,6 +125,20 @@ def test_a_channel_with_a_marker_waits_for_the_others():
     assert partition.ready_channels() == [first.id]
 
 
+def test_a_watermark_without_records_gives_a_sink_nothing_to_publish():
+    partition = started("out.0", protocol="coordinated")
+    first, *others = partition.inputs
+    partition.on_frame(Frame(FrameKind.DATA, 1, first.id, 1, 50))
+    partition.on_frame(marker(first, 1))
+    for other in others:
+        partition.on_frame(marker(other, 0))
+    while ready := partition.ready_channels():
+        partition.step(ready[0])
+    assert not partition._snapshots.holds_output
+    (stored,) = (effect for effect in partition.take_effects() if isinstance(effect, Store))
+    assert [key.rpartition("/")[2].partition("-")[0] for key in stored.objects] == ["state"]
+
+
 def test_a_source_takes_its_checkpoint_before_it_sends_markers():
     partition = started("left.0", protocol="coordinated")
     partition.on_order(Round(1, 1))

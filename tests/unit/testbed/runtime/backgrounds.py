@@ -17,7 +17,11 @@ class Later:
     def submit(self, act, then):
         self._left.append((act, then))
 
-    def go_on(self):
+    def take(self):
+        """What there is to do, in order, each with what is to be called with its result."""
         left, self._left = self._left, []
-        for act, then in left:
+        return left
+
+    def go_on(self):
+        for act, then in self.take():
             then(act())

@@ -1,12 +1,16 @@
 """Objects that are no longer needed are deleted, from a store that refuses now and then."""
 
+import threading
+
 import pytest
 
 from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.effects import Sweep, SweepCopy
+from testbed.runtime.server import garbage_collection, store_watch
 from testbed.runtime.server.garbage_collection import GarbageCollector
+from testbed.runtime.server.store_watch import StoreWatch
 from testbed.stores.store import DirectoryStore, MemoryStore
 
 
@@ -121,6 +125,46 @@ def test_sweeps_that_find_the_same_objects_again_ask_for_each_once(tmp_path):
     collector.delete(())
     collector.close()
     assert (sorted(store.asked), store.keys()) == (keys, [])
+
+
+class Hanging(MemoryStore):
+    """Answers nothing until it may."""
+
+    def __init__(self):
+        super().__init__()
+        self.may = threading.Event()
+
+    def keys(self, folder=""):
+        self.may.wait(60)
+        return super().keys(folder)
+
+    def delete(self, key):
+        self.may.wait(60)
+        super().delete(key)
+
+
+@pytest.mark.parametrize("asked", ["delete", "sweep"])
+def test_a_store_that_hangs_while_it_deletes_or_lists_is_told_of_before_the_end(tmp_path, monkeypatch, asked):
+    monkeypatch.setattr(garbage_collection, "LOOK_S", 0.02)
+    monkeypatch.setattr(store_watch, "SLOW_S", 0.05)
+    store, journal = Hanging(), Journal(tmp_path / "journal.jsonl")
+    store.put("out.0/state-1-1", [b"content"])
+    collector = GarbageCollector(store, journal)
+    watch = StoreWatch({}, journal, collector)
+    if asked == "delete":
+        collector.delete(("out.0/state-1-1",))
+    else:
+        collector.sweep(Sweep(2, frozenset(), frozenset({"out.0"})))
+
+    def look():
+        watch.look()
+        if list(raw_entries(tmp_path / "journal.jsonl")):
+            store.may.set()
+
+    collector.close(look)
+    (told,) = raw_entries(tmp_path / "journal.jsonl")
+    assert (told["event"], told["worker"], told["seconds"] >= 0.05) == ("store-slow", store_watch.DRIVER, True)
+    assert (collector.waited_s, store.objects) == (0.0, {})
 
 
 def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):

@@ -10,8 +10,8 @@ from testbed.runtime.server.store_watch import DRIVER, SLOW_S, StoreWatch
 
 def test_each_long_wait_for_the_store_is_told_once(tmp_path):
     path = tmp_path / "journal.jsonl"
-    guest, records = SimpleNamespace(), SimpleNamespace()
-    watch = StoreWatch({"slot-1": guest}, records, Journal(path))
+    guest, records, garbage = SimpleNamespace(), SimpleNamespace(), SimpleNamespace(waited_s=1.0)
+    watch = StoreWatch({"slot-1": guest}, Journal(path), records, garbage)
 
     def told(slot_s, driver_s):
         guest.status, records.waited_s = SlotStatus(1, store_s=slot_s), driver_s

@@ -74,6 +74,28 @@ def test_a_sink_is_not_done_while_tentative_results_are_under_way(tmp_path):
     assert (outputs.is_out(sink.number), outputs.is_full(sink.number)) == (True, False)
 
 
+def test_tentative_results_that_wait_come_out_before_the_exact_ones_that_take_their_place(tmp_path):
+    """The first is being written when the second comes; then the sink is restored, and publishes both batches."""
+    background, seen = Later(), []
+    outputs, sink = outputs_of(tmp_path, background)
+    for batch in (7, 8):
+        outputs.write_tentative(sink, PublishTentative(batch, (rows(batch),)))
+    outputs.open(sink)
+    outputs.publish(sink.number, 9, [rows(7), rows(8)])
+
+    def tentative():
+        return [row["batch"] for each in published(tmp_path / "output-tentative") for row in each.to_pylist()]
+
+    for act, then in background.take():
+        done = act()
+        seen.append((tentative(), len(published(tmp_path / "output"))))
+        then(done)
+    assert seen[-1] == ([7, 8], 1)
+    assert ([7], 0) in seen, "the first was not written before the second came"
+    assert all(found == [7, 8] for found, exact in seen if exact)
+    assert outputs.is_out(sink.number)
+
+
 def test_the_messages_of_tentative_results_have_the_batch():
     tentative = BIDS.append_column("batch", pa.array([9]))
     (exact,) = (json.loads(value) for _, value in as_messages(JOB.workload, BIDS, 1))
