@@ -155,14 +155,16 @@ def recovery_totals(run: Run, known: pd.DataFrame) -> list[str]:
 def available_queries(run: Run) -> dict[str, Any] | None:
     """The share of lost queries that are available at each moment when it changes: measured, planned, by the model.
 
-    A share holds from its moment to the next one; None where the model does not tell it.
+    A share holds from its moment to the next one; None where the model does not tell it. What was lost before the
+    window opened is away from the start of the chart.
     """
     found, facts = availability(run), the_run(run)
     if found is None or facts is None:
         return None
     begun_s = (found.first_ns - int(facts["window_start_ns"])) / 1e9
     window_s = float(facts["window_s"])
-    moments_s = np.r_[-begun_s, found.turns_s, max(window_s - begun_s, found.turns_s[-1])]
+    turns_s = found.turns_s[found.turns_s > -begun_s]
+    moments_s = np.r_[-begun_s, turns_s, max(window_s - begun_s, found.turns_s[-1])]
     return {
         "queries": found.count,
         "at_s": _listed(moments_s + begun_s),
