@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from experiments import spec
 from experiments.errors import BadInput
@@ -178,7 +177,7 @@ def recommend(run: Run) -> Recommendation:
         run.run_id,
         process.window_s,
         Advice(measured.interval_s, now.utilization(measured.interval_s), best_s, then.utilization(best_s)),
-        _interval_limits(process, then, facts),
+        _interval_limits(process, then),
         then.share,
         _one_run(process, then, best_s) if then.share == 1.0 else None,
         _latency(process, then, best_s),
@@ -203,9 +202,9 @@ def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs)
     return found
 
 
-def _interval_limits(process: MeasuredProcess, then: _Counted, facts: pd.Series) -> tuple[float, float]:
+def _interval_limits(process: MeasuredProcess, then: _Counted) -> tuple[float, float]:
     """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
-    estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
+    estimator = IntervalEstimator(prior_failure_rate=process.struck_rate)  # which has no part in the limits
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
     estimator = estimator.observe_time(process.window_s, len(then.struck))
