@@ -35,6 +35,7 @@ from typing import NamedTuple, TypedDict
 
 import pandas as pd
 
+from experiments.engines import BY_OWN_CLOCK
 from experiments.errors import BadInput
 from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import RecoveryMode
@@ -45,7 +46,7 @@ from models.utilization import utilization
 from results.damage import Damaged
 from results.predictions.replays import MOST_IDLE
 from results.runs.store import Run
-from results.summary.findings import ModelInputs, judged_utilization, table_or_empty, the_run, took_effect
+from results.summary.findings import ModelInputs, judged_utilization, number, table_or_empty, the_run, took_effect
 from results.tables.schema import FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
@@ -258,17 +259,29 @@ def _require_all_work_lost(run: Run) -> None:
     """Raise `NoWindow` for a run with faults of which eq. 10 counts too much as lost.
 
     It takes a failure to undo all of the time since the last checkpoint. But other hosts may go on with their part of
-    the work, or the load may leave time without input, in which nothing is done that could be undone.
+    the work, or take a checkpoint of it before the recovery begins. Or the load may leave time without input, in which
+    nothing is done that could be undone.
     """
     row, struck = the_run(run), took_effect(table_or_empty(run, "faults"))
     if row is None or struck.empty:
         return
-    if row.get("recovery") == RecoveryMode.TASK and (struck["kind"] != FaultKind.DRIVER_KILL).any():
+    others_go_on = row.get("recovery") == RecoveryMode.TASK or _others_have_time(run, row)
+    if others_go_on and (struck["kind"] != FaultKind.DRIVER_KILL).any():
         raise NoWindow(f"{run.run_id} lost a part of its work only, since other hosts went on: eq. 10 knows no parts")
     ledger = table_or_empty(run, "ledger")
     idle = float(ledger.loc[ledger["class"] == LedgerClass.IDLE, "seconds"].sum()) / float(row["window_s"])
     if idle > MOST_IDLE:
         raise NoWindow(f"{run.run_id} was idle for {percent(idle)} of its window, which eq. 10 does not know")
+
+
+def _others_have_time(run: Run, row: pd.Series) -> bool:
+    """Whether partitions take checkpoints by clocks of their own, and recoveries last as long as an interval."""
+    protocol = row.get("protocol")
+    judged = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    if pd.isna(protocol) or protocol not in BY_OWN_CLOCK or judged is None:
+        return False
+    recovery_s, interval_s = number(judged["recovery_time_s"]), number(judged["interval_s"])
+    return recovery_s is not None and interval_s is not None and recovery_s >= interval_s
 
 
 def _measured(run: Run) -> _Measured:

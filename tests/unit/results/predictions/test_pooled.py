@@ -190,6 +190,24 @@ def test_where_other_hosts_went_on_it_is_unknown(twenty: list[Simulated]) -> Non
     assert pooled([changed(run, "runs", recovery="query") for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
 
 
+@pytest.mark.parametrize(
+    ("protocol", "longer", "in_part"),
+    [("uncoordinated", 1.0, True), ("uncoordinated", 0.9, False), ("coordinated", 1.0, False)],
+)
+def test_where_other_hosts_take_a_checkpoint_before_the_recovery_it_is_unknown(
+    twenty: list[Simulated], protocol: str, longer: float, in_part: bool
+) -> None:
+    """The recovery takes as long as an interval, or a little less."""
+
+    def slow(run: Simulated) -> Simulated:
+        interval_s = run.tables["predictions"]["interval_s"]
+        return changed(changed(run, "runs", protocol=protocol), "predictions", recovery_time_s=longer * interval_s)
+
+    found = pooled([slow(run) for run in twenty[:2]])
+    assert ("a part of its work only" in found.sentence) == in_part
+    assert (found.verdict == "unknown") == in_part
+
+
 def test_a_driver_that_dies_takes_all_work_in_mode_task(twenty: list[Simulated]) -> None:
     killed = [changed(changed(run, "runs", recovery="task"), "faults", kind="driver-kill") for run in twenty[:2]]
     assert pooled(killed).row() == pooled(twenty[:2]).row()
