@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 from fastapi.testclient import TestClient
+from markupsafe import escape
 
 from plugins import known_runs
 from plugins.present import (
@@ -324,12 +325,15 @@ def test_an_address_of_no_history_leads_to_those_that_there_are(browser: TestCli
 @pytest.mark.parametrize("attack", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_text_from_results_is_escaped(browser: TestClient, attack: str):
     run = write_failed_run("one", attack)
+    store.write_json(run.root / "status.json", run.status().to_json() | {"experiment": attack})
     row = dict.fromkeys(("check", "table", "observed", "expected", "detail"), attack) | {"verdict": "fail"}
     write_table(run, "verdicts", [row])
     (run.plots).mkdir()
     (run.plots / f"{attack.replace('/', '')}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     for address in ("/aftershock/", "/aftershock/runs/one"):
-        assert attack not in browser.get(address).text
+        text = browser.get(address).text
+        assert attack not in text
+        assert str(escape(attack)) in text
 
 
 @pytest.mark.parametrize("address", ["/aftershock/", "/aftershock/runs/one", "/aftershock/absent"])
