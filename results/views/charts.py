@@ -17,6 +17,7 @@ from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.availability import availability
 from results.summary.findings import (
+    BETWEEN,
     EXECUTOR,
     NO_KNOWN_FAULT,
     PHASES,
@@ -34,7 +35,7 @@ from results.summary.findings import (
 )
 from results.tables.schema import LedgerClass
 from results.views.tentative import tentative_spans, tentative_windows
-from results.views.time_axis import MOMENTS, commit_rate, phase_spans
+from results.views.time_axis import commit_rate, phase_spans
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
 CURVE_POINTS = 400
@@ -206,7 +207,7 @@ def _faults(run: Run) -> list[dict[str, Any]]:
 
 def _outages(run: Run, start_ns: int) -> list[dict[str, float | None]]:
     table = table_or_empty(run, "recoveries")
-    moments = {name: _listed(seconds_from(start_ns, table[f"{name}_ns"])) for name in MOMENTS}
+    moments = {name: _listed(seconds_from(start_ns, table[f"{name}_ns"])) for name in BETWEEN}
     return [dict(zip(moments, row, strict=True)) for row in zip(*moments.values(), strict=True)]
 
 
