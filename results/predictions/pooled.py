@@ -68,7 +68,10 @@ class _Given(TypedDict):
 
 @dataclass(frozen=True)
 class Pooled:
-    """What the runs measured together, and what eq. 10 says of them; None where it is not known."""
+    """What the runs measured together, and what eq. 10 says of them; None where it is not known.
+
+    Seeds and faults are 0 if they were not counted, since a run cannot be held against eq. 10.
+    """
 
     seeds: int
     faults: int
@@ -84,7 +87,7 @@ class Pooled:
         """For people."""
         head = f"{counted(self.faults, 'fault')} under {counted(self.seeds, 'seed')}"
         if self.measured is None:
-            return f"unknown: {head}; {self.why}"
+            return f"unknown: {head}; {self.why}" if self.seeds else f"unknown: {self.why}"
         measured, expected, low, high = (
             significant(each) for each in (self.measured, self.expected, self.low, self.high) if each is not None
         )
