@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments import spec
 from experiments.errors import BadInput
+from experiments.loads import LoadMode
 from experiments.wording import significant
 from models import partial_rollback
 from models.interval_estimator import Estimate, IntervalEstimator
@@ -248,10 +249,19 @@ def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
 
     It is less where the load leaves time to spare, and where a failure takes a part of the work only.
     """
-    rates = number(process.load_rate), number(process.service_rate)
-    busy = 1.0 if rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
     shares = [min(1.0, sum(process.lost_share(strike) for strike in each.strikes)) for each in struck]
-    return max(SMALLEST_SHARE, busy * float(np.mean(shares)))
+    return max(SMALLEST_SHARE, _busy_share(process) * float(np.mean(shares)))
+
+
+def _busy_share(process: MeasuredProcess) -> float:
+    """How much of its time the query needs to process what comes.
+
+    On the testbed a saturating load is above what partitions process with checkpoints. The service rate, which is
+    without them, may be higher still.
+    """
+    saturates = process.experiment.load.mode is LoadMode.SATURATING and not process.works_in_batches
+    rates = number(process.load_rate), number(process.service_rate)
+    return 1.0 if saturates or rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
 
 
 def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:
