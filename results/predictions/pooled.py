@@ -35,15 +35,19 @@ from typing import NamedTuple, TypedDict
 
 import pandas as pd
 
+from experiments.engines import BY_OWN_CLOCK
 from experiments.errors import BadInput
-from experiments.wording import counted, on_one_line, significant
+from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import RecoveryMode
+from experiments.wording import counted, on_one_line, percent, significant
 from models.simulation.simulate import simulate
 from models.uncertainty import HostGaps, simulate_windows
 from models.utilization import utilization
 from results.damage import Damaged
+from results.predictions.replays import MOST_IDLE
 from results.runs.store import Run
-from results.summary.findings import ModelInputs, judged_utilization, table_or_empty, the_run, took_effect
-from results.tables.schema import FaultOutcome
+from results.summary.findings import ModelInputs, judged_utilization, number, table_or_empty, the_run, took_effect
+from results.tables.schema import FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
 FEWEST_SEEDS, FEWEST_FAULTS = 2, 20
@@ -64,7 +68,10 @@ class _Given(TypedDict):
 
 @dataclass(frozen=True)
 class Pooled:
-    """What the runs measured together, and what eq. 10 says of them; None where it is not known."""
+    """What the runs measured together, and what eq. 10 says of them; None where it is not known.
+
+    Seeds and faults are 0 if they were not counted, since a run cannot be held against eq. 10.
+    """
 
     seeds: int
     faults: int
@@ -80,7 +87,7 @@ class Pooled:
         """For people."""
         head = f"{counted(self.faults, 'fault')} under {counted(self.seeds, 'seed')}"
         if self.measured is None:
-            return f"unknown: {head}; {self.why}"
+            return f"unknown: {head}; {self.why}" if self.seeds else f"unknown: {self.why}"
         measured, expected, low, high = (
             significant(each) for each in (self.measured, self.expected, self.low, self.high) if each is not None
         )
@@ -170,9 +177,12 @@ def pooled(runs: Sequence[Run]) -> Pooled:
     """Hold the runs' utilization, by the time in their windows, against eq. 10: they are of one experiment.
 
     Two runs under one seed had the same faults, and so the same luck: they count as one as far as chance goes. A run in
-    which no recovery went undisturbed gets the mean R of the others.
+    which no recovery went undisturbed gets the mean R of the others. It is unknown if failures cost a run less than
+    eq. 10 says (`_require_all_work_lost`).
     """
     try:
+        for run in runs:
+            _require_all_work_lost(run)
         found = _with_recoveries([_measured(run) for run in runs])
     except (NoWindow, Damaged) as lack:
         return _unknown(0, 0, on_one_line(str(lack)))
@@ -246,6 +256,35 @@ def _with_recoveries(runs: list[_Measured]) -> list[_Measured]:
     mean_s = sum(run.faults * run.inputs.recovery_time_s for run in known) / faults
     filled = [replace(run, inputs=replace(run.inputs, recovery_time_s=mean_s)) for run in runs if run not in known]
     return known + filled
+
+
+def _require_all_work_lost(run: Run) -> None:
+    """Raise `NoWindow` for a run with faults of which eq. 10 counts too much as lost.
+
+    It takes a failure to undo all of the time since the last checkpoint. But other hosts may go on with their part of
+    the work, or take a checkpoint of it before the recovery begins. Or the load may leave time without input, in which
+    nothing is done that could be undone.
+    """
+    row, struck = the_run(run), took_effect(table_or_empty(run, "faults"))
+    if row is None or struck.empty:
+        return
+    others_go_on = row.get("recovery") == RecoveryMode.TASK or _others_have_time(run, row)
+    if others_go_on and (struck["kind"] != FaultKind.DRIVER_KILL).any():
+        raise NoWindow(f"{run.run_id} lost a part of its work only, since other hosts went on: eq. 10 knows no parts")
+    ledger = table_or_empty(run, "ledger")
+    idle = float(ledger.loc[ledger["class"] == LedgerClass.IDLE, "seconds"].sum()) / float(row["window_s"])
+    if idle > MOST_IDLE:
+        raise NoWindow(f"{run.run_id} was idle for {percent(idle)} of its window, which eq. 10 does not know")
+
+
+def _others_have_time(run: Run, row: pd.Series) -> bool:
+    """Whether partitions take checkpoints by clocks of their own, and recoveries last as long as an interval."""
+    protocol = row.get("protocol")
+    judged = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    if pd.isna(protocol) or protocol not in BY_OWN_CLOCK or judged is None:
+        return False
+    recovery_s, interval_s = number(judged["recovery_time_s"]), number(judged["interval_s"])
+    return recovery_s is not None and interval_s is not None and recovery_s >= interval_s
 
 
 def _measured(run: Run) -> _Measured:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from experiments import spec
 from experiments.errors import BadInput
+from experiments.loads import LoadMode
 from experiments.wording import significant
 from models import partial_rollback
 from models.interval_estimator import Estimate, IntervalEstimator
@@ -178,7 +178,7 @@ def recommend(run: Run) -> Recommendation:
         run.run_id,
         process.window_s,
         Advice(measured.interval_s, now.utilization(measured.interval_s), best_s, then.utilization(best_s)),
-        _interval_limits(process, then, facts),
+        _interval_limits(process, then),
         then.share,
         _one_run(process, then, best_s) if then.share == 1.0 else None,
         _latency(process, then, best_s),
@@ -203,9 +203,9 @@ def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs)
     return found
 
 
-def _interval_limits(process: MeasuredProcess, then: _Counted, facts: pd.Series) -> tuple[float, float]:
+def _interval_limits(process: MeasuredProcess, then: _Counted) -> tuple[float, float]:
     """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
-    estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
+    estimator = IntervalEstimator(prior_failure_rate=process.struck_rate)  # which has no part in the limits
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
     estimator = estimator.observe_time(process.window_s, len(then.struck))
@@ -249,10 +249,19 @@ def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
 
     It is less where the load leaves time to spare, and where a failure takes a part of the work only.
     """
-    rates = number(process.load_rate), number(process.service_rate)
-    busy = 1.0 if rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
     shares = [min(1.0, sum(process.lost_share(strike) for strike in each.strikes)) for each in struck]
-    return max(SMALLEST_SHARE, busy * float(np.mean(shares)))
+    return max(SMALLEST_SHARE, _busy_share(process) * float(np.mean(shares)))
+
+
+def _busy_share(process: MeasuredProcess) -> float:
+    """How much of its time the query needs to process what comes.
+
+    On the testbed a saturating load is above what partitions process with checkpoints. The service rate, which is
+    without them, may be higher still.
+    """
+    saturates = process.experiment.load.mode is LoadMode.SATURATING and not process.works_in_batches
+    rates = number(process.load_rate), number(process.service_rate)
+    return 1.0 if saturates or rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
 
 
 def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:

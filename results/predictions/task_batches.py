@@ -141,12 +141,14 @@ def _excesses_s(process: MeasuredProcess) -> pd.DataFrame:
 
 
 def _of_fault(process: MeasuredProcess, strike: StruckFault, firsts: pd.DataFrame, came_s: pd.Series) -> pd.Series:
-    """The excess by stage, as a mean over the executors that came after a fault and before the next on their host."""
+    """The excess by stage, as a mean over the first executors that came to the hosts of a fault, before the next fault
+    on each."""
     new = []
     for host in strike.targets:
         later_s = [
             each.struck_s for each in process.strikes if host in each.targets and each.struck_s > strike.struck_s
         ]
         of_host = came_s.get(host, pd.Series(dtype=float))
-        new += list(of_host[(of_host > strike.struck_s) & (of_host < min(later_s, default=np.inf))].index[:1])
+        came = of_host[(of_host > strike.struck_s) & (of_host < min(later_s, default=np.inf))]
+        new += list(came.sort_values().index[:1])  # their names, such as 9 and 10, are not in the order of time
     return firsts[firsts["executor"].isin(new)].groupby("stage")["excess_s"].mean()

@@ -27,6 +27,7 @@ NO_FAULTS_MODEL = "no faults"
 FAILURE_CLASSES = (LedgerClass.LOST, LedgerClass.DETECT, LedgerClass.RESTART, LedgerClass.WARM_UP)
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
+BETWEEN = ("death", "notice", "ready", "restored", "normal")  # moments of a recovery: each phase lies between two
 EXECUTOR = "executor"  # Spark's own part of the restart
 NO_KNOWN_FAULT = "no known fault"  # stands for the hosts of the fault that began a recovery
 

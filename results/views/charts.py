@@ -17,6 +17,7 @@ from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.availability import availability
 from results.summary.findings import (
+    BETWEEN,
     EXECUTOR,
     NO_KNOWN_FAULT,
     PHASES,
@@ -34,7 +35,7 @@ from results.summary.findings import (
 )
 from results.tables.schema import LedgerClass
 from results.views.tentative import tentative_spans, tentative_windows
-from results.views.time_axis import MOMENTS, commit_rate, phase_spans
+from results.views.time_axis import commit_rate, phase_spans
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
 CURVE_POINTS = 400
@@ -155,14 +156,16 @@ def recovery_totals(run: Run, known: pd.DataFrame) -> list[str]:
 def available_queries(run: Run) -> dict[str, Any] | None:
     """The share of lost queries that are available at each moment when it changes: measured, planned, by the model.
 
-    A share holds from its moment to the next one; None where the model does not tell it.
+    A share holds from its moment to the next one; None where the model does not tell it. What was lost before the
+    window opened is away from the start of the chart.
     """
     found, facts = availability(run), the_run(run)
     if found is None or facts is None:
         return None
     begun_s = (found.first_ns - int(facts["window_start_ns"])) / 1e9
     window_s = float(facts["window_s"])
-    moments_s = np.r_[-begun_s, found.turns_s, max(window_s - begun_s, found.turns_s[-1])]
+    turns_s = found.turns_s[found.turns_s > -begun_s]
+    moments_s = np.r_[-begun_s, turns_s, max(window_s - begun_s, found.turns_s[-1])]
     return {
         "queries": found.count,
         "at_s": _listed(moments_s + begun_s),
@@ -204,7 +207,7 @@ def _faults(run: Run) -> list[dict[str, Any]]:
 
 def _outages(run: Run, start_ns: int) -> list[dict[str, float | None]]:
     table = table_or_empty(run, "recoveries")
-    moments = {name: _listed(seconds_from(start_ns, table[f"{name}_ns"])) for name in MOMENTS}
+    moments = {name: _listed(seconds_from(start_ns, table[f"{name}_ns"])) for name in BETWEEN}
     return [dict(zip(moments, row, strict=True)) for row in zip(*moments.values(), strict=True)]
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from results.runs.store import Run
 from results.summary.fallback import fell_back
 from results.summary.findings import (
+    PHASES,
     ledger_seconds,
     number,
     quality_totals,
@@ -75,7 +76,5 @@ def _fault(row: pd.Series) -> dict[str, Any]:
 
 
 def _recovery(row: pd.Series) -> dict[str, Any]:
-    phases = ("detect", "restart", "restore", "catch_up")
-    return {"fault": None if pd.isna(row["fault"]) else int(row["fault"])} | {
-        phase: number(row[f"{phase}_s"]) for phase in phases
-    }
+    phases = {phase: number(row[f"{phase}_s"]) for phase in PHASES}
+    return {"fault": None if pd.isna(row["fault"]) else int(row["fault"])} | phases

@@ -11,10 +11,9 @@ import pandas as pd
 from experiments.engines import EngineName
 from experiments.recovery_modes import PARTIAL
 from results.runs.store import Run
-from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
+from results.summary.findings import BETWEEN, PHASES, seconds_from, table_or_empty, the_run
 from results.tables.schema import LedgerClass
 
-MOMENTS = ("death", "notice", "ready", "restored", "normal")  # a phase of a recovery lies between two of them
 PHASES_DOWN = 2  # the first two phases: the query works again only when they have ended
 EARLIEST_S, LATEST_S = -1e7, 1e7  # a run is shorter than four months
 
@@ -36,14 +35,14 @@ def phase_spans(run: Run) -> list[Span]:
     facts, table = the_run(run), table_or_empty(run, "recoveries")
     if facts is None or table.empty:
         return []
-    window_s, moments = float(facts["window_s"]), _seconds(facts, table, *(f"{name}_ns" for name in MOMENTS))
+    window_s, moments = float(facts["window_s"]), _seconds(facts, table, *(f"{name}_ns" for name in BETWEEN))
     moments[1:2] = np.where(np.isnan(moments[1]), moments[2], moments[1])  # a phase that was not seen takes no time
     moments[1 : PHASES_DOWN + 1] = np.nan_to_num(moments[1 : PHASES_DOWN + 1], nan=window_s)
     return _merged(np.clip(moments, 0.0, window_s))
 
 
 def _merged(moments: np.ndarray) -> list[Span]:
-    """Spans without overlap, from one row of moments for each of MOMENTS and one column for each recovery."""
+    """Spans without overlap, from one row of moments for each of BETWEEN and one column for each recovery."""
     edges = np.unique(moments[~np.isnan(moments)])
     spans: list[Span] = []
     for begin_s, end_s in pairwise(edges.tolist()):

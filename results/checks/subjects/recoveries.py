@@ -14,10 +14,9 @@ from results.checks.check import ASKED_OF, Check, has_faults
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
 from results.checks.subjects.tables import row_count, value_rules
-from results.summary.findings import FAILURE_CLASSES, PHASES, took_effect
+from results.summary.findings import BETWEEN, FAILURE_CLASSES, PHASES, took_effect
 
 RESTART_S = 60.0  # from the return of the last host until the query works again: twice as long as usual
-MOMENTS = ("death", "notice", "ready", "restored", "normal")  # each phase lies between two of them
 ROUNDING_S = 0.01  # of sums
 NS = 1e9
 
@@ -67,7 +66,7 @@ def _ended(found: pd.DataFrame, struck: pd.DataFrame, evidence: Evidence) -> pd.
 
 def _phases_off_s(found: pd.DataFrame) -> Floats:
     off = []
-    for phase, (before, after) in zip(PHASES, pairwise(MOMENTS), strict=True):
+    for phase, (before, after) in zip(PHASES, pairwise(BETWEEN), strict=True):
         lasted_s = _numbers(found[f"{after}_ns"].astype("Int64") - found[f"{before}_ns"].astype("Int64")) / NS
         told_s = _numbers(found[f"{phase}_s"])
         off.append(np.where(np.isnan(lasted_s) & np.isnan(told_s), 0.0, np.abs(lasted_s - told_s)))

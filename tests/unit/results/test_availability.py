@@ -121,6 +121,19 @@ def test_the_chart_has_planned_beside_measured_in_seconds_of_the_window(tmp_path
     assert len(plots.availability_over_time(run).axes[0].lines) >= 3
 
 
+def test_what_was_lost_before_the_window_opened_is_away_from_the_start_of_the_chart(tmp_path):
+    """Such as of a slot that died by itself while the query was warming up."""
+    moments = [name for name in table() if name.endswith("_ns")]
+    early = table().assign(**{name: table()[name] - 45 * 10**9 for name in moments})
+    lost_s, back_s = (((early[name] - synthetic.START_NS) / 1e9).tolist() for name in ("death_ns", "available_ns"))
+    assert max(lost_s) < 0 < max(back_s)
+    drawn = charts.available_queries(run_with(tmp_path, early))
+    assert drawn["at_s"][0] == 0
+    assert np.all(np.diff(drawn["at_s"]) >= 0)
+    steps = dict(zip(drawn["at_s"], drawn["available"], strict=True))
+    assert [steps[at_s] for at_s in (0, max(back_s), WINDOW_S)] == [0.5, 1, 1]
+
+
 def test_what_the_model_does_not_tell_is_a_gap_and_no_loss_for_good(tmp_path):
     """Such as of a query that survivors took before the last host of a burst died."""
     frame = table().assign(predicted_ns=[pd.NA, table()["predicted_ns"][1]])

@@ -59,11 +59,9 @@ def test_compare_shows_runs_side_by_side(call):
     code, out, _ = call("results compare night-000 night-001")
     assert code == 0
     assert out.splitlines()[:2] == ["  1  night-000", "  2  night-001"]
-    assert out.splitlines()[-4].split() == ["service_rate", "6,000", "3,000", "records/s"]
-    assert (
-        " ".join(" ".join(out.splitlines()[-2:]).split())
-        == "pooled utilization: unknown: 0 faults under 0 seeds; night-000 has no utilization that eq. 10 describes"
-    )
+    assert out.splitlines()[-3].split() == ["service_rate", "6,000", "3,000", "records/s"]
+    why = "night-000 has no utilization that eq. 10 describes"
+    assert out.splitlines()[-1] == f"pooled utilization: unknown: {why}"
 
 
 def test_what_regress_and_compare_print_fits_a_terminal(call):

@@ -172,13 +172,54 @@ def test_what_a_run_lacks_is_said(twenty: list[Simulated], table: str, columns: 
     assert (found.verdict, why in found.sentence) == ("unknown", True), found.sentence
 
 
+def waiting(run: Simulated, share: float) -> Simulated:
+    """The run, so much of whose window went to waiting for input that more of it was idle by this share."""
+    row = run.tables["ledger"][:1].assign(**{"class": "idle"}, seconds=share * run.tables["runs"]["window_s"][0])
+    return Simulated(run.tables | {"ledger": pd.concat([run.tables["ledger"], row], ignore_index=True)})
+
+
+def test_where_the_load_leaves_time_to_spare_it_is_unknown(twenty: list[Simulated]) -> None:
+    found = pooled([twenty[0], waiting(twenty[1], 0.2)])
+    assert (found.verdict, "simulated was idle for 2" in found.sentence) == ("unknown", True), found.sentence
+    assert pooled([waiting(run, 0.02) for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
+
+
+def test_where_other_hosts_went_on_it_is_unknown(twenty: list[Simulated]) -> None:
+    found = pooled([twenty[0], changed(twenty[1], "runs", recovery="task")])
+    assert (found.verdict, "simulated lost a part of its work only" in found.sentence) == ("unknown", True)
+    assert pooled([changed(run, "runs", recovery="query") for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "longer", "in_part"),
+    [("uncoordinated", 1.0, True), ("uncoordinated", 0.9, False), ("coordinated", 1.0, False)],
+)
+def test_where_other_hosts_take_a_checkpoint_before_the_recovery_it_is_unknown(
+    twenty: list[Simulated], protocol: str, longer: float, in_part: bool
+) -> None:
+    """The recovery takes as long as an interval, or a little less."""
+
+    def slow(run: Simulated) -> Simulated:
+        interval_s = run.tables["predictions"]["interval_s"]
+        return changed(changed(run, "runs", protocol=protocol), "predictions", recovery_time_s=longer * interval_s)
+
+    found = pooled([slow(run) for run in twenty[:2]])
+    assert ("a part of its work only" in found.sentence) == in_part
+    assert (found.verdict == "unknown") == in_part
+
+
+def test_a_driver_that_dies_takes_all_work_in_mode_task(twenty: list[Simulated]) -> None:
+    killed = [changed(changed(run, "runs", recovery="task"), "faults", kind="driver-kill") for run in twenty[:2]]
+    assert pooled(killed).row() == pooled(twenty[:2]).row()
+
+
 def test_runs_that_no_fault_struck_add_no_luck(twenty: list[Simulated]) -> None:
     sound = twenty[0].tables["predictions"]
     no_fault = sound[sound["model"] == REPLAY_MODEL].assign(model="no faults", failure_rate=0.0, recovery_time_s=np.nan)
     useful = 1 - float(no_fault["checkpoint_cost_s"].iloc[0] / no_fault["interval_s"].iloc[0])
     tables = {"faults": twenty[0].tables["faults"][:0], "predictions": no_fault}
     tables["runs"] = twenty[0].tables["runs"].assign(seed=99, utilization=useful)
-    found = pooled([Simulated(twenty[0].tables | tables), *twenty[1:3]])
+    found = pooled([waiting(Simulated(twenty[0].tables | tables), 0.2), *twenty[1:3]])
     assert (found.verdict, found.seeds, found.faults) == ("pass", 3, 2 * FAULTS)
 
 

@@ -107,6 +107,16 @@ def test_time_to_spare_shortens_the_latency(tmp_path):
     assert spare == pytest.approx(none / 2, rel=1e-3)
 
 
+@pytest.mark.parametrize(("load", "share"), [({"mode": "saturating"}, 1.0), ({"mode": "rate", "rate": 3000}, 0.9)])
+def test_a_load_that_saturates_the_testbed_leaves_no_time_although_checkpoints_kept_it_down(tmp_path, load, share):
+    """The load is a quarter above what the calibration found, of which checkpoints took more than a fifth."""
+    run = synthetic.make_run(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=0.9 * runs["service_rate"])})
+    engine, query = {"name": "dataflow", "protocol": "coordinated"}, {"name": "nexmark", "query": "q12"}
+    experiment = synthetic.experiment(engine=engine, workload=query, load=load)
+    write_json(run.experiment_path, experiment.model_dump(mode="json"))
+    assert recommend(run).redone_share == pytest.approx(share)
+
+
 def test_the_best_interval_is_longer_where_a_failure_takes_a_part_of_the_work(tmp_path):
     """To first order by the square root of that part; eq. 10 counts all of it."""
     spare = made(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=runs["service_rate"] / 2)})

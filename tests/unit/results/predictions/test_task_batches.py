@@ -7,6 +7,8 @@ ledger is made by the code that books real runs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ import pytest
 from experiments.spec import Experiment
 from models.replay.task_batches import Strike
 from results.predictions import task_batches
+from results.predictions.outages import StruckFault
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from spark_jobs.tables import ledger, rows
@@ -317,6 +320,16 @@ def test_a_kill_of_the_driver_leaves_each_other_fault_its_host():
     driver, *others = task_batches._strikes(process, process, np.random.default_rng(1), 5)
     assert driver.hosts is None
     assert [each.hosts.sum() for each in others] == [1] * len(others)
+
+
+def test_the_cold_executor_is_the_one_that_came_first_whatever_its_name() -> None:
+    """The ninth executor ended early, and the tenth took its place."""
+    strike = StruckFault(0, "kill", ("worker-1",), struck_s=10.0, back_s=12.0)
+    names = pd.MultiIndex.from_tuples([("worker-1", "0.10"), ("worker-1", "0.9")], names=["host", "executor"])
+    firsts = pd.DataFrame({"executor": ["0.10", "0.9"], "stage": 0, "excess_s": [1.0, 4.0]})
+    process = cast(MeasuredProcess, SimpleNamespace(strikes=[strike]))
+    found = task_batches._of_fault(process, strike, firsts, pd.Series([30.0, 20.0], names))
+    assert found.to_dict() == {0: 4.0}
 
 
 def test_executors_of_another_driver_with_the_same_names_are_others():

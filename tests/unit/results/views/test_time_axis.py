@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from results.runs.store import Run
+from results.summary.findings import BETWEEN
 from results.tables.schema import RUN_TABLES
 from results.views import charts
-from results.views.time_axis import MOMENTS, Span, commit_rate, phase_spans
+from results.views.time_axis import Span, commit_rate, phase_spans
 from tests.unit.results import synthetic
 
 WINDOW_S = 60.0
@@ -26,7 +27,7 @@ def run_with(folder: Path, *recoveries: tuple[float | None, ...]) -> Run:
     """A run with recoveries whose moments, from death to normal, are given in seconds of the window."""
     run = synthetic.make_run(folder, kills=(8.3,), window_s=WINDOW_S)
     rows = [
-        OUTAGE | {"recovery": i, "fault": i} | moments(**dict(zip(MOMENTS, each, strict=True)))
+        OUTAGE | {"recovery": i, "fault": i} | moments(**dict(zip(BETWEEN, each, strict=True)))
         for i, each in enumerate(recoveries)
     ]
     write(run, "recoveries", rows)
