@@ -285,7 +285,8 @@ class Coordinator:
         self._lost -= restored
         self._rounds.abandon()
         self._garbage.delete(self.history.recover(back))
-        self._outbox.effects.append(self._line_orders.sweep(back, promoted, self.epoch))
+        copied = {number: self.copies.of[number].life for number in promoted}
+        self._outbox.effects.append(self._line_orders.sweep(back, copied, self.epoch))
         rejoins = self._line_orders.rejoins(back, self._up(), self.epoch)
         if len(restored) == len(self._layout.partitions):
             self.recoveries.clear()

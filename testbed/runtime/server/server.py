@@ -341,7 +341,7 @@ class Server:
         positions = self._run_events.sources_at(line)
         restored, promoted = (
             tuple(sorted(name for number, name in affected.items() if number not in void and name in of))
-            for of in (sweep.partitions - sweep.promoted, sweep.promoted)
+            for of in (sweep.partitions - sweep.promoted.keys(), sweep.promoted.keys())
         )
         named = self._milestones.named(reached)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, restored, promoted, named))

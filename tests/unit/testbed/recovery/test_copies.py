@@ -11,7 +11,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Publish, SweepCopy, Tell
+from testbed.core.effects import Publish, Sweep, SweepCopy, Tell
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -132,6 +132,17 @@ def test_a_lost_partition_is_replaced_by_its_copy_at_once():
     coordinator.on_lost("w0")
     assert addressed_orders_of(coordinator, Promote, Restore) == [("w1", number, Promote(3)) for number in range(3)]
     assert (coordinator.lives, coordinator.down) == ([3, 3, 3], frozenset())
+
+
+def test_of_what_is_spilled_only_that_of_the_copy_stays_when_it_is_promoted():
+    """The life of the copy tells it from what the primary has spilled, of which nobody would hear again."""
+    coordinator = with_copies()
+    coordinator.take_effects()
+    coordinator.on_lost("w0")
+    (sweep,) = (each for each in coordinator.take_effects() if isinstance(each, Sweep))
+    assert sweep.promoted == {each.name: 2 for each in chain(0, 0, 0).partitions}
+    name = chain(0, 0, 0).partitions[1].name
+    assert [key for key in (f"{name}/sent-1-1", f"{name}/sent-1-2") if sweep.takes(key)] == [f"{name}/sent-1-1"]
 
 
 def test_what_a_copy_has_spilled_goes_when_its_worker_is_lost():
