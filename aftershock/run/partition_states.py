@@ -51,7 +51,7 @@ class PartitionStates:
                 self._become(PartitionState.RESTORING, affected)
             case EpochReady(epoch=epoch):
                 restoring = self._of[PartitionState.RESTORING]
-                self._become(PartitionState.UP, [name for name in restoring if self._restored_in[name] <= epoch])
+                self._become(PartitionState.UP, [name for name in restoring if self._restored_in[name] == epoch])
             case DriverStarted():
                 self._told_absent, self.copied = frozenset(), {}
                 self._become(PartitionState.ABSENT, self._names)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -118,18 +118,22 @@ class Delete:
 @dataclass(frozen=True)
 class Sweep:
     """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
-    written and never heard of. A recovery begins: they roll back, but for those that copies take the place of."""
+    written and never heard of. A recovery begins: they roll back, but for those that copies take the place of.
+
+    promoted   these, by name, each with the life of its copy
+    """
 
     epoch: int
     keep: frozenset[str]
     partitions: frozenset[str]
-    promoted: frozenset[str] = frozenset()
+    promoted: Mapping[str, int] = field(default_factory=dict)
 
     def takes(self, key: str) -> bool:
-        """Whether an object is deleted if it is of an earlier epoch. What a copy has spilled outlives its promotion."""
+        """Whether an object is deleted if it is of an earlier epoch. What a copy has spilled outlives its promotion;
+        what its primary has spilled does not."""
         owner, _, name = key.partition("/")
-        spilled_by_copy = owner in self.promoted and name.startswith("sent-")
-        return owner in self.partitions and key not in self.keep and not spilled_by_copy
+        by_copy = owner in self.promoted and _is_spilled(name, self.promoted[owner])
+        return owner in self.partitions and key not in self.keep and not by_copy
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class SweepCopy:
     def takes(self, key: str) -> bool:
         """Whether an object is deleted, written whole or not."""
         owner, _, name = key.partition("/")
-        return owner == self.partition and re.search(rf"(?:^|\.)sent-\d+-{self.life}$", name) is not None
+        return owner == self.partition and _is_spilled(name, self.life)
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,11 @@ class Placed:
     """Copies have come or gone, in this epoch: workers must know where everybody is before the orders that follow."""
 
     epoch: int
+
+
+def _is_spilled(name: str, life: int) -> bool:
+    """Whether an object of a partition is output that this life of it has spilled, written whole or not."""
+    return re.search(rf"(?:^|\.)sent-\d+-{life}$", name) is not None
 
 
 PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell

@@ -284,8 +284,10 @@ class Coordinator:
         self._down -= restored
         self._lost -= restored
         self._rounds.abandon()
-        self._garbage.delete(self.history.recover(back))
-        self._outbox.effects.append(self._line_orders.sweep(back, promoted, self.epoch))
+        copies = {number: self.copies.of[number] for number in promoted}
+        self._garbage.delete(self.history.recover(back, {number: copy.number for number, copy in copies.items()}))
+        lives = {number: copy.life for number, copy in copies.items()}
+        self._outbox.effects.append(self._line_orders.sweep(back, lives, self.epoch))
         rejoins = self._line_orders.rejoins(back, self._up(), self.epoch)
         if len(restored) == len(self._layout.partitions):
             self.recoveries.clear()

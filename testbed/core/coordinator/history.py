@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.errors import EnvironmentFailure
@@ -111,14 +111,18 @@ class History:
         self._published[partition] = max(number, self.published(partition))
         return self._trim_logs()
 
-    def recover(self, partitions: frozenset[int]) -> list[str]:
-        """Everything of these partitions after the line is undone; returns the objects that became garbage."""
+    def recover(self, partitions: frozenset[int], passed: Mapping[int, int]) -> list[str]:
+        """Everything of these partitions after the line is undone; returns the objects that became garbage.
+
+        Of those that copies take the place of, nothing is undone up to the checkpoint whose border the copy is known to
+        have `passed`: the copy takes it no more, and neither an earlier one.
+        """
         line = self._find(self.taken, self._layout.channels)
         kept = [each for each in self._lines if all(a.number <= b.number for a, b in zip(each, line, strict=True))]
         self._lines = kept if kept[-1] == line else [*kept, line]
         before, last = self.keys(), max(each.number for each in line)
         for at in (each for each in line if each.partition in partitions):
-            until = last if self._by_borders else at.number
+            until = max(last if self._by_borders else at.number, passed.get(at.partition, 0))
             self.taken[at.partition] = [each for each in self.taken[at.partition] if each.number <= until]
             self._logs[at.partition] = [each for each in self._logs[at.partition] if each.number <= until]
         return sorted(before - self.keys()) + (self._trim() if len(self._lines) > self._spare + 1 else [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from testbed.core.control import Rejoin, Restore
 from testbed.core.coordinator.garbage import Garbage
@@ -36,7 +36,9 @@ class LineOrders:
                 found[number] = Rejoin(epoch, self._history.line[number].number, outputs, inputs)
         return found
 
-    def sweep(self, back: Set[int], promoted: Set[int], epoch: int) -> Sweep:
-        """What may stay in the store of the partitions that come back, some of them by promotion."""
-        names, of_copies = (frozenset(self._layout.partitions[n].name for n in of) for of in (back, promoted))
-        return Sweep(epoch, frozenset(self._history.keys()), names, of_copies)
+    def sweep(self, back: Set[int], promoted: Mapping[int, int], epoch: int) -> Sweep:
+        """What may stay in the store of the partitions that come back. Of those that are `promoted`, the lives of their
+        copies."""
+        names = {number: self._layout.partitions[number].name for number in back}
+        of_copies = {names[number]: life for number, life in promoted.items()}
+        return Sweep(epoch, frozenset(self._history.keys()), frozenset(names.values()), of_copies)

@@ -66,16 +66,18 @@ class Files(Outlet):
     """A file for each published number, which is there whole or not at all; one that only grows for the rest.
 
     What a predecessor was publishing when it was killed may be there, with a name that is not safe on the disk yet. So
-    each call syncs the folder, whatever it has written itself.
+    each call syncs the folder, whatever it has written itself. It is first looked at by the first call, which may wait:
+    who makes the outlet must not.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        make_folder(folder)
+        self._folder, self._out = folder, -1
         self._opened_ns, self._written = time.time_ns(), 0
-        self._out = max((int(path.stem) for path in folder.glob("[0-9]*.arrow")), default=0)
 
     def publish(self, outputs: Numbered) -> int:
+        make_folder(self._folder)
+        if self._out < 0:
+            self._out = max((int(path.stem) for path in self._folder.glob("[0-9]*.arrow")), default=0)
         for number, batches in outputs.items():
             if batches:
                 self._save(f"{number:09d}.arrow", batches)
@@ -84,6 +86,7 @@ class Files(Outlet):
         return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        make_folder(self._folder)
         self._written += 1
         self._save(f"plain-{self._opened_ns}-{self._written:09d}.arrow", batches)
         sync_folder(self._folder)

@@ -120,6 +120,7 @@ class Server:
         self._guests: dict[str, Guest] = {}
         self._named = self._failures = 0
         self._broken: dict[tuple[Guest, int], _Break] = {}  # by who told of it, and the other slot
+        self._told_hosts: dict[int, str] = {}  # who is in which seat, as all slots were told last
         self._stillness = Stillness()
         self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
@@ -238,10 +239,10 @@ class Server:
             self._note_broken(guest, message)
 
     def _note_broken(self, guest: Guest, message: Broken) -> None:
-        """What was heard in an earlier epoch is over."""
-        ends, other = (guest, message.slot), self._coordinator.placement.hosts.get(message.slot)
+        """What was heard in an earlier epoch is over. By now, somebody else may be in the seat that slots know."""
+        ends, other = (guest, message.slot), self._told_hosts.get(message.slot, "")
         known = self._broken.get(ends)
-        if other is not None and (known is None or known.epoch != message.epoch):
+        if other in self._guests and (known is None or known.epoch != message.epoch):
             self._broken[ends] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, other)
 
     def _on_failed(self, guest: Guest, failed: SlotError) -> None:
@@ -275,8 +276,7 @@ class Server:
         for (guest, slot), noted in list(self._broken.items()):
             if now_s >= noted.due_s:
                 self._broken.pop((guest, slot), None)
-                is_there = self._coordinator.placement.hosts.get(slot) == noted.worker
-                if noted.epoch == self._coordinator.epoch and is_there:
+                if noted.epoch == self._coordinator.epoch and noted.worker in self._guests:
                     self.lose(guest, "its connection to another slot broke")
         if now_s >= self._next_round_s:
             interval_s = self._job.checkpoint_interval_s
@@ -341,7 +341,7 @@ class Server:
         positions = self._run_events.sources_at(line)
         restored, promoted = (
             tuple(sorted(name for number, name in affected.items() if number not in void and name in of))
-            for of in (sweep.partitions - sweep.promoted, sweep.promoted)
+            for of in (sweep.partitions - sweep.promoted.keys(), sweep.promoted.keys())
         )
         named = self._milestones.named(reached)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, restored, promoted, named))
@@ -357,6 +357,7 @@ class Server:
     ) -> None:
         """Tell the workers where everybody is, before the orders of this epoch; the others are as of `Peers`."""
         placement, copies = self._coordinator.placement, self._coordinator.copies
+        self._told_hosts = dict(placement.hosts)
         seats_of = {name: seat for seat, name in placement.hosts.items()}
         copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
         seats = max(self._job.slots - 1, *placement.hosts, 0) + 1  # there may be no host left by now

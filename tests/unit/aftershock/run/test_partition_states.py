@@ -109,7 +109,13 @@ def test_who_was_promoted_has_no_copy_any_more():
 def test_an_epoch_that_is_ready_does_not_end_a_later_recovery():
     both = (lost("a.0"), back("a.0"), lost("b.0"), back("b.0", epoch=3))
     assert after(*both, example(EpochReady, epoch=2)) == ["up", "up", "restoring", "up"]
-    assert after(*both, example(EpochReady, epoch=3)) == ["up"] * 4
+    assert after(*both, example(EpochReady, epoch=2), example(EpochReady, epoch=3)) == ["up"] * 4
+
+
+def test_an_epoch_that_is_ready_does_not_end_an_earlier_recovery():
+    """Recoveries of different partitions go on side by side, and one that reads a large state takes longer."""
+    both = (lost("a.0"), back("a.0"), lost("b.0"), back("b.0", epoch=3))
+    assert after(*both, example(EpochReady, epoch=3)) == ["restoring", "up", "up", "up"]
 
 
 def test_who_is_restored_once_more_waits_for_the_later_epoch():

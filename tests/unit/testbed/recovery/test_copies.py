@@ -11,7 +11,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator.coordinator import Coordinator
-from testbed.core.effects import Publish, SweepCopy, Tell
+from testbed.core.effects import Publish, Sweep, SweepCopy, Tell
 from testbed.core.partition.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
@@ -132,6 +132,32 @@ def test_a_lost_partition_is_replaced_by_its_copy_at_once():
     coordinator.on_lost("w0")
     assert addressed_orders_of(coordinator, Promote, Restore) == [("w1", number, Promote(3)) for number in range(3)]
     assert (coordinator.lives, coordinator.down) == ([3, 3, 3], frozenset())
+
+
+def test_what_a_primary_has_stored_is_not_undone_as_far_as_its_copy_has_come():
+    """A promoted copy does not take again what it has passed. If it were the last checkpoint, the line would stick."""
+    coordinator = with_copies()
+    initial = initial_line(chain(0, 0, 0))
+    for number in (0, 1):
+        found = replace(initial[number], number=1, epoch=1, state_keys=(f"{number}/state-1-1",), last=True)
+        coordinator.on_message(Stored(1, found))
+    coordinator.on_message(Passed(0, 2, 1))
+    coordinator.on_lost("w0")
+    assert [[each.number for each in of] for of in coordinator.history.taken] == [[0, 1], [0], [0]]
+    for number in (1, 2):
+        coordinator.on_message(Stored(3, replace(initial[number], number=1, epoch=3)))
+    assert [each.number for each in coordinator.history.line] == [1, 1, 1]
+
+
+def test_of_what_is_spilled_only_that_of_the_copy_stays_when_it_is_promoted():
+    """The life of the copy tells it from what the primary has spilled, of which nobody would hear again."""
+    coordinator = with_copies()
+    coordinator.take_effects()
+    coordinator.on_lost("w0")
+    (sweep,) = (each for each in coordinator.take_effects() if isinstance(each, Sweep))
+    assert sweep.promoted == {each.name: 2 for each in chain(0, 0, 0).partitions}
+    name = chain(0, 0, 0).partitions[1].name
+    assert [key for key in (f"{name}/sent-1-1", f"{name}/sent-1-2") if sweep.takes(key)] == [f"{name}/sent-1-1"]
 
 
 def test_what_a_copy_has_spilled_goes_when_its_worker_is_lost():

@@ -167,12 +167,12 @@ def test_a_store_that_hangs_while_it_deletes_or_lists_is_told_of_before_the_end(
     assert (collector.waited_s, store.objects) == (0.0, {})
 
 
-def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
+def test_what_a_copy_has_spilled_is_left_when_it_is_promoted_and_not_what_its_primary_has(tmp_path):
     store = MemoryStore()
-    for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
+    for key in ("out.0/state-1-1", "out.0/sent-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
         store.put(key, [b"content"])
     collector = GarbageCollector(store, Journal(tmp_path / "journal.jsonl"))
-    collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
+    collector.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), {"out.0": 2}))
     collector.close()
     assert store.keys() == ["out.0/sent-1-2"]
 

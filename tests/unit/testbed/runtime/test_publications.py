@@ -240,11 +240,22 @@ def test_files_are_those_of_their_numbers_whatever_goes_together(tmp_path):
     assert [each.to_pylist() for each in published(tmp_path)] == [[{"number": n}] for n in (3, 5, 6)]
 
 
+def test_a_sink_to_files_is_opened_without_the_disk_which_may_be_slow(tmp_path):
+    """The thread of the slot opens it: if that waited, the slot would be silent, and given up."""
+    files = Files(tmp_path / "out.0")
+    assert not list(tmp_path.iterdir())
+    Files(tmp_path / "out.0").publish({3: [rows(3)]})
+    assert files.publish({0: []}) == 3
+    other = Files(tmp_path / "out.1")
+    other.write([rows(1)])
+    assert len(published(tmp_path)) == 2
+
+
 def test_files_have_their_names_for_good_before_they_count_as_published(tmp_path, monkeypatch):
     synced, folder = note_syncs(monkeypatch), tmp_path / "output" / "out.0"
     files = Files(folder)
-    assert (synced[tmp_path], synced[folder.parent]) == ({"output"}, {"out.0"}), "the folders that were made"
     files.publish({3: [rows(3)], 5: [rows(5)]})
+    assert (synced[tmp_path], synced[folder.parent]) == ({"output"}, {"out.0"}), "the folders that were made"
     assert synced.pop(folder) == {"000000003.arrow", "000000005.arrow"}
     Files(folder).publish({0: []})
     assert synced.pop(folder) == {"000000003.arrow", "000000005.arrow"}, "whoever wrote them may have been killed"

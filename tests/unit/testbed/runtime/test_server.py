@@ -294,6 +294,24 @@ def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, cloc
     assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-3", "slot-1"]
 
 
+def test_a_break_with_a_slot_that_has_died_is_none_with_the_one_in_its_seat(tmp_path, clock):
+    """The survivor hears of the death last, such as after a partition. No recovery begins before all are back."""
+    server = server_in(tmp_path, slots=3, protocol="batch-aligned", recovery="blocking")
+    with closing(server), three_guests(server, tmp_path) as (staying, *_), guest(server) as new:
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        for name in ("slot-2", "slot-3"):
+            server.lose(server._guests[name], "both at once")
+        say(new, Hello((HERE, 1), 1, 1))
+        serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == 4)
+        (seat,) = (seat for seat, name in server._coordinator.placement.hosts.items() if name == "slot-4")
+        say(staying, Broken(1, seat), SlotStatus(1, idle_s=1.0))
+        serve_until(server, lambda: server._guests["slot-1"].status.idle_s)
+        clock.s += BROKEN_GRACE_S
+        turns = iter(range(3))
+        serve_until(server, lambda: next(turns, None) is None)
+    assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-2", "slot-3"]
+
+
 def test_a_report_sums_up_the_slots_that_host_partitions(server, three, tmp_path):
     for slot in three:
         say(slot, SlotStatus(1, idle_s=1.0, positions={0: 5}))
