@@ -100,6 +100,7 @@ class _Moment(NamedTuple):
 
     density  no query left is denser
     joint    (queries, queries): the extension of the pair is not known to be the union of those of its two
+    core     whether all rows recover something that nothing does not; it is in the plan, too
     added    (rows, blocks), 1 for the blocks that a row recovers and the plan does not
     shared   which rows have which blocks of the queries that they do not recover
     """
@@ -109,6 +110,7 @@ class _Moment(NamedTuple):
     rows: Candidates
     kinds: Indices
     joint: Mask
+    core: bool
     added: sparse.csr_array
     shared: Patterns
 
@@ -221,7 +223,7 @@ def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: 
             added = marked(rows.recovered[:, :-1] & ~plan.recovered[:, :-1])
             shared = patterns(of, plan, rows, added)
             both = joint | _of_kinds(_joint(of, plan, rows, density, shared, go_on), kinds)
-            return _Moment(plan, density, rows, kinds, both, added, shared)
+            return _Moment(plan, density, rows, kinds, both, bool(core.any()), added, shared)
         rows.take(above, densest[above])
 
 
@@ -245,7 +247,7 @@ def _bound(of: Blocks, moment: _Moment, go_on: GoOn) -> Floats:
     added, done = moment.added, marked((rows.density == CLOSED) & (base.density != CLOSED))
     room = _union(base.room - rows.room, added, of.costs[:-1])
     np.subtract(base.room, room, out=room)  # in place here and below: fresh memory takes longer than the arithmetic
-    more, less = _containing(added)
+    more, less = _containing(added, in_itself=not moment.core)
     known, too_small = room[more, more] >= 0, room < 0
     more, less = more[known], less[known]
     room[~_some_fit(of, moment, room, go_on)] = 0.0
@@ -262,14 +264,18 @@ def _bound(of: Blocks, moment: _Moment, go_on: GoOn) -> Floats:
     return bound
 
 
-def _containing(added: sparse.csr_array) -> tuple[Indices, Indices]:
-    """Pairs of rows of which the first contains the second; a row that adds nothing is in every one and in itself."""
+def _containing(added: sparse.csr_array, *, in_itself: bool) -> tuple[Indices, Indices]:
+    """Pairs of rows of which the first contains the second; a row that adds nothing is in every one.
+
+    If it is what nothing has become, it is `in_itself`, too: it ends where nothing ends.
+    """
     sizes = np.diff(added.indptr)
     more, less = (common := (added @ added.T).tocoo()).coords
     contained = (common.data == sizes[less]) & (more != less)
     nothing = np.flatnonzero(sizes == 0)
-    every = np.tile(np.arange(sizes.size), nothing.size)
-    return np.r_[more[contained], every], np.r_[less[contained], np.repeat(nothing, sizes.size)]
+    every, each = np.tile(np.arange(sizes.size), nothing.size), np.repeat(nothing, sizes.size)
+    kept = in_itself | (every != each)
+    return np.r_[more[contained], every[kept]], np.r_[less[contained], each[kept]]
 
 
 def _of_kinds(amounts: npt.NDArray[Known], kinds: Indices) -> npt.NDArray[Known]:

@@ -215,7 +215,8 @@ class TaskBatches:
         self._done_s[undone] = np.where(self._no_task, NO_TASK, NOT_BEGUN)
         self._free_s[fails], self._cold_s[fails], self._struck_s[fails] = -np.inf, 0.0, np.inf
         self._next_s[fails], self._away_until_s[fails], self._stopped[undone] = -np.inf, -np.inf, True
-        return Span(np.where(undone, self._from_s, fault_s), fault_s.copy(), np.ones(fails.shape))
+        self._floor_s[fails] = self._idle_s[fails] = fault_s[fails]  # it may strike before an earlier restart is over
+        return Span(np.where(undone, np.minimum(self._from_s, fault_s), fault_s), fault_s.copy(), np.ones(fails.shape))
 
 
 def _over(part_s: Array, length_s: Array) -> Array:

@@ -46,11 +46,22 @@ class FirstQuery(ProgressJournal):
     def __init__(self, journal: Journal, executors: Callable[[], set[str]], make_up: Callable[[str], None]) -> None:
         super().__init__(journal)
         self._executors, self._make_up, self._followed = executors, make_up, ""
+        self._again: QueryStartedEvent | None = None
+        self._lock = threading.Lock()  # starts and ends come in different threads of Spark
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """The first query to start is the one that is followed."""
-        if self._followed:
-            return
+        """The first query to start is the one that is followed.
+
+        Spark tells of a start at once, of an end some time later. So a program that starts the query again may have
+        done so before its end is told; then the start counts from that moment on.
+        """
+        with self._lock:
+            if not self._followed:
+                self._follow(event)
+            elif str(event.id) == self._followed:
+                self._again = event
+
+    def _follow(self, event: QueryStartedEvent) -> None:
         self._followed = str(event.id)
         self._make_up(self._followed)
         super().onQueryStarted(event)
@@ -63,12 +74,15 @@ class FirstQuery(ProgressJournal):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """A query has ended; after the one that is followed, the next to start is."""
-        if str(event.id) != self._followed:
-            return
-        super().onQueryTerminated(event)
-        self._followed = ""  # a program that starts it again goes on with it
-        if event.exception is not None:
-            self._journal.record(QueryFailed(event.exception[:2000]))
+        with self._lock:
+            if str(event.id) != self._followed:
+                return
+            super().onQueryTerminated(event)
+            again, self._again, self._followed = self._again, None, ""
+            if event.exception is not None:
+                self._journal.record(QueryFailed(event.exception[:2000]))
+            if again is not None:  # a program that starts it again goes on with it
+                self._follow(again)
 
 
 class Sessions:

@@ -84,7 +84,7 @@ SQL = {
         FROM {{bid}}""",
     Q.Q11: """WITH gaps AS (
             SELECT bidder, ms,
-                coalesce(ms - lag(ms) OVER (PARTITION BY bidder ORDER BY ms) >= $window_ms, true) AS begins
+                coalesce(ms - lag(ms) OVER (PARTITION BY bidder ORDER BY ms) > $window_ms, true) AS begins
             FROM {bid}
         ), numbered AS (
             SELECT bidder, ms, count_if(begins) OVER (PARTITION BY bidder ORDER BY ms) AS session FROM gaps

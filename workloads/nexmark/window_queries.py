@@ -45,7 +45,10 @@ def q7(feed: NexmarkEvents) -> DataFrame:
 
 
 def q11(feed: NexmarkEvents) -> DataFrame:
-    """Bids of each bidder in each session, which ends after `window_s` without a bid."""
+    """Bids of each bidder in each session, which ends after `window_s` without a bid.
+
+    A bid at that very moment still belongs to it: Spark merges sessions that only touch, as no other kind of windows.
+    """
     session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")
     bids = timely(feed.bids("bidder")).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")

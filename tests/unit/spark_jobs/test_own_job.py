@@ -99,17 +99,21 @@ def test_the_first_query_is_followed_and_no_other(heard):
     ]
 
 
-def test_a_query_that_failed_and_is_started_again_is_followed_again(heard):
-    found = heard(
-        ("onQueryStarted", started("a")),
-        ("onQueryTerminated", terminated("a", "boom")),
-        ("onQueryStarted", started("a")),
-        ("onQueryProgress", progress("a")),
-    )
+AGAIN = [("onQueryTerminated", terminated("a", "boom")), ("onQueryStarted", started("a"))]
+
+
+@pytest.mark.parametrize("calls", [AGAIN, AGAIN[::-1]], ids=["in order", "its end is told after its new start"])
+def test_a_query_that_failed_and_is_started_again_is_followed_again(heard, calls):
+    found = heard(("onQueryStarted", started("a")), *calls, ("onQueryProgress", progress("a")))
     events = [entry["event"] for entry in found]
     again = ["query-idle", "query-started", "ready", "progress"]
     assert events == ["query-idle", "query-started", "ready", "query-terminated", "query-failed", *again]
     assert found[4]["error"] == "boom"
+
+
+def test_a_query_that_ends_for_good_after_it_was_started_again_is_not_followed_on(heard):
+    found = heard(("onQueryStarted", started("a")), *AGAIN[::-1], AGAIN[0], ("onQueryProgress", progress("a")))
+    assert [entry["event"] for entry in found][-2:] == ["query-terminated", "query-failed"]
 
 
 def test_a_program_that_sets_a_master_of_its_own_is_refused(tmp_path):

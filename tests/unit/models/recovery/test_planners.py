@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from experiments.errors import BadInput
+from models.recovery import best_density as best_density_module
 from models.recovery import density_beam as beam
 from models.recovery.best_density import best_density
 from models.recovery.density_beam import density_beam
@@ -284,6 +285,16 @@ def bounded_pairs(seed):
         start = found.starts[found.number[i, j]]
         assert start.pairs(np.array([i]), np.array([j])).best()[0] == pytest.approx(reached)
     return known
+
+
+def test_the_only_query_that_leaves_room_is_not_taken_for_one_that_adds_nothing(monkeypatch):
+    """Q0 is the densest and does not fit, so nothing goes on with Q1, and has no room for Q2, which is worth more.
+
+    Q1 makes Q0 denser still. So only Q2 is known to have room when all that is as dense as Q0 is recovered.
+    """
+    monkeypatch.setattr(best_density_module, "BATCH", 1)  # so that bounds are asked for, as with many queries
+    problem = problem_of([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], [1, 5, 1, 4], [22, 3, 7], 5)
+    assert best_density(problem).priority == literal(problem) == 7
 
 
 def test_a_single_query_that_fits_with_no_other_is_in_the_initial_set():

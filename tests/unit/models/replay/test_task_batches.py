@@ -108,6 +108,19 @@ def test_a_fault_on_the_whole_query_takes_the_whole_batch():
     assert found.utilizations == pytest.approx([6 / 13])
 
 
+@pytest.mark.parametrize("restart_s", [5.0, 3.0, 1.0])
+def test_a_second_fault_on_the_whole_query_begins_its_restart_again(restart_s):
+    """At 3 the batch is cut off, at 4 the restart of 3 s, in which nothing was done. The batch takes 7 s after it."""
+    whole = Strike(None, ONE, WARM, USUAL)
+    ends_s = 4.0 + restart_s + 7.0
+    faults = Faults(np.array([[3.0, 4.0]]), np.array([[3.0, restart_s]]), np.zeros((1, 2)))
+    work = TaskBatches(ONE, np.array([7.0]), Stages((6, 3), (4 / 7, 2 / 7)), hosts=3, strikes=[whole, whole])
+    found = replay(work, faults, ends_s, 0.0 * ONE)
+    assert found.down_s.sum() == pytest.approx(1.0 + restart_s)
+    assert found.lost_s.sum() == pytest.approx(3.0)
+    assert found.utilizations == pytest.approx([6 / ends_s])
+
+
 def test_all_time_is_accounted_for():
     rng = np.random.default_rng(2)
     struck_s = np.sort(rng.uniform(0, 400, 12))
