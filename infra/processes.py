@@ -211,9 +211,15 @@ def _alive(pid: int) -> bool:
 
 
 def _stat(which: int | str) -> list[str]:
-    """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first."""
-    lines = _lines(Path(f"/proc/{which}/stat"))
-    return lines[0].rpartition(")")[2].split() if lines else []
+    """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first.
+
+    The name may hold anything, such as what ends a line of text; only the last parenthesis surely follows it.
+    """
+    try:
+        stat = Path(f"/proc/{which}/stat").read_bytes()
+    except GONE_OR_HIDDEN:
+        return []
+    return stat.rpartition(b")")[2].decode().split()
 
 
 def _lines(path: Path) -> list[str]:
