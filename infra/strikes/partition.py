@@ -121,9 +121,12 @@ def _listed(inside: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def refusal() -> str | None:
-    """Why this machine cannot drop packets; tried in a network of its own, which is gone at once."""
+    """Why this machine cannot drop packets; tried in a network of its own, which is gone at once.
+
+    An `nft` that was built without JSON could drop them, but nobody would see that it did, nor that it does no more.
+    """
     try:
-        done = programs.run("unshare", "--net", "nft", "-f", "-", text=CHAINS)
+        done = programs.run("unshare", "--net", "sh", "-c", f"nft -f - && nft -j list table {TABLE}", text=CHAINS)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return " ".join(done.stderr.split()) or "nft failed" if done.returncode else None
