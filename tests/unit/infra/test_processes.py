@@ -77,6 +77,27 @@ def test_a_process_cannot_lie_about_its_user_by_its_name(token, end):
     assert start_of(process.pid) is not None
 
 
+def test_a_process_that_became_another_users_keeps_no_other_from_its_signal(token, monkeypatch):
+    """As a program does that runs with the rights of its owner: from then on it may not be signalled."""
+    first, second = start(f"{token}/worker-1"), start(f"{token}/worker-1")
+    handles, send = ProcessHandles(token), signal.pidfd_send_signal
+    assert set(handles.scan()) == {first.pid, second.pid}
+    theirs = handles._open[first.pid]
+
+    def sent(handle, number):
+        if handle == theirs:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        send(handle, number)
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", sent)
+    handles.signal(signal.SIGKILL)
+    assert second.wait(60) == -signal.SIGKILL
+    handles.forget_the_ended()
+    assert handles.pids == set()
+    handles.close()
+    first.kill()
+
+
 def test_children_inherit_the_mark(token):
     shell = start(f"{token}/worker-1", "sh", "-c", "sleep 60 & sleep 60")
     wait_for(lambda: len(members(f"{token}/worker-1")) == 3)
