@@ -164,6 +164,21 @@ def test_a_run_id_is_used_once(publish):
         steps.begin(DOCUMENT, "run-1")
 
 
+def test_a_run_that_a_full_disk_keeps_from_its_begin_leaves_nothing(home, monkeypatch):
+    """A DAG run whose first step fails has no id of a run that its teardown could end."""
+    write = store.write_json
+
+    def written(path, document):
+        if path.name == "status.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, document)
+
+    monkeypatch.setattr(store, "write_json", written)
+    with pytest.raises(OSError, match="No space left on device"):
+        steps.begin(DOCUMENT, "run-1")
+    assert list((home / "live").iterdir()) == []
+
+
 def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
     steps.begin(DOCUMENT, "run-1")
     (store.live("run-1").raw / "query.jsonl").write_text("{}\n")
