@@ -15,12 +15,15 @@ def user_of(pid: int) -> int | None:
 
     The owner of /proc/PID would not do: a process that forbids to be looked into has files that belong to root.
     Raises `OSError` when this process has no descriptors or no memory left.
+
+    A process chooses its name, which stands above its user. Of what ends a line of text, the kernel escapes only the
+    line feed there, so nothing else may count as the end of a line.
     """
     try:
-        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        status = Path(f"/proc/{pid}/status").read_bytes()
     except GONE_OR_HIDDEN:
         return None
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), None)
+    return next((int(line.split()[1]) for line in status.split(b"\n") if line.startswith(b"Uid:")), None)
 
 
 def name_of(uid: int) -> str:

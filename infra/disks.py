@@ -14,10 +14,9 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import Deadline
 from infra import programs, tokens
+from infra.mounted import mounted
 
-MOUNTS = Path("/proc/self/mounts")
 SOURCE = re.compile(rf"aftershock-({tokens.PATTERN})-.+")
-ESCAPED = re.compile(r"\\([0-7]{3})")  # of blanks in a line of mounts
 COMMAND_LIMIT_S, REMOVAL_LIMIT_S, PAUSE_S = 30.0, 5.0, 0.05
 
 
@@ -42,11 +41,8 @@ def empty(folder: Path) -> None:
 
 def mounts() -> list[tuple[str, Path]]:
     """Label and folder of every disk on this machine."""
-    rows = [line.split() for line in MOUNTS.read_text(encoding="utf-8").splitlines()]
-    found = ((SOURCE.fullmatch(source), folder) for source, folder, kind, *_ in rows if kind == "tmpfs")
-    return [
-        (match[1], Path(ESCAPED.sub(lambda code: chr(int(code[1], 8)), folder))) for match, folder in found if match
-    ]
+    found = ((SOURCE.fullmatch(each.source), each.folder) for each in mounted() if each.kind == "tmpfs")
+    return [(match[1], folder) for match, folder in found if match]
 
 
 def of(label: str) -> list[Path]:

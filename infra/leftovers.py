@@ -37,6 +37,7 @@ class Traces:
     mounts: int
     containers: int
     hidden: bool  # it has containers, perhaps, but no daemon tells
+    elsewhere: bool = False  # its processes see their handle, in a container perhaps, where this one sees none
 
     @property
     def root(self) -> str:
@@ -114,7 +115,15 @@ def _traces(cluster: Cluster, told: Mapping[int, str], contained: Mapping[Cluste
     roots = set(filter(None, (*told.values(), *in_docker))) or _roots_of(label, named, mounted)
     hidden = contained is None and label.startswith(IN_DOCKER)
     counts = (len(processes), len(named), len(mounted), len(in_docker))
-    return Traces(label, uid, tuple(sorted(roots)), *counts, hidden)
+    elsewhere = any(_sees_another_root(pid, root) for pid, root in told.items())
+    return Traces(label, uid, tuple(sorted(roots)), *counts, hidden, elsewhere)
+
+
+def _sees_another_root(pid: int, root: str) -> bool:
+    """Whether a process sees a handle at the root that it names, and this process none."""
+    handle = f"{root}/{HANDLE_FILE}"
+    there = os.path.isabs(root) and os.path.lexists(f"/proc/{pid}/root{handle}")
+    return there and not os.path.lexists(handle)
 
 
 def _roots_of(label: str, named: Sequence[str], mounted: Sequence[Path]) -> set[str]:

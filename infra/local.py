@@ -13,7 +13,7 @@ from experiments.spec import ClusterSpec
 from infra import launch, tokens
 from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle
-from infra.processes import Usage, is_taken, marks, members, usage
+from infra.processes import Usage, is_taken, marks, members, subnets_in_use, usage
 from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
 from infra.strikes.death import Death
@@ -96,11 +96,15 @@ def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
 
 
 def _free_subnet() -> int:
-    """The first 127.0.N.0/24 that no cluster of ours uses and whose gateway ports are free."""
+    """The first 127.0.N.0/24 that no cluster uses and whose gateway ports are free.
+
+    Other users' clusters do not show their marks. While faults hold their broker and their master down, their workers
+    still listen.
+    """
     numbers = (mark.removeprefix(TOKEN_LETTER).partition("-")[0] for mark in marks(TOKEN_LETTER))
     taken = {int(number) for number in numbers if number.isdecimal()}  # a mark of somebody else's may begin alike
     busy: set[int] = set()
-    for subnet in sorted(set(range(1, 255)) - taken):
+    for subnet in sorted(set(range(1, 255)) - taken - subnets_in_use()):
         found = [port for port in gateway.GATEWAY_PORTS if is_taken(f"127.0.{subnet}.1", port)]
         if not found:
             return subnet

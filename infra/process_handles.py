@@ -9,12 +9,15 @@ import os
 import select
 import signal
 from collections.abc import Collection
+from contextlib import suppress
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import Deadline
 from infra.processes import MARK, carries, members
 
 DYING_POLL_S = 0.25  # between two looks for processes that were born meanwhile
+# What a signal to a process raises that has ended, or that has become another user's (as `sudo` does): it is no member.
+NO_MORE = (ProcessLookupError, PermissionError)
 
 
 class ProcessHandles:
@@ -70,7 +73,7 @@ class ProcessHandles:
         """Whether a process has ended, so that its id may belong to another; closes its handle if so."""
         try:
             signal.pidfd_send_signal(self._open[pid], 0)
-        except ProcessLookupError:
+        except NO_MORE:
             os.close(self._open.pop(pid))
             return True
         return False
@@ -84,10 +87,8 @@ class ProcessHandles:
         """Send a signal to all processes that have a handle, or to those of `only`."""
         for pid, handle in self._open.items():
             if only is None or pid in only:
-                try:
+                with suppress(*NO_MORE):
                     signal.pidfd_send_signal(handle, number)
-                except ProcessLookupError:
-                    continue
 
     def kill(self, limit_s: float) -> list[int]:
         """Kill all processes of the mark, also those that are born meanwhile, until none is left.

@@ -95,9 +95,19 @@ def listening(address: str) -> list[int]:
     """TCP ports open for listening on exactly this IPv4 address."""
     packed = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
     mapped = f"0000000000000000FFFF0000{packed}"
+    return sorted(port for host, port in _listeners() if host in (packed, mapped))
+
+
+def subnets_in_use() -> set[int]:
+    """The N of each 127.0.N.0/24 on which a process listens, of whatever user."""
+    return {int(host[-6:-4], 16) for host, _ in _listeners() if host.endswith("007F")}
+
+
+def _listeners() -> list[tuple[str, int]]:
+    """Each address as the kernel writes it, its last byte first, and each TCP port on which somebody listens there."""
     rows = [row.split() for name in ("tcp", "tcp6") for row in _lines(Path("/proc/net") / name)[1:]]
     local = [row[1].split(":") for row in rows if row[3] == LISTEN]
-    return sorted(int(port, 16) for host, port in local if host in (packed, mapped))
+    return [(host, int(port, 16)) for host, port in local]
 
 
 def is_taken(address: str, port: int) -> bool:
@@ -211,9 +221,15 @@ def _alive(pid: int) -> bool:
 
 
 def _stat(which: int | str) -> list[str]:
-    """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first."""
-    lines = _lines(Path(f"/proc/{which}/stat"))
-    return lines[0].rpartition(")")[2].split() if lines else []
+    """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first.
+
+    The name may hold anything, such as what ends a line of text; only the last parenthesis surely follows it.
+    """
+    try:
+        stat = Path(f"/proc/{which}/stat").read_bytes()
+    except GONE_OR_HIDDEN:
+        return []
+    return stat.rpartition(b")")[2].decode().split()
 
 
 def _lines(path: Path) -> list[str]:

@@ -23,7 +23,8 @@ from infra.credentials import write_private
 from results.runs.home import home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-API_PORT = 8080
+API_HOST, API_PORT = "127.0.0.1", 8080
+EVERY_HOST = "*"  # in the list of hosts for which no proxy is asked
 PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the external view's route, then its address
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
@@ -73,7 +74,8 @@ def environment(port: int | None = None) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
     given = dict(os.environ) if port is None else _without_another_server()
-    return {**defaults, **given, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
+    own = {"PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
+    return {**defaults, **given, **own, **_without_a_proxy()}
 
 
 def _core(folder: Path) -> dict[str, str]:
@@ -106,15 +108,22 @@ def executor_processes() -> int:
 
 
 def _api(port: int) -> dict[str, str]:
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://{API_HOST}:{port}"
     return {
-        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__HOST": API_HOST,
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(REQUEST_LIMIT_S),
     }
+
+
+def _without_a_proxy() -> dict[str, str]:
+    """A proxy that this process has for the world must not be asked for the API server, which is on this machine."""
+    given = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or API_HOST).split(",")
+    spared = ",".join(given if {API_HOST, EVERY_HOST} & {host.strip() for host in given} else [*given, API_HOST])
+    return {"no_proxy": spared, "NO_PROXY": spared}
 
 
 def _without_another_server() -> dict[str, str]:

@@ -64,7 +64,8 @@ def run(experiment: spec.Experiment) -> store.Run:
         status = run_dag(experiment, run_id)
         reason = f"Airflow ended with status {status} before the run did"
     finally:
-        steps.teardown(run_id, reason)
+        with signals.ignored():
+            steps.teardown(run_id, reason)
     if not store.is_finished(run_id):
         raise EnvironmentFailure(f"Airflow ended with status {status} before the run began", f"see {log_file(run_id)}")
     return store.finished(run_id)

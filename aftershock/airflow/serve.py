@@ -17,6 +17,7 @@ from pathlib import Path
 
 from aftershock.airflow import leftover_files, signals
 from aftershock.airflow.environment import (
+    API_HOST,
     API_PORT,
     admin_password,
     airflow_home,
@@ -28,13 +29,12 @@ from aftershock.airflow.greeting import greet
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_while, wait_for
 
-HOST = "127.0.0.1"
 READY_S, READY_POLL_S = 300.0, 0.5
 GRACE_S = 15.0
 POLL_S = 0.1
 STABLE_S = 30.0  # a component that dies sooner cannot work here
 COMPONENTS = {
-    "api-server": ["--host", HOST],
+    "api-server": ["--host", API_HOST],
     "scheduler": ["--skip-serve-logs"],
     "dag-processor": [],
     "triggerer": ["--skip-serve-logs"],
@@ -59,7 +59,7 @@ def serve(port: int = API_PORT) -> None:
                 components.start(FIRST)
                 _wait_until_ready(components, port)
                 components.start(*COMPONENTS)
-                greet(f"http://{HOST}:{port}")
+                greet(f"http://{API_HOST}:{port}")
                 while True:
                     components.revive()
                     time.sleep(1)
@@ -71,11 +71,11 @@ def _check_free(port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((API_HOST, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise EnvironmentFailure(
-                f"port {port} of {HOST} cannot be used ({reason})", "choose another port"
+                f"port {port} of {API_HOST} cannot be used ({reason})", "choose another port"
             ) from None
 
 
@@ -143,7 +143,7 @@ class _Components:
 
 def _wait_until_ready(components: _Components, port: int) -> None:
     def ready() -> bool:
-        if _answers(f"http://{HOST}:{port}/api/v2/monitor/health"):
+        if _answers(f"http://{API_HOST}:{port}/api/v2/monitor/health"):
             return True
         components.revive()
         return False
@@ -153,8 +153,9 @@ def _wait_until_ready(components: _Components, port: int) -> None:
 
 
 def _answers(url: str) -> bool:
+    directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with directly.open(url, timeout=5) as response:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -33,6 +33,7 @@ from aftershock.cli.declare import Parser, group
 from experiments.errors import AftershockError, EnvironmentFailure
 
 INTERRUPTED, NOT_READ_TO_THE_END = 130, 141  # as a shell says of SIGINT and SIGPIPE
+END_WHAT_OTHERS_BEGAN = frozenset({"abort", "clean"})  # commands that may be interrupted before that has ended
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,6 +66,7 @@ def main(words: list[str] | None = None) -> int:
     """Run one call; returns its exit code."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     _print_anything()
+    arguments = argparse.Namespace(command=None)
     try:
         declared = parser()
         completion.offer(declared)
@@ -76,8 +78,10 @@ def main(words: list[str] | None = None) -> int:
         print(f"aftershock: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        some_is_left = arguments.command in END_WHAT_OTHERS_BEGAN
+        left = "what it was to end may still run: call it again" if some_is_left else "nothing of it is left running"
         with suppress(OSError):  # the terminal may be closed, and a reader of the output may have died
-            print("aftershock: interrupted; nothing of it is left running", file=sys.stderr)
+            print(f"aftershock: interrupted; {left}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # who read the output wants no more of it, which is no failure; the exit of Python would complain about the rest

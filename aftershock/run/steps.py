@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -86,7 +87,8 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
         except AftershockError as error:
             if live.run.root.is_dir():  # a run that was torn down meanwhile gets no new directory, which nobody removes
                 failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
-                store.write_json(ending.failure_path(live.run_id), failure)
+                with suppress(OSError):  # a full disk must not replace the error, which may be about just that
+                    store.write_json(ending.failure_path(live.run_id), failure)
             raise
 
     return noted
@@ -103,11 +105,15 @@ def begin(
         engine_of(experiment).check()  # copies keep out of the listed domains of their primaries, too
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
-    _open_for(run_id)
-    live.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
-    store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
-    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run, attempt).to_json())
+    _open_for(run_id)
+    try:
+        live.run.raw.mkdir(parents=True)
+        store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
+        store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run, attempt).to_json())
+    except BaseException:
+        store.discard(store.live_directory(run_id))  # no teardown would learn of it
+        raise
     return run_id
 
 

@@ -190,6 +190,8 @@ def why_kept(traces: Traces, named: Path | None) -> str:
         traces = replace(traces, roots=tuple(of_named))
     if len(traces.roots) > 1:
         return f"its processes name several roots: {', '.join(map(ascii, traces.roots))}"
+    if traces.elsewhere and not of_named:
+        return "its root is in a file system that is not seen from here, as of a container: clean up there"
     if not traces.root:
         return "" if traces.needs_root and not traces.processes else "nothing tells whose it is"
     try:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
-from docker.errors import APIError, NotFound
+from docker.errors import APIError
 from docker.models.containers import Container
 from docker.models.networks import Network
 
@@ -107,7 +107,8 @@ def _remove_what_there_is(label: str, uid: int) -> list[str]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(_remove_container, containers))
     for network in _of_user(networks_of(label), uid):
-        with suppress(APIError):  # a container that is just being started is still joined to it: looked at again
+        # a container that is just being started is still joined to it: looked at again
+        with daemon.asking(f"remove the network {network.name}"), suppress(APIError):
             network.remove()
     return _names(found)
 
@@ -125,7 +126,8 @@ def _names(found: list[Container | Network]) -> list[str]:
 
 
 def _remove_container(container: Container) -> None:
-    with suppress(NotFound, APIError):  # it is going already, or comes just now: looked at again
+    # it is going already, or comes just now: looked at again
+    with daemon.asking(f"remove {_names([container])[0]}"), suppress(APIError):
         container.remove(force=True, v=True)
 
 

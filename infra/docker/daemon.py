@@ -11,7 +11,7 @@ from pathlib import Path
 
 import requests
 from docker.client import DockerClient
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, BuildError, DockerException
 
 from experiments.errors import BadInput, EnvironmentFailure
 
@@ -66,8 +66,9 @@ def asking(what: str) -> Iterator[None]:
     """Raise what goes wrong with the daemon as `EnvironmentFailure`: it was to `what`."""
     try:
         yield
-    except APIError as error:
-        raise EnvironmentFailure(f"the Docker daemon could not {what} ({_line(error.explanation)})", REMEDY) from None
+    except (APIError, BuildError) as error:
+        why = error.explanation if isinstance(error, APIError) else error.msg
+        raise EnvironmentFailure(f"the Docker daemon could not {what} ({_line(why)})", REMEDY) from None
     except (DockerException, requests.exceptions.RequestException) as error:
         cause = f"the Docker daemon at {socket_path()} does not answer ({_line(error)})"
         raise EnvironmentFailure(cause, START_IT) from None

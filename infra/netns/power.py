@@ -9,22 +9,20 @@ from __future__ import annotations
 import errno
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 
 from infra import namespaces
 from infra.cluster import Host
 from infra.process_handles import ProcessHandles
-from infra.processes import MACHINE, MARK, carries, members, take_precedence
+from infra.processes import MACHINE, MARK, carries, members
 from infra.remote import ssh
 from infra.strikes.strike import Proof, Strike, closed_on_failure, wait_until
+from infra.strikes.waiting_program import WaitingProgram
 from infra.threads import started_thread
 
 PROOF_LIMIT_S = 5.0
-COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
 _WAITING = set[int]()  # the processes in namespaces that wait for a power-off, which this process prepared
 
@@ -39,14 +37,10 @@ class NetnsPowerOff(Strike):
         self._thread = started_thread()  # of its own: other hosts may be due at the same moment
         self._struck: Future[None] | None = None
         self._processes = HostProcesses(token, host.name)
-        self._ip = subprocess.Popen(
-            namespaces.inside(token, host.name, namespaces.ip_program(), "-batch", "-"),
-            stdin=subprocess.PIPE,
-            text=True,
-        )
+        ip = namespaces.inside(token, host.name, namespaces.ip_program(), "-batch", "-")
+        self._ip = WaitingProgram(*ip, errors=None)
         _WAITING.add(self._ip.pid)
         with closed_on_failure(self):
-            take_precedence(self._ip.pid)
             self.refresh()
 
     def refresh(self) -> bool:
@@ -59,8 +53,7 @@ class NetnsPowerOff(Strike):
 
     def _strike(self, due_ns: int) -> None:
         self._fired_ns = wait_until(due_ns)
-        with suppress(subprocess.TimeoutExpired):  # whether the interface is down is seen when it is proved
-            self._ip.communicate(f"link set {namespaces.INTERFACE} down\n", COMMAND_LIMIT_S)
+        self._ip.act(f"link set {namespaces.INTERFACE} down\n")
         self._processes.signal(signal.SIGKILL)
         self._on_cut()
 
@@ -83,8 +76,7 @@ class NetnsPowerOff(Strike):
 
     def close(self) -> None:
         self._thread.shutdown()
-        self._ip.kill()
-        self._ip.communicate()
+        self._ip.close()
         _WAITING.discard(self._ip.pid)
         self._processes.close()
 

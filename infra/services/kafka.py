@@ -31,7 +31,8 @@ HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 LOOK_S, ERRORS_POLL_S = 2.0, 0.02  # between two looks whether the broker has refused the login; to hear of its errors
 SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
-SILENCE_LIMIT_S = 30.0
+SILENCE_LIMIT_S, LOOK_MS = 30.0, 500
+UNKNOWN = -1  # a position in a topic
 KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 KEPT_AS_SENT |= {"message.timestamp.type": "CreateTime"}
 
@@ -175,14 +176,15 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
         found: list[Any] = []
         unread, deadline = dict.fromkeys(places, most), Deadline(SILENCE_LIMIT_S)
         while unread:
-            reached = {place: consumer.position(place) for place in unread}
-            for place, records in consumer.poll(timeout_ms=500).items():
+            reached = {place: _position(consumer, place) for place in unread}
+            for place, records in consumer.poll(timeout_ms=LOOK_MS).items():
                 found += records
                 unread[place] -= len(records)
             for place in list(unread):
-                if consumer.position(place) != reached[place]:
+                position = _position(consumer, place)
+                if position != reached[place]:
                     deadline = Deadline(SILENCE_LIMIT_S)
-                if unread[place] <= 0 or consumer.position(place) >= ends[place]:
+                if unread[place] <= 0 or position >= ends[place]:
                     consumer.pause(place)
                     del unread[place]
             if len(found) > 2 * most:  # what is later than the first so many is never wanted
@@ -193,6 +195,12 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
                 raise EnvironmentFailure(cause, "look at the broker, and for a transaction that has not ended")
     found.sort(key=lambda record: record.timestamp)
     return [(record.key, record.value or b"") for record in found[:most]]
+
+
+def _position(consumer: KafkaConsumer, place: TopicPartition) -> int:
+    """Where a consumer reads next, -1 if the broker has not told by now; without a limit, a dead one would never."""
+    found: int | None = consumer.position(place, timeout_ms=LOOK_MS)
+    return UNKNOWN if found is None else found
 
 
 def new_topic(name: str, partitions: int) -> NewTopic:

@@ -38,7 +38,8 @@ def daemon_environment(handle: Handle, host: str) -> dict[str, str]:
 
     A master that is started again asks the workers and drivers of its directory to come back, which they do at once.
     """
-    recovery = {"Mode": "FILESYSTEM", "Directory": recovery_directory(handle), "Timeout": RECOVERY_LIMIT_S}
+    folder = _quoted(str(recovery_directory(handle)))
+    recovery = {"Mode": "FILESYSTEM", "Directory": folder, "Timeout": RECOVERY_LIMIT_S}
     return {
         "SPARK_HOME": str(home()),
         "SPARK_CONF_DIR": str(credentials.folder(handle.root)),
@@ -47,6 +48,12 @@ def daemon_environment(handle: Handle, host: str) -> dict[str, str]:
         "SPARK_DAEMON_MEMORY": "160m",
         "SPARK_DAEMON_JAVA_OPTS": DAEMON_OPTIONS,
     }
+
+
+def _quoted(text: str) -> str:
+    """A text as it stands among the options of a JVM that Spark takes apart, where a blank ends an option."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def master_command(gateway: Host) -> list[str]:

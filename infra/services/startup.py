@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -31,7 +30,7 @@ MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
 JOIN_POLL_S, JOIN_LIMIT_S = 0.1, 60.0
-PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
+PROVISION_LOCK = Path("/tmp/aftershock-provision.lock")  # wherever TMPDIR leads: all users must find the same file
 
 
 def provision(

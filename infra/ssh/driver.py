@@ -107,7 +107,7 @@ class SshDriver(RemoteHosts):
         problems += filter(None, self.at_once(handle, self._vacate))
         self.close(handle)
         if problems:
-            raise EnvironmentFailure(problems[0], f"mend that and run `aftershock clean {handle.run_id}`")
+            raise EnvironmentFailure("; ".join(problems), f"mend that and run `aftershock clean {handle.run_id}`")
 
     def _vacate(self, handle: Handle, host: Host) -> str:
         """What is left of the run on a machine, in words; nothing if nothing is."""

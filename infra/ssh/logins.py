@@ -22,6 +22,7 @@ from experiments.hosts import Role
 from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle, Host
+from infra.credentials import write_private
 from infra.processes import MARK
 from infra.remote import ssh
 from infra.services import startup
@@ -110,8 +111,9 @@ def _write_logins(handle: Handle, chosen: dict[str, InventoryHost]) -> None:
 
 
 def _save(handle: Handle, machines: dict[str, MachineLogin]) -> None:
+    """Write the logins as a whole: without them, no machine could be given up any more."""
     document = {name: asdict(machine) for name, machine in machines.items()}
-    (_logins(handle) / "machines.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write_private(_logins(handle) / "machines.json", json.dumps(document, indent=1))
 
 
 def machines_of(handle: Handle) -> dict[str, MachineLogin]:

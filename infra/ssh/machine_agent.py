@@ -18,6 +18,7 @@ from typing import Any
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.launch import REPOSITORY
+from infra.mounted import mounted
 from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
 from infra.ssh import claims
@@ -156,10 +157,12 @@ def _partition_refusal() -> str | None:
 
 
 def filesystem_of(path: Path) -> str:
-    """The type of the filesystem that a path is on, as the kernel lists its mounts."""
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
-    above = [mount for mount in mounts if path.is_relative_to(mount[1].replace("\\040", " "))]
-    return max(above, key=lambda mount: len(mount[1]))[2] if above else ""
+    """The type of the filesystem that a path is on; empty if the kernel lists none.
+
+    On one folder, the last one counts: an automount stands before what was mounted there when it was first used.
+    """
+    above = [each for each in reversed(mounted()) if path.is_relative_to(each.folder)]
+    return max(above, key=lambda each: len(each.folder.parts)).kind if above else ""
 
 
 if __name__ == "__main__":

@@ -13,25 +13,20 @@ import socket
 import struct
 import subprocess
 import time
-from contextlib import suppress
 
 from infra import programs
-from infra.processes import members, take_precedence
+from infra.processes import members
 from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
+from infra.strikes.waiting_program import WaitingProgram
 
 log = logging.getLogger(__name__)
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
 OURS = "af7e:"  # the handle of our queueing discipline
 SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
-COMMAND_LIMIT_S = 5.0
 
 
 class Delay(StrikeOnHost):
-    """Delays packets on the interface that has the host's address.
-
-    The program that sets the delay is started ahead and waits for its input: on a busy machine, a start takes tens of
-    milliseconds.
-    """
+    """Delays packets on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
         """Raises `OSError` if another program has changed the queueing of the interface, or if this cannot be read."""
@@ -39,15 +34,7 @@ class Delay(StrikeOnHost):
         self.ports: set[int] = set()  # they stay open
         self._fired_ns = NOT_YET
         _require_free(self.interface)
-        self._waiting = subprocess.Popen(
-            ["tc", "-batch", "-"],
-            env=programs.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        take_precedence(self._waiting.pid)
+        self._tc = WaitingProgram("tc", "-batch", "-")
 
     def refresh(self) -> bool:
         return bool(members(self.mark))
@@ -56,8 +43,7 @@ class Delay(StrikeOnHost):
         """Delay packets from when it is due; it took effect when the program that sets it has ended."""
         order = f"qdisc replace dev {self.interface} root handle {OURS} netem delay {self.delay_s * 1e3:g}ms\n"
         wait_until(due_ns)
-        with suppress(subprocess.TimeoutExpired):  # whether the interface has the delay is seen when it is proved
-            self._waiting.communicate(order, COMMAND_LIMIT_S)
+        self._tc.act(order)
         self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
@@ -76,8 +62,7 @@ class Delay(StrikeOnHost):
 
     def close(self) -> None:
         """End the program that waits."""
-        self._waiting.kill()
-        self._waiting.communicate()
+        self._tc.close()
 
 
 def _require_free(interface: str) -> None:

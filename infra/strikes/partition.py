@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import errno
 import json
-import subprocess
 import time
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from typing import Any
 
 from experiments.fault_kinds import Direction
 from infra import programs
-from infra.processes import members, take_precedence
+from infra.processes import members
 from infra.strikes.strike import NOT_YET, Proof, StrikeOnHost, wait_until
+from infra.strikes.waiting_program import WaitingProgram
 
 TABLE = "ip aftershock"
-COMMAND_LIMIT_S = 5.0
 CHAINS = f"""\
 table {TABLE} {{
   chain incoming {{ type filter hook input priority raw; policy accept; }}
@@ -47,14 +45,7 @@ class NetworkPartition(StrikeOnHost):
         self._rules = rules(peers, Direction(direction), machine_ports)
         self._fired_ns = NOT_YET
         _nft(CHAINS)
-        self._waiting = subprocess.Popen(
-            ["nft", "-f", "-"],
-            env=programs.environment(),
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        take_precedence(self._waiting.pid)
+        self._waiting = WaitingProgram("nft", "-f", "-")
 
     def refresh(self) -> bool:
         """Whether the host is up; chains that the heal of an earlier partition took along are made again."""
@@ -65,8 +56,7 @@ class NetworkPartition(StrikeOnHost):
     def shoot(self, due_ns: int = 0) -> None:
         """Drop packets from when it is due; it took effect when the program that says so has ended."""
         wait_until(due_ns)
-        with suppress(subprocess.TimeoutExpired):  # whether the rules are there is seen when they are proved
-            self._waiting.communicate(self._rules, COMMAND_LIMIT_S)
+        self._waiting.act(self._rules)
         self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
@@ -82,8 +72,7 @@ class NetworkPartition(StrikeOnHost):
 
     def close(self) -> None:
         """Remove the empty chains, unless another strike has put rules in them."""
-        self._waiting.kill()
-        self._waiting.communicate()
+        self._waiting.close()
         if not rules_in_force():
             _nft(NO_TABLE)
 
@@ -132,9 +121,12 @@ def _listed(inside: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def refusal() -> str | None:
-    """Why this machine cannot drop packets; tried in a network of its own, which is gone at once."""
+    """Why this machine cannot drop packets; tried in a network of its own, which is gone at once.
+
+    An `nft` that was built without JSON could drop them, but nobody would see that it did, nor that it does no more.
+    """
     try:
-        done = programs.run("unshare", "--net", "nft", "-f", "-", text=CHAINS)
+        done = programs.run("unshare", "--net", "sh", "-c", f"nft -f - && nft -j list table {TABLE}", text=CHAINS)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return " ".join(done.stderr.split()) or "nft failed" if done.returncode else None

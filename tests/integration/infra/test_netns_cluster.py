@@ -18,7 +18,7 @@ from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import disks, leftovers, namespaces, tokens
+from infra import disks, leftovers, mounted, namespaces, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
@@ -89,7 +89,7 @@ def text_of(path: Path) -> str:
 def test_what_every_user_can_see_does_not_tell_the_token(driver: NetnsDriver, cluster: Handle) -> None:
     assert driver.running(cluster, "worker-1"), "an agent is there"
     shown = [text_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
-    shown += [disks.MOUNTS.read_text(), *os.listdir(namespaces.NAMESPACES)]
+    shown += [mounted.MOUNTS.read_text(), *os.listdir(namespaces.NAMESPACES)]
     shown.append(subprocess.run(["ip", "-details", "link"], capture_output=True, text=True, check=True).stdout)
     assert cluster.label in "".join(shown)
     assert [text for text in shown if cluster.token.partition("-")[2][:8] in text] == []

@@ -5,13 +5,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
+from docker.errors import BuildError
+from docker.models.containers import Container
+from docker.models.networks import Network
 from docker.types import Mount
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle
-from infra.docker import control, creation, daemon, mounts
+from infra.docker import containers, control, creation, daemon, mounts
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import startup
@@ -25,6 +29,30 @@ def test_without_a_daemon_it_is_said_how_to_get_one(monkeypatch, tmp_path):
     (tmp_path / "docker.sock").touch()
     with pytest.raises(EnvironmentFailure, match=r"the Docker daemon at .*docker\.sock does not answer"):
         driver_of("docker").check(ClusterSpec(driver="docker"))
+
+
+def test_an_image_that_is_not_built_is_no_daemon_that_does_not_answer():
+    with pytest.raises(EnvironmentFailure) as failed, daemon.asking("build aftershock-host:1"):
+        raise BuildError("write /root: no space left on device", [])
+    line = "the Docker daemon could not build aftershock-host:1 (write /root: no space left on device)"
+    assert failed.value.cause == line
+
+
+@pytest.mark.parametrize("what", ["containers_of", "networks_of"])
+def test_a_daemon_that_falls_silent_amid_a_removal_is_told_in_one_line(monkeypatch, what):
+    """Whoever cleans up goes on with the next cluster."""
+
+    def silent(**_: object) -> None:
+        raise requests.exceptions.ReadTimeout("read timed out")
+
+    attributes = {"Names": ["/aftershock-x"], "Labels": {containers.USER_LABEL: "0"}}
+    for each in ("containers_of", "networks_of"):
+        monkeypatch.setattr(containers, each, lambda _label: [])
+    found = Container(attributes) if what == "containers_of" else Network({**attributes, "Name": "aftershock-x"})
+    monkeypatch.setattr(found, "remove", silent)
+    monkeypatch.setattr(containers, what, lambda _label: [found])
+    with pytest.raises(EnvironmentFailure, match=r"the Docker daemon at .* does not answer \(read timed out\)"):
+        containers.remove("d1-0123456789abcdef", 0)
 
 
 @pytest.mark.parametrize("address", ["tcp://192.0.2.1:2375", "ssh://somebody@elsewhere"])

@@ -66,6 +66,38 @@ def test_a_process_of_another_user_is_no_member_whatever_it_carries(token):
     foreign.kill()
 
 
+@pytest.mark.parametrize("end", ["\v", "\f", "\r", "\x1c"])
+def test_a_process_cannot_lie_about_its_user_by_its_name(token, end):
+    """Python takes many characters for the end of a line, and the kernel escapes one of them in a name."""
+    renamed = f"import ctypes, time; ctypes.CDLL(None).prctl(15, {f'{end}Uid:{chr(9)}7'.encode()!r}); time.sleep(60)"
+    process = start_python(f"{token}/worker-1", renamed)
+    wait_for(lambda: b"Uid:" in Path(f"/proc/{process.pid}/comm").read_bytes())
+    assert user_of(process.pid) == os.geteuid()
+    assert members(token) == [process.pid]
+    assert start_of(process.pid) is not None
+
+
+def test_a_process_that_became_another_users_keeps_no_other_from_its_signal(token, monkeypatch):
+    """As a program does that runs with the rights of its owner: from then on it may not be signalled."""
+    first, second = start(f"{token}/worker-1"), start(f"{token}/worker-1")
+    handles, send = ProcessHandles(token), signal.pidfd_send_signal
+    assert set(handles.scan()) == {first.pid, second.pid}
+    theirs = handles._open[first.pid]
+
+    def sent(handle, number):
+        if handle == theirs:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        send(handle, number)
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", sent)
+    handles.signal(signal.SIGKILL)
+    assert second.wait(60) == -signal.SIGKILL
+    handles.forget_the_ended()
+    assert handles.pids == set()
+    handles.close()
+    first.kill()
+
+
 def test_children_inherit_the_mark(token):
     shell = start(f"{token}/worker-1", "sh", "-c", "sleep 60 & sleep 60")
     wait_for(lambda: len(members(f"{token}/worker-1")) == 3)

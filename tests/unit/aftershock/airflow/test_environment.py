@@ -50,6 +50,24 @@ def test_a_variable_that_is_set_wins(monkeypatch):
     assert environment.sqlite_file(variables) is None
 
 
+@pytest.mark.parametrize(
+    ("given", "spared"),
+    [
+        ({}, "127.0.0.1"),
+        ({"NO_PROXY": "intranet,.example.org"}, "intranet,.example.org,127.0.0.1"),
+        ({"no_proxy": "intranet, 127.0.0.1", "NO_PROXY": "other"}, "intranet, 127.0.0.1"),
+        ({"no_proxy": "*"}, "*"),
+    ],
+)
+def test_tasks_ask_no_proxy_for_the_api_server(home, monkeypatch, given, spared):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, hosts in given.items():
+        monkeypatch.setenv(name, hosts)
+    made = environment.environment()
+    assert (made["no_proxy"], made["NO_PROXY"]) == (spared, spared)
+
+
 def test_a_shell_that_knows_a_server_at_another_port_does_not_send_tasks_there(monkeypatch):
     for name, value in environment.environment(8081).items():
         monkeypatch.setenv(name, value)

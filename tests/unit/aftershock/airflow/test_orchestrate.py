@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_a_run_that_airflow_did_not_bring_to_its_end_was_not_interrupted(airflow
         orchestrate.run(spec.validate({}))
     ((_, reason, _),) = torn_down
     assert reason == "Airflow ended with status 3 before the run did"
+
+
+def test_an_impatient_user_does_not_cut_the_last_teardown_short(airflow, monkeypatch):
+    ended = []
+
+    def teardown(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.append("whole")
+
+    monkeypatch.setattr(steps, "teardown", teardown)
+    airflow.does("exit 3")
+    with pytest.raises(EnvironmentFailure, match="Airflow ended with status 3"):
+        orchestrate.run(spec.validate({}))
+    assert ended == ["whole"]
 
 
 def test_an_experiment_with_thousands_of_faults_reaches_airflow(airflow, home, tmp_path):

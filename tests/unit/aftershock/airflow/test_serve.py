@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -118,11 +120,32 @@ def test_a_leader_that_was_buried_has_no_group(monkeypatch):
 
 def test_nothing_of_airflow_listens_beyond_this_machine():
     """Scheduler and triggerer would serve their logs on every address of it."""
-    assert serve.HOST == "127.0.0.1"
-    assert serve.COMPONENTS["api-server"] == ["--host", serve.HOST]
+    assert serve.API_HOST == "127.0.0.1"
+    assert serve.COMPONENTS["api-server"] == ["--host", serve.API_HOST]
     assert "--skip-serve-logs" in serve.COMPONENTS["scheduler"]
     assert "--skip-serve-logs" in serve.COMPONENTS["triggerer"]
     assert serve.COMPONENTS.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}
+
+
+def test_no_proxy_is_asked_whether_the_api_server_answers(monkeypatch):
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Nothing is logged."""
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.delenv("no_proxy", raising=False)
+        try:
+            assert serve._answers(f"http://127.0.0.1:{server.server_port}/")
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_the_api_server_has_the_cores_alone_until_it_answers(monkeypatch):

@@ -307,6 +307,22 @@ def test_the_command_itself_writes_nothing_but_the_document(home):
     assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "where", "told"),
+    [
+        ("clean", "watch.clean.clean", "what it was to end may still run: call it again"),
+        ("abort run-1", "watch.live.abort_with_leftovers", "what it was to end may still run: call it again"),
+        ("doctor", "run.doctor.examine", "nothing of it is left running"),
+    ],
+)
+def test_who_interrupts_a_command_is_told_whether_something_may_be_left(call, home, monkeypatch, words, where, told):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"aftershock.{where}", interrupted)
+    assert call(words) == (130, "", f"aftershock: interrupted; {told}\n")
+
+
 @pytest.mark.parametrize("workers", ["0", "201", "10 1000000000"])
 def test_simulated_clusters_are_bounded(call, workers):
     code, out, err = call(f"simulate protocols --workers {workers}")

@@ -1,5 +1,6 @@
 """The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
 
+import errno
 import json
 import os
 import subprocess
@@ -163,6 +164,21 @@ def test_a_run_id_is_used_once(publish):
         steps.begin(DOCUMENT, "run-1")
 
 
+def test_a_run_that_a_full_disk_keeps_from_its_begin_leaves_nothing(home, monkeypatch):
+    """A DAG run whose first step fails has no id of a run that its teardown could end."""
+    write = store.write_json
+
+    def written(path, document):
+        if path.name == "status.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, document)
+
+    monkeypatch.setattr(store, "write_json", written)
+    with pytest.raises(OSError, match="No space left on device"):
+        steps.begin(DOCUMENT, "run-1")
+    assert list((home / "live").iterdir()) == []
+
+
 def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
     steps.begin(DOCUMENT, "run-1")
     (store.live("run-1").raw / "query.jsonl").write_text("{}\n")
@@ -177,6 +193,20 @@ def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
     assert (run.raw / "query.jsonl").exists()
     assert json.loads((run.root / "failure.json").read_text())["step"] == "broken_step"
     assert list((home / "live").iterdir()) == []
+
+
+def test_a_step_fails_with_its_own_error_though_no_disk_has_room_to_note_it(monkeypatch):
+    steps.begin(DOCUMENT, "run-1")
+    write = store.write_json
+
+    def written(path, document):
+        if path.name == "failure.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, document)
+
+    monkeypatch.setattr(store, "write_json", written)
+    with pytest.raises(EnvironmentFailure, match="the broker is gone"):
+        broken_step("run-1")
 
 
 def test_a_step_that_refuses_input_gives_its_exit_code():

@@ -35,9 +35,9 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
     started, labels, find = [], set(), leftovers.find
 
-    def start(token, root, user=0):
-        variables = {MARK: f"{token}/worker-1/nap", ROOT: str(root)}
-        process = subprocess.Popen(["sleep", "600"], env=variables, user=user, group=user)
+    def start(token, root, user=0, program=("sleep", "600")):
+        variables = {MARK: f"{token}/worker-1/nap", ROOT: str(root), "PATH": os.environ["PATH"]}
+        process = subprocess.Popen(program, env=variables, user=user, group=user)
         started.append(process)
         labels.add(tokens.label(token))
         wait_for(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
@@ -159,3 +159,14 @@ def test_why_a_cluster_is_kept_cannot_write_to_the_terminal(capsys, monkeypatch)
     monkeypatch.setattr(clean, "clean", lambda _: found)
     assert program.main(["clean"]) == 0
     assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_run_in_a_container_is_left_to_that(start, tmp_path, token, capsys):
+    """Its processes are seen from outside, and its files are not: its handle is not gone."""
+    root = tmp_path / "home" / "live" / "run-1" / "cluster"
+    inside = f"mount -t tmpfs none {tmp_path} && mkdir -p {root} && : > {root}/{HANDLE_FILE} && exec sleep 600"
+    process = start(token, root, program=["unshare", "--mount", "sh", "-c", inside])
+    wait_for(lambda: [traces.elsewhere for traces in leftovers.find()] == [True])
+    assert program.main(["clean"]) == 0
+    assert "is in a file system that is not seen from here" in capsys.readouterr().out
+    assert process.poll() is None

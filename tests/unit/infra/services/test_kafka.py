@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -116,3 +118,32 @@ def test_what_fails_at_a_broker_that_has_died_is_told_with_its_kind(monkeypatch:
         records_of(broker, "orders", 9)
     with pytest.raises(EnvironmentFailure, match=r"^the topics a, b cannot be created on .* \(KafkaTimeoutError\); "):
         create_topics(broker, {"b": 1, "a": 1})
+
+
+class SilentConsumer:
+    """A consumer whose broker has died since it told where the topic ends."""
+
+    def position(self, place: object, timeout_ms: int | None = None) -> None:
+        assert timeout_ms is not None, "it would wait for ever"
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        return {0, 1}
+
+    def end_offsets(self, places: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(places, 5)
+
+    def poll(self, timeout_ms: int) -> dict[Any, Any]:
+        return {}
+
+    def assign(self, places: list[Any]) -> None:
+        """It has them."""
+
+    def seek_to_beginning(self, *places: Any) -> None:
+        """It would ask the broker."""
+
+
+def test_a_broker_that_dies_while_a_topic_is_read_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "client", lambda *_, **__: nullcontext(SilentConsumer()))
+    monkeypatch.setattr(kafka, "SILENCE_LIMIT_S", 0.05)
+    with pytest.raises(EnvironmentFailure, match=r"sent nothing of the topic orders for 0\.05 s; "):
+        records_of(Broker("127.0.9.1:9092"), "orders", 9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -49,6 +52,14 @@ def test_what_a_failed_start_leaves_does_not_hide_why_it_failed(
         startup.provision(Driver(), ClusterSpec(), Path(handle.root), lambda: handle, make_hosts, elsewhere=True)
     left = "2 processes survive SIGKILL; look for them with ps"
     assert str(told.value) == f"no disk could be mounted; see `mount`; then {left}"
+
+
+def test_a_temporary_folder_of_ones_own_is_no_other_lock_on_provisioning(tmp_path: Path) -> None:
+    """Two runs would choose the same subnet: some systems give each user such a folder."""
+    code = "from infra.services import startup; print(startup.PROVISION_LOCK)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "/tmp/aftershock-provision.lock\n"
 
 
 def test_workers_that_the_free_memory_cannot_hold_are_refused_with_how_many_it_can(

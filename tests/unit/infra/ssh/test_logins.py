@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +58,20 @@ def test_a_key_without_a_certificate_gets_none(tmp_path: Path) -> None:
     handle = laid_out(tmp_path, gateway="127.0.0.1", worker="127.0.0.2")
     logins.copy_keys(handle)
     assert not any(ssh.certificate_of(Path(each.key)).exists() for each in logins.machines_of(handle).values())
+
+
+def test_a_disk_that_fills_while_keys_are_kept_leaves_the_logins_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster has its handle by then, and is destroyed by these logins."""
+    handle = laid_out(tmp_path, gateway="127.0.0.1", worker="127.0.0.2")
+    known = logins.machines_of(handle)
+    monkeypatch.setattr(shutil, "copyfile", lambda *_: None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            logins.copy_keys(handle)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert logins.machines_of(handle) == known

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from infra import mounted
 from infra.processes import MARK
 from infra.remote import agent
 from infra.remote.requests import ClaimMachine, ListServices, SurveyMachine
@@ -14,6 +15,7 @@ from infra.strikes import delay, partition
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
+systemd-1 /srv autofs rw 0 0
 10.0.0.1:/srv /srv nfs4 rw 0 0
 /dev/sdb1 /srv/own xfs rw 0 0
 host:/a\\040b /mnt/a\\040b fuse.sshfs rw 0 0
@@ -30,8 +32,12 @@ host:/a\\040b /mnt/a\\040b fuse.sshfs rw 0 0
         ("/mnt/a b/c", "fuse.sshfs"),
     ],
 )
-def test_the_innermost_mount_tells_what_a_path_is_on(path: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda _path, encoding: MOUNTS)
+def test_the_innermost_mount_tells_what_a_path_is_on(
+    path: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two on one folder, as with an automount, that is the later one."""
+    (tmp_path / "mounts").write_text(MOUNTS, encoding="utf-8")
+    monkeypatch.setattr(mounted, "MOUNTS", tmp_path / "mounts")
     assert filesystem_of(Path(path)) == kind
 
 
