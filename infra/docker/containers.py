@@ -27,6 +27,7 @@ from infra.docker import daemon
 CLUSTER_LABEL, ROOT_LABEL, USER_LABEL = "aftershock.cluster", "aftershock.root", "aftershock.user"
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
+_frozen_here = set[str]()  # names of containers that this process has paused, and not let go on since
 
 
 class Status(StrEnum):
@@ -153,6 +154,7 @@ def power_on(container: Container) -> int:
 def freeze(container: Container) -> None:
     """Pause a container by its cgroup, and read its state again."""
     with daemon.asking(f"pause {container.name}"):
+        _frozen_here.add(container.name)
         container.pause()
         container.reload()
 
@@ -168,6 +170,12 @@ def thaw(container: Container) -> None:
                 if container.status == Status.PAUSED:  # not let go on by another thread meanwhile
                     raise
             container.reload()
+        _frozen_here.discard(container.name)
+
+
+def is_frozen_here(handle: Handle, host: str) -> bool:
+    """Whether this process has paused the container of a host, and not let it go on since; the daemon is not asked."""
+    return name_of(handle.token, host) in _frozen_here
 
 
 def stands_still(handle: Handle, host: str) -> bool:

@@ -23,8 +23,8 @@ from infra.docker.stream import ExecSession
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
 from infra.processes import Usage
 from infra.remote.answers import Refused
-from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
-from infra.remote.requests import EmptyDisk
+from infra.remote.hosts import ANSWER_LIMIT_S, RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.requests import AgentRequest, AnswerT, EmptyDisk
 from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.ready import merged
@@ -60,6 +60,17 @@ class DockerDriver(RemoteHosts):
         self.check(spec)
         lay_out = partial(startup.lay_out_on_bridge, spec, run_id, root)
         return startup.provision(self, spec, root, lay_out, partial(creation.make_hosts, spec))
+
+    def ask(
+        self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ANSWER_LIMIT_S
+    ) -> AnswerT:
+        """As `RemoteHosts.ask`; raises `StandsStill` at once for a host whose container this process has paused.
+
+        A request would wait in vain, and cost the session: another one takes a second of a busy machine.
+        """
+        if containers.is_frozen_here(handle, host.name):
+            raise StandsStill("it is paused")
+        return super().ask(handle, host, request, within_s)
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         place = control.place_of(handle, host, service)

@@ -18,7 +18,7 @@ from infra.remote.session import Disconnected
 HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
 STDERR = 2
 ERROR_OUTPUT_BYTES = 10_000
-SILENCE_S = 0.2  # after so long without an answer, the daemon is asked whether the container still runs
+SILENCE_S = 1.0  # after so long without an answer, the daemon is asked whether the container still runs
 
 
 class ExecSession(JsonLines):

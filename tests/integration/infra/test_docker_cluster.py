@@ -251,6 +251,16 @@ def test_a_container_stays_paused_until_that_is_proved_also_if_another_strike_is
     assert driver.heal(cluster, "worker-1", FaultKind.PAUSE).holds
 
 
+def test_a_host_that_stands_still_is_not_asked_and_keeps_its_session(driver: DockerDriver, cluster: Handle) -> None:
+    worker = cluster.hosts["worker-1"]
+    session = driver.session(cluster, worker)
+    assert strike(driver, cluster, FaultKind.PAUSE).holds
+    assert driver.is_down(cluster, worker)
+    assert driver.heal(cluster, "worker-1", FaultKind.PAUSE).holds
+    assert driver.session(cluster, worker) is session
+    assert not driver.is_down(cluster, worker)
+
+
 def test_a_partition_whose_only_peer_stands_still_holds_by_its_rules_and_says_so(
     driver: DockerDriver, cluster: Handle
 ) -> None:
