@@ -9,7 +9,8 @@ fewest pieces so far. Before and after each piece, it notes the processes, files
 resources that the served Airflow holds.
 
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
-there when it is started again. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
+there when it is started again. A run in which something was wrong is copied beside the ledger, since the home is
+removed in the end. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
 what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: they would count as left over,
 unless the soak is kept apart (`apart.sh`).
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections import Counter
@@ -180,13 +182,25 @@ def played(
     """Run one piece; `run` takes the name of the piece, and `held` tells what the served Airflow holds."""
     before = belongings.on_the_machine(home)
     try:
-        kinds, wrong = judged(run(f"soak-{driver}-{seed}"))
+        kinds, wrong = judged(run(name_of(driver, seed)))
     except (OSError, LookupError, ValueError, AftershockError) as error:
         kinds, wrong = {}, [f"{type(error).__name__}: {error}"]
     time.sleep(SETTLING_S)
     found = belongings.left(before, belongings.on_the_machine(home))
     wrong += [f"{kind} left: {', '.join(names)}" for kind, names in found.items()]
     return Piece(driver, seed, serve, kinds, held()._asdict(), "; ".join(wrong))
+
+
+def name_of(driver: str, seed: int) -> str:
+    """The id of the run of a piece."""
+    return f"soak-{driver}-{seed}"
+
+
+def keep(home: Path, piece: Piece, folder: Path) -> None:
+    """Copy the run of a piece into a folder, if there is one; its name there has the served Airflow, too."""
+    name = name_of(piece.driver, piece.seed)
+    if (found := home / "runs" / name).exists():
+        shutil.copytree(found, folder / f"{name}-{piece.serve}")
 
 
 @one_line_errors()
@@ -207,6 +221,8 @@ def main() -> None:
                 driver, seed = ledger.next(given.drivers)
                 document = experiment(driver, seed, given.window, home / INVENTORY)
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
+                if ledger.lines[-1].wrong:
+                    keep(home, ledger.lines[-1], given.ledger.with_suffix(".wrong"))
                 print(f"{driver}, seed {seed}: {ledger.lines[-1].faults} faults {ledger.lines[-1].wrong}", flush=True)
     print(ledger.table())
     print(*ledger.growth(), sep="\n")

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.orchestration import belongings, soak
 from benchmarks.orchestration.belongings import Usage
-from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, judged, played
+from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, judged, keep, played
 from experiments import spec
 from infra.ssh.driver import SshDriver
 from infra.strikes import partition
@@ -109,6 +109,15 @@ def test_a_run_that_is_not_there_is_wrong_and_has_no_faults(play):
 
     found = play(fails)
     assert (found.faults, found.wrong) == (0, "FileNotFoundError: no run soak-local-1")
+
+
+def test_the_run_of_a_piece_is_kept_under_a_name_that_no_later_piece_has(home, tmp_path):
+    synthetic.make_run(home / "runs", run_id="soak-local-1")
+    for serve in ("s1", "s2"):
+        keep(home, piece(serve=serve), tmp_path / "soak.wrong")
+        keep(home, piece(seed=2, serve=serve), tmp_path / "soak.wrong")  # it ended before it had a folder
+    found = {each.name: (each / "tables").is_dir() for each in (tmp_path / "soak.wrong").iterdir()}
+    assert found == {"soak-local-1-s1": True, "soak-local-1-s2": True}
 
 
 def test_a_good_run_is_well_and_one_that_loses_results_or_was_not_judged_is_not(tmp_path):
