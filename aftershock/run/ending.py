@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,7 @@ def _end(live: LiveRun, error: str | None) -> None:
         _keep_logs(live)
         _remove_scratch(live.run.root)
         if live.run.known_status().state not in ENDS:  # else an earlier teardown was cut off before it could publish
-            try:
-                _note_the_end(live, damage or error)
-            except OSError:  # what the cluster wrote may be what fills the disk, and nobody needs it any more
-                store.discard(live.root)
-                _note_the_end(live, damage or error)
+            _note_the_end(live, damage or error)
         store.publish(live.run)
     live_directory = store.live_directory(live.run_id)
     store.discard(live_directory)
@@ -123,9 +119,8 @@ def _keep_logs(live: LiveRun) -> None:
     if problems := [*remove_strange(live.run.raw), *gather_logs(live.root, folder)]:
         for problem in problems:
             log.warning("not kept: %s", problem)
-        with suppress(OSError):  # a full disk, which may be why logs were left out, must not keep the run from its end
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / LEFT_OUT).write_text("".join(f"{problem}\n" for problem in problems), encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LEFT_OUT).write_text("".join(f"{problem}\n" for problem in problems), encoding="utf-8")
 
 
 def _remove_scratch(folder: Path) -> None:

@@ -14,7 +14,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -87,8 +86,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
         except AftershockError as error:
             if live.run.root.is_dir():  # a run that was torn down meanwhile gets no new directory, which nobody removes
                 failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
-                with suppress(OSError):  # a full disk must not replace the error, which may be about just that
-                    store.write_json(ending.failure_path(live.run_id), failure)
+                store.write_json(ending.failure_path(live.run_id), failure)
             raise
 
     return noted

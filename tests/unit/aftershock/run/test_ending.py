@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -66,25 +65,6 @@ def test_a_full_disk_keeps_no_teardown_from_its_cluster(monkeypatch):
     with pytest.raises(OSError, match=r"No space left on device: .*status\.json"):
         steps.teardown("run-1", "failed")
     assert process.wait(60) == -signal.SIGKILL
-
-
-def test_a_disk_that_the_cluster_has_filled_keeps_no_run_from_its_end(monkeypatch):
-    """Nor does it leave the run to a person: what the cluster wrote goes before the run is published."""
-    live = begin()
-    _, process = provision()
-    os.mkfifo(live / "cluster" / "hosts" / "worker-1" / "logs" / "strange.log")
-    write = Path.write_text
-
-    def written(path, *words, **options):
-        if (live / "cluster").exists():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return write(path, *words, **options)
-
-    monkeypatch.setattr(Path, "write_text", written)
-    assert steps.teardown("run-1", "the disk is full") == "failed"
-    assert process.wait(60) == -signal.SIGKILL
-    assert store.finished("run-1").status().error == "the disk is full"
-    assert not live.exists()
 
 
 def test_of_the_hosts_folders_only_regular_files_of_the_run_are_kept(tmp_path):

@@ -1,6 +1,5 @@
 """The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
 
-import errno
 import json
 import os
 import subprocess
@@ -193,20 +192,6 @@ def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
     assert (run.raw / "query.jsonl").exists()
     assert json.loads((run.root / "failure.json").read_text())["step"] == "broken_step"
     assert list((home / "live").iterdir()) == []
-
-
-def test_a_step_fails_with_its_own_error_though_no_disk_has_room_to_note_it(monkeypatch):
-    steps.begin(DOCUMENT, "run-1")
-    write = store.write_json
-
-    def written(path, document):
-        if path.name == "failure.json":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        write(path, document)
-
-    monkeypatch.setattr(store, "write_json", written)
-    with pytest.raises(EnvironmentFailure, match="the broker is gone"):
-        broken_step("run-1")
 
 
 def test_a_step_that_refuses_input_gives_its_exit_code():
