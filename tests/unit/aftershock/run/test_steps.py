@@ -1,5 +1,6 @@
 """The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
 
+import errno
 import json
 import os
 import subprocess
