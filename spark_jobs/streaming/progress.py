@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -107,6 +107,10 @@ class MicroBatch(_SparkReport):
                 for partition, end in ends.items():
                     found.setdefault((topic, partition), (starts.get(partition, 0), end))
         return found
+
+    def offsets_of(self, topics: Container[str]) -> dict[Place, tuple[int, int]]:
+        """As `offsets`, of these topics only: an own job may read others beside its input."""
+        return {place: span for place, span in self.offsets.items() if place[0] in topics}
 
     @property
     def records_read(self) -> int:

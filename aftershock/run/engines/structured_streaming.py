@@ -29,8 +29,7 @@ class BatchPace(Pace):
             self.doing, self.records_per_s = RECOVERING, None
         elif isinstance(event, BatchCommitted):
             batch = MicroBatch.of(event)
-            ends = {place: end for place, (_, end) in batch.offsets.items()}
-            self.committed_records = sum(end for (topic, _), end in ends.items() if topic in self._topics)
+            self.committed_records = sum(end for _, end in batch.offsets_of(self._topics).values())
             if not batch.made_up:  # otherwise the query is down while its next driver tells this
                 self.records_per_s = batch.processed_rows_per_second
                 self.doing = f"batch {batch.batch_id} committed"
@@ -47,7 +46,7 @@ class BatchCommits(Commits):
 
 
 class BatchReads(Reads):
-    """Each micro-batch tells how many records it read; those of `topics` count, an own job may read others, too."""
+    """Each micro-batch tells how many records it read; those of `topics` count."""
 
     def __init__(self, topics: tuple[str, ...]) -> None:
         super().__init__()
@@ -57,7 +56,7 @@ class BatchReads(Reads):
         if isinstance(event, BatchCommitted):
             batch = MicroBatch.of(event)
             if batch.num_input_rows:
-                read = sum(end - start for (topic, _), (start, end) in batch.offsets.items() if topic in self._topics)
+                read = sum(end - start for start, end in batch.offsets_of(self._topics).values())
                 self.counts.append((event.at_ns, self.counts[-1][1] + read))
 
 

@@ -81,11 +81,15 @@ def batches(
     `topics`: those whose records count; an own job may read others beside its input. None: all.
     """
     found = (batch for batch in reported if batch.has_run)
-    return [_batch(each, _read(each, topics), chains.get(each.batch_id), side_by_side) for each in found]
-
-
-def _read(reported: MicroBatch, topics: Container[str] | None) -> dict[Place, tuple[int, int]]:
-    return {place: span for place, span in reported.offsets.items() if topics is None or place[0] in topics}
+    return [
+        _batch(
+            each,
+            each.offsets if topics is None else each.offsets_of(topics),
+            chains.get(each.batch_id),
+            side_by_side,
+        )
+        for each in found
+    ]
 
 
 def _batch(
