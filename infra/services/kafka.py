@@ -31,7 +31,7 @@ HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 LOOK_S, ERRORS_POLL_S = 2.0, 0.02  # between two looks whether the broker has refused the login; to hear of its errors
 SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
-SILENCE_LIMIT_S, LOOK_MS = 30.0, 500
+SILENCE_LIMIT_S, ANSWER_MS = 30.0, 500
 UNKNOWN = -1  # a position in a topic
 KEPT_AS_SENT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 KEPT_AS_SENT |= {"message.timestamp.type": "CreateTime"}
@@ -177,7 +177,7 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
         unread, deadline = dict.fromkeys(places, most), Deadline(SILENCE_LIMIT_S)
         while unread:
             reached = {place: _position(consumer, place) for place in unread}
-            for place, records in consumer.poll(timeout_ms=LOOK_MS).items():
+            for place, records in consumer.poll(timeout_ms=ANSWER_MS).items():
                 found += records
                 unread[place] -= len(records)
             for place in list(unread):
@@ -199,7 +199,7 @@ def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None
 
 def _position(consumer: KafkaConsumer, place: TopicPartition) -> int:
     """Where a consumer reads next, -1 if the broker has not told by now; without a limit, a dead one would never."""
-    found: int | None = consumer.position(place, timeout_ms=LOOK_MS)
+    found: int | None = consumer.position(place, timeout_ms=ANSWER_MS)
     return UNKNOWN if found is None else found
 
 
