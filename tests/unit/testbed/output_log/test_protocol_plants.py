@@ -61,9 +61,9 @@ def watermark_of_the_line(chain, number):
     return chain.objects[-1].end
 
 
-def undone_up_to_own(history, partitions, real=History.recover):
+def undone_up_to_own(history, partitions, passed, *, real=History.recover):
     history._by_borders = False
-    return real(history, partitions)
+    return real(history, partitions, passed)
 
 
 def parts_without_their_state(operator, windows, real=CountWindows.parts_of):
