@@ -6,6 +6,7 @@ Times are in seconds. A quantity that was not measured is None, and a table that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import SupportsFloat
 
 import numpy as np
@@ -116,8 +117,11 @@ def mean(values: pd.Series) -> float | None:
 
 def table_or_empty(run: Run, name: str) -> pd.DataFrame:
     """Read a table, or return one without rows where this run has none."""
-    if run.has(name):
-        return run.table(name)
+    return run.table(name) if run.has(name) else _empty(name).copy(deep=False)
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
     return TABLES[name].empty_table().to_pandas(types_mapper=pd.ArrowDtype)
 
 

@@ -12,7 +12,6 @@ import math
 import os
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -45,8 +44,6 @@ log = logging.getLogger(__name__)
 VERSION = f"3 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 MOST_BYTES = 2**28
-READERS = 4
-PIECE = 8  # runs that are read between two looks at the clock
 KEPT_EACH_S = 5.0  # seconds; a process that is killed while it reads a thousand runs then loses little of its work
 SAVING_S = 60.0  # how long another process may take to write the index
 ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
@@ -149,15 +146,14 @@ class _Entries:
     def read(self, unread: list[IndexRow], deadline: Deadline) -> list[IndexRow]:
         """Read these runs in their order until the deadline; returns those that are left."""
         kept_at_s = time.monotonic()
-        with ThreadPoolExecutor(READERS) as readers:
-            while unread and not deadline.passed:
-                piece, unread = unread[:PIECE], unread[PIECE:]
-                for run_id, entry in readers.map(self._read_one, piece):
-                    self.stale |= entry != self.known.get(run_id)
-                    self.kept[run_id] = entry
-                if self.stale and time.monotonic() - kept_at_s > KEPT_EACH_S:
-                    self.keep()
-                    kept_at_s = time.monotonic()
+        while unread and not deadline.passed:
+            head, *unread = unread
+            run_id, entry = self._read_one(head)
+            self.stale |= entry != self.known.get(run_id)
+            self.kept[run_id] = entry
+            if self.stale and time.monotonic() - kept_at_s > KEPT_EACH_S:
+                self.keep()
+                kept_at_s = time.monotonic()
         if self.stale:
             self.keep()
         return unread

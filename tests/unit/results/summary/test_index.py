@@ -110,7 +110,6 @@ def test_who_cannot_wait_is_told_what_the_others_status_says():
 
 
 def test_within_a_limit_the_newest_runs_are_read_and_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(index, "PIECE", 1)
     for number in range(4):
         write_failed_run(f"run-{number}", "no disk", started_ns=START_NS + number)
     clock = iter(range(100))
@@ -155,7 +154,6 @@ def test_a_run_that_cannot_be_read_is_not_read_at_each_look(monkeypatch: pytest.
 
 
 def test_what_another_has_read_meanwhile_is_not_lost(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(index, "PIECE", 1)
     for name in ("one", "two"):
         write_failed_run(name, "no disk")
     row_of = index.row_of
