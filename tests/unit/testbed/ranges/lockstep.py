@@ -148,13 +148,20 @@ LOOKS = {
     "channels that are ready": lambda partition: partition.ready_channels(),
     "input": lambda partition: (partition.source_input.span, partition.wants_input, partition.idle, partition.repeats),
     "counts": lambda partition: replace(partition.tally, data_bytes=0),  # a slice may be written with a bitmap more
-    "knowledge of the protocol": lambda partition: repr(partition._protocol.snapshot()),
+    "knowledge of the protocol": lambda partition: plain(partition._protocol.snapshot()),
     "state": lambda partition: {name: state.content() for name, state in partition.processing.states.items()},
 }
 
 
 def core_of(core):
-    return {name: repr(value) if name == "protocol" else value for name, value in vars(core).items()}
+    return {name: plain(value) if name == "protocol" else value for name, value in vars(core).items()}
+
+
+def plain(snapshot):
+    """What a protocol remembers, as values that compare: its arrays as lists."""
+    if isinstance(snapshot, tuple):
+        return tuple(map(plain, snapshot))
+    return snapshot.tolist() if isinstance(snapshot, np.ndarray) else snapshot
 
 
 def same(what, mine, others):
