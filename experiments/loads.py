@@ -30,9 +30,9 @@ class LoadMode(StrEnum):
 class LoadSpec(Spec):
     """The open-loop generator: every record is due at a time that does not depend on the query.
 
-    In mode sustainable a search goes before the measurement window (docs/reference/measurement.md). It begins with
-    bursts, the first at `rate`, and ends when the bracket around the sustainable rate is within `precision`, or when
-    `probes` rates were tried.
+    In mode sustainable a search goes before the measurement window (docs/reference/sustainable-throughput.md). It
+    begins with bursts, the first at `rate`, and ends when the bracket around the sustainable rate is within
+    `precision`, or when `probes` rates were tried.
     """
 
     mode: Annotated[

@@ -11,8 +11,9 @@ from results.checks.check import Check
 
 TEXT = """A check looks at one table of a run and yields a verdict: pass, fail or unknown. A check that cannot be
 evaluated is unknown, never pass. It says why in `verdicts.detail`. Great Expectations evaluates the checks and writes
-Data Docs. [measurement.md](measurement.md) explains the quantities, [tables.md](tables.md) the tables. A check
-that has no meaning for an experiment is left out; the last column says for which experiments it is evaluated."""
+Data Docs. [measurement.md](measurement.md) explains the quantities, [tables.md](tables.md) the tables, and [failed
+checks](../guides/failed-checks.md) says what to do if a check fails. A check that has no meaning for an experiment is
+left out; the last column says for which experiments it is evaluated."""
 
 
 def checks() -> str:

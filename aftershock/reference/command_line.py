@@ -10,8 +10,8 @@ from aftershock.reference.markdown import code, page, table
 
 Row = tuple[str, str, str]
 TEXT = """The program is `.venv/bin/aftershock`. Every command but `serve` and `completion` also takes `--json`. It then
-writes exactly one JSON document to standard output; everything else goes to standard error. Times are in seconds, rates
-per second. Options cannot be abbreviated."""
+writes exactly one JSON document to standard output ([that of a run](run-document.md)); everything else goes to standard
+error. Times are in seconds, rates per second. Options cannot be abbreviated."""
 FEWEST_ALIKE = 3  # arguments that a command has in common with one before it, to be named only
 EXITS = (
     ("0", "done, and every verdict passed; `results show` ends with 0 whatever the verdicts are"),

@@ -9,9 +9,10 @@ from aftershock.reference.markdown import code, page, table
 from experiments.spec import Experiment
 
 Schema = dict[str, Any]
-TEXT = """An experiment is a YAML file. `experiments/examples/` has some, and `aftershock benchmark --set FIELD=VALUE`
-sets a single field. Every field can be left out unless its default is "required". If the default is empty, the meaning
-says what holds without the field, if anything does. Times are in seconds, rates per second.
+TEXT = """An experiment is a YAML file; [examples](examples.md) come with the project. The option
+`aftershock benchmark --set FIELD=VALUE` sets a single field. Every field can be left out unless its default is
+"required". If the default is empty, the meaning says what holds without the field, if anything does. Times are in
+seconds, rates per second.
 
 An unknown field is refused. Some combinations of fields are refused as well; the message names the field, its value and
 what is allowed. The table of a workload has the fields that apply if `workload.name` has the name in its heading."""

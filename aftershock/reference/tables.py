@@ -15,8 +15,8 @@ ABOUT = f"""Each table is a Parquet file in `.aftershock/runs/RUN_ID/tables/`. T
 nanoseconds since 1970. Times that end in `_s` are seconds, unless the type has another unit. Shares and counts have no
 unit. An empty value means "not measured", never zero; a column has one only if its type has a `?`. CSV files have
 the same column names as the Parquet files. Pages and the report show a label and the unit. The label is the name,
-mostly without its unit, unless the meaning ends with another one. The schema version is {SCHEMA_VERSION}; it is in the
-metadata of each file. [measurement.md](measurement.md) explains the quantities."""
+mostly without its unit. If it is another one, the meaning ends with it in brackets. The schema version is
+{SCHEMA_VERSION}; it is in the metadata of each file. [measurement.md](measurement.md) explains the quantities."""
 COMPARED = """`aftershock results regress` writes these tables to `.aftershock/regressions/ID/`
 ([regressions.md](regressions.md))."""
 UNITS = {"ns": "ns UTC", "s": "s", "bytes": "bytes", "records": "records"}  # of columns whose names end so

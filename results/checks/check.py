@@ -152,7 +152,7 @@ ASKED_OF = {
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",
-    is_to_be_busy: "`load.mode` `saturating`, without recovery in parts",
+    is_to_be_busy: "`load.mode` `saturating`, without partial recovery",
     has_faults: "faults",
     is_replayed: "at least 3 expected faults, if the model describes the experiment",
 }
