@@ -46,7 +46,15 @@ from models.utilization import utilization
 from results.damage import Damaged
 from results.predictions.replays import MOST_IDLE
 from results.runs.store import Run
-from results.summary.findings import ModelInputs, judged_utilization, number, table_or_empty, the_run, took_effect
+from results.summary.findings import (
+    ModelInputs,
+    judged_utilization,
+    ledger_seconds,
+    number,
+    table_or_empty,
+    the_run,
+    took_effect,
+)
 from results.tables.schema import FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
@@ -271,9 +279,10 @@ def _require_all_work_lost(run: Run) -> None:
     others_go_on = row.get("recovery") == RecoveryMode.TASK or _others_have_time(run, row)
     if others_go_on and (struck["kind"] != FaultKind.DRIVER_KILL).any():
         raise NoWindow(f"{run.run_id} lost a part of its work only, since other hosts went on: eq. 10 knows no parts")
-    ledger = table_or_empty(run, "ledger")
-    idle = float(ledger.loc[ledger["class"] == LedgerClass.IDLE, "seconds"].sum()) / float(row["window_s"])
-    if idle > MOST_IDLE:
+    ledger = ledger_seconds(run)
+    if ledger is None:
+        raise NoWindow(f"{run.run_id} has no ledger that says for how long it was idle")
+    if (idle := ledger[LedgerClass.IDLE] / ledger["window"]) > MOST_IDLE:
         raise NoWindow(f"{run.run_id} was idle for {percent(idle)} of its window, which eq. 10 does not know")
 
 

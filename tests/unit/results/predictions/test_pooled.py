@@ -184,6 +184,11 @@ def test_where_the_load_leaves_time_to_spare_it_is_unknown(twenty: list[Simulate
     assert pooled([waiting(run, 0.02) for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
 
 
+def test_where_no_ledger_says_how_much_time_was_left_it_is_unknown(twenty: list[Simulated]) -> None:
+    without = Simulated(twenty[1].tables | {"ledger": twenty[1].tables["ledger"][:0]})
+    assert "simulated has no ledger" in pooled([twenty[0], without]).sentence
+
+
 def test_where_other_hosts_went_on_it_is_unknown(twenty: list[Simulated]) -> None:
     found = pooled([twenty[0], changed(twenty[1], "runs", recovery="task")])
     assert (found.verdict, "simulated lost a part of its work only" in found.sentence) == ("unknown", True)
