@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
-from experiments.fault_kinds import FaultKind
 from experiments.loads import LoadMode
 from experiments.wording import counted
 from models.replay.borders import Borders
@@ -92,10 +91,9 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
     In mode task the system goes on at once, with hosts that are down.
     """
-    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
     columns = []
     for strike in struck.strikes:
-        outage = ends.get(strike.fault) if struck.stops_all(strike) else None
+        outage = struck.ledger.outage_of.get(strike.fault) if struck.stops_all(strike) else None
         struck_s = strike.struck_s
         if outage and outage.fault == strike.fault:
             struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
@@ -190,15 +188,11 @@ def _store_s(source: MeasuredProcess) -> float:
 def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
     """How much each fault takes of the work since the last checkpoints, of hosts that take them on their own.
 
-    Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
-    part of the hosts that died goes back. The death of the driver leaves none of them.
+    If those that are left take one before the recovery, only the part of the hosts that died goes back.
     """
-    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
-    enough_s = source.interval_s + _store_s(source)
+    workers, takes_s = struck.experiment.cluster.workers, (source.interval_s, _store_s(source))
     return [
-        strike.hosts / struck.experiment.cluster.workers
-        if strike.kind != FaultKind.DRIVER_KILL and strike.fault in ends and ends[strike.fault].down_s >= enough_s
-        else 1.0
+        strike.hosts / workers if struck.ledger.leaves_time_for_a_checkpoint(strike, *takes_s) else 1.0
         for strike in struck.strikes
     ]
 
