@@ -16,7 +16,7 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.outages import Recovery, StruckFault
+from results.predictions.outages import LedgerOutage, Recovery, StruckFault
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
 from results.predictions.task_batches import task_batches
 
@@ -89,11 +89,13 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
-    In mode task the system goes on at once, with hosts that are down.
+    In mode task the system goes on at once, with hosts that are down; unless the driver restarts just then, which takes
+    as long as it takes.
     """
-    columns = []
+    whole = {strike.fault for strike in struck.strikes if struck.stops_all(strike)}
+    stopped, columns = [outage for outage in struck.ledger.outages if outage.fault in whole], []
     for strike in struck.strikes:
-        outage = struck.ledger.outage_of.get(strike.fault) if struck.stops_all(strike) else None
+        outage = struck.ledger.outage_of.get(strike.fault) if strike.fault in whole else _amid_restart(strike, stopped)
         struck_s = strike.struck_s
         if outage and outage.fault == strike.fault:
             struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
@@ -101,6 +103,11 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
         columns.append((struck_s, restart_s, lasts_s if outage else 0.0))
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
+
+
+def _amid_restart(strike: StruckFault, outages: list[LedgerOutage]) -> LedgerOutage | None:
+    """The one of these outages before whose end of the restart a fault struck; None if there is none."""
+    return next((outage for outage in outages if outage.start_s <= strike.struck_s < outage.ready_s), None)
 
 
 def _predicted(
