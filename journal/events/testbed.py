@@ -45,7 +45,8 @@ class WorkerJoined(Event, name="worker-joined"):
 class WorkerLost(Event, name="worker-lost"):
     """A slot is gone, or was given up.
 
-    partitions   those that it had; none if it stood by; None in journals from before slots could
+    partitions   those that it had, without those that waited there for room; none if it stood by; None in journals from
+                 before slots could
     """
 
     worker: str

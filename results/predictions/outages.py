@@ -8,6 +8,8 @@ from functools import cached_property
 
 import pandas as pd
 
+from experiments.fault_kinds import FaultKind
+from results.summary.findings import took_effect
 from results.tables.schema import KEPT_CLASSES, LedgerClass
 
 DOWN = (LedgerClass.DETECT, LedgerClass.RESTART, LedgerClass.WARM_UP)
@@ -30,6 +32,25 @@ class StruckFault:
     def hosts(self) -> int:
         """How many it struck."""
         return len(self.targets)
+
+
+def struck_faults(faults: pd.DataFrame, start_ns: int) -> list[StruckFault]:
+    """The faults of a table that took effect, in the order of time; `start_ns`: the start of the window."""
+    found = took_effect(faults).sort_values("actual_ns")
+    return [_struck_fault(row, start_ns) for _, row in found.iterrows()]
+
+
+def _struck_fault(row: pd.Series, start_ns: int) -> StruckFault:
+    struck_s = _seconds(row["actual_ns"], start_ns)
+    back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, _seconds(row["healed_ns"], start_ns))
+    up_ns = row.get("executors_ns")  # tables of an older version lack it
+    executors_s = None if pd.isna(up_ns) else _seconds(up_ns, start_ns)
+    hosts = tuple(row["targets"].split(","))
+    return StruckFault(int(row["fault"]), row["kind"], hosts, struck_s, back_s, executors_s, str(row["cause"]))
+
+
+def _seconds(at_ns: float, start_ns: int) -> float:
+    return (int(at_ns) - start_ns) / 1e9
 
 
 @dataclass(frozen=True)
@@ -109,6 +130,25 @@ class MeasuredLedger:
         found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
         return sorted(found, key=lambda outage: outage.start_s)
 
+    def strikes_in(self, outage: LedgerOutage) -> list[StruckFault]:
+        """The faults that struck during an outage, the one that began it included."""
+        return [s for s in self._strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
+
+    @cached_property
+    def outage_of(self) -> dict[int, LedgerOutage]:
+        """By fault that struck, the outage that it began, or during which it struck."""
+        return {strike.fault: outage for outage in self.outages for strike in self.strikes_in(outage)}
+
+    def leaves_time_for_a_checkpoint(self, strike: StruckFault, interval_s: float, store_s: float) -> bool:
+        """Whether the hosts that a fault leaves take a checkpoint before the recovery, if each has a clock of its own.
+
+        They go on until the recovery begins. The line has a checkpoint that they store meanwhile, so that they keep
+        their part of the work. The death of the driver leaves none of them.
+        """
+        outage = self.outage_of.get(strike.fault)
+        left = strike.kind != FaultKind.DRIVER_KILL
+        return left and outage is not None and outage.down_s >= interval_s + store_s
+
     @property
     def idle_share(self) -> float:
         """The idle share of the window."""
@@ -128,8 +168,8 @@ class MeasuredLedger:
         end_ns = None if down.empty else int(down["end_ns"].max())
         return LedgerOutage(
             fault,
-            struck_s if down.empty else self._seconds(down["start_ns"].min()),
-            struck_s if end_ns is None else self._seconds(end_ns),
+            struck_s if down.empty else _seconds(down["start_ns"].min(), self._start_ns),
+            struck_s if end_ns is None else _seconds(end_ns, self._start_ns),
             float(seconds.get(LedgerClass.DETECT, 0.0) + seconds.get(LedgerClass.RESTART, 0.0)),
             float(seconds.get(LedgerClass.WARM_UP, 0.0)),
             float(seconds.get(LedgerClass.LOST, 0.0)),
@@ -140,6 +180,3 @@ class MeasuredLedger:
         """Whether the system works, or waits for work, from then on; a first batch that a fault cuts off is neither."""
         after = self._rows[self._rows["start_ns"] == at_ns]["class"]
         return len(after) > 0 and (not self._in_batches or after.iloc[-1] in AT_WORK)
-
-    def _seconds(self, at_ns: float) -> float:
-        return (int(at_ns) - self._start_ns) / 1e9

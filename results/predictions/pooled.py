@@ -44,9 +44,19 @@ from models.simulation.simulate import simulate
 from models.uncertainty import HostGaps, simulate_windows
 from models.utilization import utilization
 from results.damage import Damaged
+from results.predictions.outages import MeasuredLedger, struck_faults
+from results.predictions.partition_checkpoints import PartitionCheckpoints
 from results.predictions.replays import MOST_IDLE
 from results.runs.store import Run
-from results.summary.findings import ModelInputs, judged_utilization, number, table_or_empty, the_run, took_effect
+from results.summary.findings import (
+    ModelInputs,
+    judged_utilization,
+    ledger_seconds,
+    number,
+    table_or_empty,
+    the_run,
+    took_effect,
+)
 from results.tables.schema import FaultOutcome, LedgerClass
 from results.verdict import Verdict
 
@@ -268,23 +278,30 @@ def _require_all_work_lost(run: Run) -> None:
     row, struck = the_run(run), took_effect(table_or_empty(run, "faults"))
     if row is None or struck.empty:
         return
-    others_go_on = row.get("recovery") == RecoveryMode.TASK or _others_have_time(run, row)
-    if others_go_on and (struck["kind"] != FaultKind.DRIVER_KILL).any():
+    task = row.get("recovery") == RecoveryMode.TASK and (struck["kind"] != FaultKind.DRIVER_KILL).any()
+    if task or _others_kept_their_part(run, row, struck):
         raise NoWindow(f"{run.run_id} lost a part of its work only, since other hosts went on: eq. 10 knows no parts")
-    ledger = table_or_empty(run, "ledger")
-    idle = float(ledger.loc[ledger["class"] == LedgerClass.IDLE, "seconds"].sum()) / float(row["window_s"])
-    if idle > MOST_IDLE:
+    ledger = ledger_seconds(run)
+    if ledger is None:
+        raise NoWindow(f"{run.run_id} has no ledger that says for how long it was idle")
+    if (idle := ledger[LedgerClass.IDLE] / ledger["window"]) > MOST_IDLE:
         raise NoWindow(f"{run.run_id} was idle for {percent(idle)} of its window, which eq. 10 does not know")
 
 
-def _others_have_time(run: Run, row: pd.Series) -> bool:
-    """Whether partitions take checkpoints by clocks of their own, and recoveries last as long as an interval."""
+def _others_kept_their_part(run: Run, row: pd.Series, struck: pd.DataFrame) -> bool:
+    """Whether partitions take checkpoints by clocks of their own, and took one between a fault and its recovery."""
     protocol = row.get("protocol")
-    judged = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
-    if pd.isna(protocol) or protocol not in BY_OWN_CLOCK or judged is None:
+    judged = judged_utilization(table_or_empty(run, "predictions"), struck)
+    interval_s = None if judged is None else number(judged["interval_s"])
+    if pd.isna(protocol) or protocol not in BY_OWN_CLOCK or interval_s is None:
         return False
-    recovery_s, interval_s = number(judged["recovery_time_s"]), number(judged["interval_s"])
-    return recovery_s is not None and interval_s is not None and recovery_s >= interval_s
+    start_ns, window_s = int(row["window_start_ns"]), float(row["window_s"])
+    store_s = PartitionCheckpoints(table_or_empty(run, "partition_checkpoints"), start_ns).store_s
+    if store_s is None:
+        raise NoWindow(f"{run.run_id} does not say how long a checkpoint takes until it is stored")
+    strikes = struck_faults(struck, start_ns)
+    ledger = MeasuredLedger(table_or_empty(run, "ledger"), strikes, start_ns, window_s, in_batches=False)
+    return any(ledger.leaves_time_for_a_checkpoint(strike, interval_s, store_s) for strike in strikes)
 
 
 def _measured(run: Run) -> _Measured:

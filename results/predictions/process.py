@@ -10,10 +10,10 @@ import pandas as pd
 from experiments.fault_kinds import FaultKind
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from results.predictions.outages import LedgerOutage, MeasuredLedger, Recovery, StruckFault
+from results.predictions.outages import MeasuredLedger, Recovery, StruckFault, struck_faults
 from results.predictions.partition_checkpoints import PartitionCheckpoints
 from results.runs.store import Run
-from results.summary.findings import mean, measured_row, took_effect, with_measured_cost
+from results.summary.findings import mean, measured_row, with_measured_cost
 
 FEWEST_RECOVERIES = 2  # that were seen undisturbed, to say what one should take
 
@@ -119,27 +119,7 @@ class MeasuredProcess:
     @cached_property
     def strikes(self) -> list[StruckFault]:
         """The faults that struck a host that was up, in the order of time."""
-        found = took_effect(self._run.table("faults")).sort_values("actual_ns")
-        return [self._strike(row) for _, row in found.iterrows()]
-
-    def _strike(self, row: pd.Series) -> StruckFault:
-        struck_s = self._seconds(row["actual_ns"])
-        back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
-        up_ns = row.get("executors_ns")  # tables of an older version lack it
-        executors_s = None if pd.isna(up_ns) else self._seconds(up_ns)
-        return StruckFault(
-            int(row["fault"]),
-            row["kind"],
-            tuple(row["targets"].split(",")),
-            struck_s,
-            back_s,
-            executors_s,
-            str(row["cause"]),
-        )
-
-    def strikes_in(self, outage: LedgerOutage) -> list[StruckFault]:
-        """The faults that struck during an outage, the one that began it included."""
-        return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
+        return struck_faults(self._run.table("faults"), self.start_ns)
 
     @cached_property
     def recoveries(self) -> list[Recovery]:
@@ -147,7 +127,7 @@ class MeasuredProcess:
 
         If faults come in bursts there may be too few. Then all that led to useful work, from their last fault on.
         """
-        whole = [(tuple(self.strikes_in(outage)), outage) for outage in self.ledger.outages if outage.is_whole]
+        whole = [(tuple(self.ledger.strikes_in(outage)), outage) for outage in self.ledger.outages if outage.is_whole]
         found = [Recovery(strikes, outage) for strikes, outage in whole if strikes]
         single = [each for each in found if len(each.strikes) == 1]
         return single if len(single) >= FEWEST_RECOVERIES else found
@@ -179,6 +159,3 @@ class MeasuredProcess:
     def lost_share(self, strike: StruckFault) -> float:
         """How much a fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
         return 1.0 if self.stops_all(strike) else min(1.0, strike.hosts / self.experiment.cluster.workers)
-
-    def _seconds(self, at_ns: float) -> float:
-        return (int(at_ns) - self.start_ns) / 1e9

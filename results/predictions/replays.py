@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
-from experiments.fault_kinds import FaultKind
 from experiments.loads import LoadMode
 from experiments.wording import counted
 from models.replay.borders import Borders
@@ -17,7 +16,7 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.outages import Recovery, StruckFault
+from results.predictions.outages import LedgerOutage, Recovery, StruckFault
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Unreplayable
 from results.predictions.task_batches import task_batches
 
@@ -90,12 +89,13 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
-    In mode task the system goes on at once, with hosts that are down.
+    In mode task the system goes on at once, with hosts that are down; unless the driver restarts just then, which takes
+    as long as it takes.
     """
-    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
-    columns = []
+    whole = {strike.fault for strike in struck.strikes if struck.stops_all(strike)}
+    stopped, columns = [outage for outage in struck.ledger.outages if outage.fault in whole], []
     for strike in struck.strikes:
-        outage = ends.get(strike.fault) if struck.stops_all(strike) else None
+        outage = struck.ledger.outage_of.get(strike.fault) if strike.fault in whole else _amid_restart(strike, stopped)
         struck_s = strike.struck_s
         if outage and outage.fault == strike.fault:
             struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
@@ -103,6 +103,11 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
         columns.append((struck_s, restart_s, lasts_s if outage else 0.0))
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
+
+
+def _amid_restart(strike: StruckFault, outages: list[LedgerOutage]) -> LedgerOutage | None:
+    """The one of these outages before whose end of the restart a fault struck; None if there is none."""
+    return next((outage for outage in outages if outage.start_s <= strike.struck_s < outage.ready_s), None)
 
 
 def _predicted(
@@ -190,15 +195,11 @@ def _store_s(source: MeasuredProcess) -> float:
 def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
     """How much each fault takes of the work since the last checkpoints, of hosts that take them on their own.
 
-    Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
-    part of the hosts that died goes back. The death of the driver leaves none of them.
+    If those that are left take one before the recovery, only the part of the hosts that died goes back.
     """
-    ends = {strike.fault: outage for outage in struck.ledger.outages for strike in struck.strikes_in(outage)}
-    enough_s = source.interval_s + _store_s(source)
+    workers, takes_s = struck.experiment.cluster.workers, (source.interval_s, _store_s(source))
     return [
-        strike.hosts / struck.experiment.cluster.workers
-        if strike.kind != FaultKind.DRIVER_KILL and strike.fault in ends and ends[strike.fault].down_s >= enough_s
-        else 1.0
+        strike.hosts / workers if struck.ledger.leaves_time_for_a_checkpoint(strike, *takes_s) else 1.0
         for strike in struck.strikes
     ]
 

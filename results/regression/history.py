@@ -67,11 +67,14 @@ class Split:
     """Candidates and baseline by stratum; `pinned` if the baseline was set by hand.
 
     `reseeded` if the seeds were changed: runs under other seeds ran other plans of faults, and are not compared with.
+    `passed_over` if runs of the experiment were pinned, but none that can be compared with these: since the experiment
+    was changed, they ran on another class of machine, or their tables are of another version.
     """
 
     strata: tuple[tuple[tuple[HistoryRow, ...], tuple[HistoryRow, ...]], ...]
     pinned: bool
     reseeded: bool = False
+    passed_over: bool = False
 
     @property
     def candidates(self) -> list[HistoryRow]:
@@ -119,7 +122,8 @@ def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequenc
     Those `set_aside` are in no baseline but a pinned one. Candidates are later than the last pinned run of their seed:
     a pinned level is not judged by the one that it replaced.
     """
-    pinned = {run.run_id for run in series.runs} & set(pins.get(series.experiment, ()))
+    by_hand = set(pins.get(series.experiment, ()))
+    pinned = by_hand.intersection(run.run_id for run in series.runs)
     strata, (groups, reseeded) = [], _comparable(series.runs)
     for runs in groups:
         chosen = [run for run in runs if run.run_id in pinned]
@@ -128,7 +132,7 @@ def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequenc
         if not pinned:
             chosen = [run for run in earlier if run.run_id not in set_aside][-BASELINE:]
         strata.append((tuple(candidates), tuple(chosen)))
-    return Split(tuple(strata), bool(pinned), reseeded)
+    return Split(tuple(strata), bool(pinned), reseeded, passed_over=bool(by_hand) and not pinned)
 
 
 def _comparable(runs: Sequence[HistoryRow]) -> tuple[list[Sequence[HistoryRow]], bool]:

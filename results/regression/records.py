@@ -44,7 +44,8 @@ class ComparedExperiment(Document):
     experiment, experiment_digest, machine   which runs were compared: those that agree in these
     candidates, baseline                     run ids
     pinned                                   whether the baseline was chosen by hand
-    sentences                                what became worse or better, and by how much
+    sentences                                what became worse or better, and by how much; and if the runs that were
+                                             pinned are not those that it was compared with
     """
 
     experiment: Name

@@ -18,7 +18,7 @@ from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import HistoryRow, Series, Split
 from results.regression.judging import Judgement, Pair, from_scale, judge, margin, overall
 from results.regression.records import ComparedExperiment, RecordedComparison, Regression
-from results.regression.wording import sentence
+from results.regression.wording import PINS_PASSED_OVER, sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
@@ -109,13 +109,14 @@ def _comparison(asked_for: str | None, entries: list[ComparedExperiment]) -> Rec
 
 def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> ComparedExperiment:
     changed = [one for one in judgements if one.verdict in (Change.WORSE, Change.BETTER)]
+    told = [sentence(one.row()) for one in sorted(changed, key=lambda one: one.verdict is Change.BETTER)]
     return ComparedExperiment(
         **_where(series),
         verdict=overall([one.verdict for one in judgements]),
         candidates=[run.run_id for run in split.candidates],
         baseline=[run.run_id for run in split.baseline],
         pinned=split.pinned,
-        sentences=[sentence(one.row()) for one in sorted(changed, key=lambda one: one.verdict is Change.BETTER)],
+        sentences=[*told, *([PINS_PASSED_OVER] if split.passed_over else [])],
     )
 
 

@@ -18,6 +18,7 @@ from results.summary.findings import figure_or_dash, number
 from results.summary.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
+PINS_PASSED_OVER = "baselines.yaml pins no run that can be compared with these, so others are their baseline"
 WIDTH, NAMES, CELL = 92, 21, 12
 BESIDE = 5  # runs whose columns fit beside names and units
 
@@ -66,7 +67,8 @@ def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
         counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
         pinned = " that were pinned" if entry.pinned else ""
         head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
-        parts.append("\n".join([*_wrapped(head), *lines(own)]))
+        notes = _wrapped(PINS_PASSED_OVER) if PINS_PASSED_OVER in entry.sentences else []
+        parts.append("\n".join([*_wrapped(head), *notes, *lines(own)]))
     return "\n\n".join(parts)
 
 

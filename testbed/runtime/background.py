@@ -10,10 +10,32 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 Job = Callable[[], Any]
 Then = Callable[[Any], None]
+ResultT = TypeVar("ResultT")
+
+
+class UnderWay:
+    """Times what a thread is doing, for other threads to see: such as its request to a store that may not answer."""
+
+    def __init__(self) -> None:
+        self._begun_s: float | None = None  # by the monotonic clock
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken by now; 0 if nothing is under way."""
+        begun_s = self._begun_s
+        return 0.0 if begun_s is None else time.monotonic() - begun_s
+
+    def do(self, job: Callable[[], ResultT]) -> ResultT:
+        """Do a job in this thread; `seconds` counts meanwhile."""
+        self._begun_s = time.monotonic()
+        try:
+            return job()
+        finally:
+            self._begun_s = None
 
 
 class Results:
@@ -61,17 +83,16 @@ class Background:
     def __init__(self, results: Results, name: str) -> None:
         self._results = results
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._begun_s: float | None = None  # when the job that is under way was begun, by the monotonic clock
+        self._under_way = UnderWay()
 
     @property
     def busy_s(self) -> float:
         """How long the job that is under way has taken by now [s]; 0 if there is none."""
-        begun_s = self._begun_s
-        return 0.0 if begun_s is None else time.monotonic() - begun_s
+        return self._under_way.seconds
 
     def submit(self, job: Job, then: Then) -> None:
         """Do a job after those before it, and call `then` with what it returns in the slot's thread."""
-        self._pool.submit(self._do, job).add_done_callback(lambda done: self._results.put(done, then))
+        self._pool.submit(lambda: self._under_way.do(job)).add_done_callback(lambda done: self._results.put(done, then))
 
     def close(self) -> None:
         """Do nothing more than what is under way."""
@@ -83,10 +104,3 @@ class Background:
         waiting = Thread(target=self._pool.shutdown, name="finish", daemon=True)
         waiting.start()
         waiting.join(limit_s)
-
-    def _do(self, job: Job) -> Any:
-        self._begun_s = time.monotonic()
-        try:
-            return job()
-        finally:
-            self._begun_s = None

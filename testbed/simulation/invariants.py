@@ -16,7 +16,7 @@ from testbed.simulation.network import Network
 from testbed.simulation.outcome import Row
 from testbed.simulation.retained import RetainedMemory
 from testbed.simulation.tentative import TentativeChecks
-from testbed.simulation.workers import SimulatedWorker
+from testbed.simulation.workers import LEAVE, SimulatedWorker
 
 
 class InvariantBroken(AftershockError):
@@ -91,7 +91,8 @@ class Invariants:
     def _check_tentative(self, worker: SimulatedWorker, partition: BatchedPartition) -> None:
         """Who is tentative misses something."""
         if partition.tentative:
-            orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
+            heard_of = (data for number, data in worker.orders if number == partition.number and data != LEAVE)
+            orders = [decode_message(data) for data in heard_of]
             informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
             others = {number for number, (_, each) in self._placed.items() if each.tentative} - {partition.number}
             self.tentative.check(partition, informed, self._coordinator.down, others)

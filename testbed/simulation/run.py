@@ -60,7 +60,7 @@ from testbed.simulation.faults import Fault, FaultSchedule, is_moment, spoil
 from testbed.simulation.network import Network
 from testbed.simulation.outcome import Observer, Row, SimulationResult, Stuck, add_rows
 from testbed.simulation.storage import Storage
-from testbed.simulation.workers import Event, SimulatedWorker
+from testbed.simulation.workers import LEAVE, Event, SimulatedWorker
 from testbed.stores.store import UnreadableObject
 
 RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
@@ -218,6 +218,10 @@ class Simulation:
     def _order(self, worker: SimulatedWorker) -> None:
         self.checks.batches.all_changed()
         number, data = worker.orders.popleft()
+        if data == LEAVE:
+            if (partition := worker.leave(number)) is not None:
+                self._carry_out(worker, partition)
+            return
         message = decode_message(data)
         if isinstance(message, Dismiss):
             worker.dismiss(number, message.epoch)
@@ -230,6 +234,7 @@ class Simulation:
         if number not in worker.partitions:
             worker.partitions[number] = self._partition(number)
         worker.restored[number] = message.checkpoint.number
+        worker.left.discard(number)
         try:
             objects = self._storage.read(message)
         except UnreadableObject as error:
@@ -359,7 +364,10 @@ class Simulation:
                     continue
                 case SweepCopy():
                     self._storage.delete(filter(effect.takes, self.store.keys()))
-                case Sweep(epoch, _, partitions):
+                case Sweep(epoch, _, partitions, promoted):
+                    restored = partitions - promoted.keys()
+                    for worker in self.workers:
+                        worker.hear_of(each.number for each in self.layout.partitions if each.name in restored)
                     if self._falls_back:
                         self._fallback_epoch, self._falls_back = epoch, False
                     line = self.coordinator.history.line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from testbed.core.control import ToCoordinator, decode_message
 from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
 from testbed.core.partition.partition import Partition
 
+LEAVE = b""  # in place of an order: a recovery begins in which the partition will be restored
 Event: TypeAlias = tuple[Callable[..., None], *tuple[object, ...]]  # what can happen, and to what
 
 
@@ -21,7 +22,8 @@ class SimulatedWorker:
     partitions   by number
     restored     by number the checkpoint that the partition rolled back to last
     ready        by number what the partition can do by itself
-    orders       from the coordinator, by number of the partition, encoded
+    left         numbers of the partitions that a recovery has stopped, and that have no state until they are restored
+    orders       from the coordinator, by number of the partition, encoded, or `LEAVE`
     messages     to the coordinator, encoded
     storing      what is asked of the store, checkpoints and spilled output, by number of the partition
     publishing   output on its way out, by number of the partition
@@ -31,10 +33,25 @@ class SimulatedWorker:
     partitions: dict[int, Partition] = field(default_factory=dict)
     restored: dict[int, int] = field(default_factory=dict)
     ready: dict[int, list[Event]] = field(default_factory=dict)
+    left: set[int] = field(default_factory=set)
     orders: deque[tuple[int, bytes]] = field(default_factory=deque)
     messages: deque[bytes] = field(default_factory=deque)
     storing: deque[tuple[int, Store | Spill | Fetch | Discard]] = field(default_factory=deque)
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
+
+    def hear_of(self, restored: Iterable[int]) -> None:
+        """A recovery begins in which these are restored, as a slot hears before the orders to its partitions."""
+        known = self.partitions.keys() | {number for number, _ in self.orders}
+        self.orders += [(number, LEAVE) for number in restored if number in known]
+
+    def leave(self, number: int) -> Partition | None:
+        """Stop a partition that will be restored, and return it; None if there is none that ever was."""
+        partition = self.partitions.get(number)
+        if partition is None or partition.epoch < 0:
+            return None
+        self.left.add(number)
+        partition.leave()
+        return partition
 
     def dismiss(self, number: int, life: int) -> None:
         """The copy that was made in this life, or could not be, is of no more use."""

@@ -123,8 +123,8 @@ def _must_have_rows(evidence: Evidence) -> list[int]:
     """
     if evidence.experiment.engine.recovery_run is RecoveryMode.TASK:
         return []
-    process = evidence.process
-    amid = {s.fault for outage in process.ledger.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
+    process, ledger = evidence.process, evidence.process.ledger
+    amid = {strike.fault for each in ledger.outages for strike in ledger.strikes_in(each) if strike.fault != each.fault}
     return [strike.fault for strike in process.strikes if strike.fault not in amid]
 
 

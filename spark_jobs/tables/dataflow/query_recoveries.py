@@ -55,6 +55,12 @@ class _Burst:
     by_cpu: bool = False
     is_one: bool = True
 
+    def lose_slot(self, slots: int) -> None:
+        """A slot is gone that need not have had partitions, and could have taken what is down; `slots` are left."""
+        if self.down:
+            self.is_one &= not self.arrivals_ns
+            self.slots = slots
+
     def lose(self, loss: Loss, slots: int) -> None:
         self.is_one &= not self.arrivals_ns
         self.down.update(loss.partitions)
@@ -99,6 +105,7 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
                     burst.arrivals_ns.append(event.at_ns)
             case WorkerLost():
                 slots -= 1
+                burst.lose_slot(slots)
             case DriverStarted():
                 slots = 0
             case Loss():

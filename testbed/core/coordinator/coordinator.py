@@ -56,6 +56,8 @@ class Coordinator:
     restored it last; what an earlier life of it says is void. If a lost partition has a copy, the copy is promoted: it
     begins a life as if it had been restored, with all that it has.
 
+    lost   the partitions that no worker has: a worker in their place has yet to be told to restore them
+
     Raises `BadInput` for a protocol that can't protect the dataflow, and for a strategy that does not go with the
     protocol.
     """
@@ -90,7 +92,7 @@ class Coordinator:
         self._garbage = Garbage(self._outbox.effects)
         self._line_orders = LineOrders(layout, self.history, self._garbage)
         self._down = set(range(len(layout.partitions)))
-        self._lost = set(self._down)
+        self.lost = set(self._down)
         self.recoveries, self._rounds = RecoveriesUnderway(layout), CheckpointRounds()
         if record is not None:
             record.check(layout, protocol.name)
@@ -150,7 +152,7 @@ class Coordinator:
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost
-        self._lost |= lost
+        self.lost |= lost
         if new:
             self._outbox.order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
         self._tell_neighbours(lost, promoted)
@@ -261,7 +263,7 @@ class Coordinator:
         self._go_where_ready()
 
     def _world(self) -> World:
-        alive = (number for number in range(len(self._layout.partitions)) if number not in self._lost)
+        alive = (number for number in range(len(self._layout.partitions)) if number not in self.lost)
         hosts = {number: worker for number in alive if (worker := self.placement.worker_of(number)) is not None}
         return World(
             partitions=len(self._layout.partitions),
@@ -282,7 +284,7 @@ class Coordinator:
         self._copying.drop(restored)
         self._begin_epoch()
         self._down -= restored
-        self._lost -= restored
+        self.lost -= restored
         self._rounds.abandon()
         copies = {number: self.copies.of[number] for number in promoted}
         self._garbage.delete(self.history.recover(back, {number: copy.number for number, copy in copies.items()}))

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from typing import TypeVar
 
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import Undeleted
 from journal.writer import Journal
 from testbed.core.effects import Sweep, SweepCopy
+from testbed.runtime.background import UnderWay
 from testbed.stores.store import ObjectStore
 
 OBJECT = re.compile(r"(?:state|log|sent|waiting)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
 MOST_REFUSALS = 3
 LOOK_S = 0.5
-
-AnswerT = TypeVar("AnswerT")
 
 
 class GarbageCollector:
@@ -34,13 +31,12 @@ class GarbageCollector:
         self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="garbage")
         self._keys, self._set_aside = dict[str, None](), dict[str, None]()  # sets that keep their order
         self._sweeps: deque[Sweep | SweepCopy] = deque()
-        self._asked_s: float | None = None  # when the store was asked what it has not answered, by the monotonic clock
+        self._request = UnderWay()
 
     @property
     def waited_s(self) -> float:
         """How long the store has been at the last request [s]; 0 if it has answered."""
-        asked_s = self._asked_s
-        return 0.0 if asked_s is None else time.monotonic() - asked_s
+        return self._request.seconds
 
     def delete(self, keys: tuple[str, ...]) -> None:
         """Delete the objects with these keys; returns at once."""
@@ -66,7 +62,7 @@ class GarbageCollector:
         refusals = [self._delete(self._set_aside, most_refusals=1), self._delete(self._keys)]
         try:
             while self._sweeps:
-                found = _leftovers(self._answer(self._store.keys), self._sweeps[0])
+                found = _leftovers(self._request.do(self._store.keys), self._sweeps[0])
                 self._sweeps.popleft()
                 self._ask(found)
                 refusals.append(self._delete(self._keys))
@@ -85,7 +81,7 @@ class GarbageCollector:
         for key in tuple(keys):
             del keys[key]
             try:
-                self._answer(partial(self._store.delete, key))
+                self._request.do(partial(self._store.delete, key))
                 in_a_row = 0
             except EnvironmentFailure as refusal:
                 last, in_a_row = refusal, in_a_row + 1
@@ -93,14 +89,6 @@ class GarbageCollector:
             if in_a_row >= most_refusals:
                 break
         return last
-
-    def _answer(self, ask: Callable[[], AnswerT]) -> AnswerT:
-        """Ask the store; `waited_s` counts meanwhile."""
-        self._asked_s = time.monotonic()
-        try:
-            return ask()
-        finally:
-            self._asked_s = None
 
 
 def _leftovers(stored: list[str], sweep: Sweep | SweepCopy) -> list[str]:

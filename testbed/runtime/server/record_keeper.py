@@ -16,6 +16,7 @@ from testbed.core.coordinator.line_record import LineRecord, decode_record
 from testbed.core.coordinator.write_ahead import Costs, Ends, WriteAhead
 from testbed.core.dataflow.layout import Layout
 from testbed.core.effects import CoordinatorEffect
+from testbed.runtime.background import UnderWay
 from testbed.stores.record_chain import RecordChain
 from testbed.stores.store import ObjectStore, UnreadableObject
 
@@ -41,8 +42,9 @@ class RecordKeeper:
         self.found: LineRecord | None = decode_record(found) if found else None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._writing: Future[None] | None = None
+        self._request = UnderWay()
         self._ahead: WriteAhead | None = None
-        self._begun_s = self._not_before_s = self._refused_since_s = 0.0
+        self._not_before_s = self._refused_since_s = 0.0
 
     @property
     def ends(self) -> Ends:
@@ -51,8 +53,8 @@ class RecordKeeper:
 
     @property
     def waited_s(self) -> float:
-        """How long the store has been at the record that is being written [s]; 0 if none is."""
-        return 0.0 if self._writing is None else time.monotonic() - self._begun_s
+        """How long the store has been at the record that is being written, or confirmed [s]; 0 if none is."""
+        return self._request.seconds
 
     def keep(
         self,
@@ -76,8 +78,7 @@ class RecordKeeper:
         if self._writing is None and time.monotonic() >= self._not_before_s:
             record = self._ahead.next_record()
             if record is not None:
-                self._begun_s = time.monotonic()
-                self._writing = self._thread.submit(lambda: self._chain.add(record.encode()))
+                self._writing = self._submit(lambda: self._chain.add(record.encode()))
         return self._ahead.take_effects()
 
     def close(self) -> None:
@@ -89,13 +90,14 @@ class RecordKeeper:
 
         Raises `TakenOver` if another driver has come, and `EnvironmentFailure` if the store refuses for too long.
         """
-        if self._writing is None:
-            self._begun_s = time.monotonic()
-        self._writing = self._thread.submit(self._confirm)  # after the record that is being written
+        self._writing = self._submit(self._confirm)  # after the record that is being written
         while wait([self._writing], AGAIN_S).not_done:
             while_waiting()
         confirmed, self._writing = self._writing, None
         confirmed.result()
+
+    def _submit(self, request: Callable[[], None]) -> Future[None]:
+        return self._thread.submit(lambda: self._request.do(request))
 
     def _confirm(self) -> None:
         retry(self._chain.confirm, EnvironmentFailure, interval_s=AGAIN_S, limit_s=PATIENCE_S)

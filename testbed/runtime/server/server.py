@@ -218,8 +218,9 @@ class Server:
         guest.link.close()
         self._broken = {ends: each for ends, each in self._broken.items() if guest not in ends}
         if guest.hello is not None:
-            had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
-            self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
+            had = self._coordinator.placement.partitions_of(guest.name) - self._coordinator.lost
+            names = tuple(self._name(number) for number in sorted(had))
+            self._journal.record(WorkerLost(guest.name, guest.hello.task, why, names))
             self._costs.forget(guest.name)
             self._coordinator.on_lost(guest.name)
 

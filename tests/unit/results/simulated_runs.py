@@ -147,7 +147,8 @@ class Machine:
 
 def _run_row(ledger: pd.DataFrame, window_s: float) -> dict[str, object]:
     good = ledger.loc[ledger["class"].isin(["useful", "idle"]), "seconds"].sum()
-    times = {"window_start_ns": START_NS, "window_s": window_s, "utilization": good / window_s}
+    end_ns = START_NS + round(window_s * 1e9)
+    times = {"window_start_ns": START_NS, "window_end_ns": end_ns, "window_s": window_s, "utilization": good / window_s}
     return times | {"load_rate": None, "service_rate": None, "seed": 1}
 
 

@@ -110,6 +110,18 @@ def test_the_model_does_not_know_what_the_coordinator_plans_by_measured_costs():
     assert all(row[3] for row in rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], measured).values())
 
 
+def test_the_model_does_not_count_on_a_slot_that_is_lost_without_a_partition():
+    """One stands by, and is lost before others come; one that has come is lost amid the burst."""
+
+    def predicted(*further):
+        journal = [*START, *LOSSES, *FIRST_BACK, *THEN_BACK, *further]
+        return [row[3] for row in rows(sorted(journal, key=lambda each: each.at_ns)).values()]
+
+    standby, gone = joined(9, 0), told("worker-lost", 25, worker="slot-9", partitions=())
+    assert predicted(standby, gone) == predicted() != predicted(standby)
+    assert predicted(joined(10, 31), told("worker-lost", 33, worker="slot-10", partitions=())) == [None, None]
+
+
 def test_what_never_comes_back_has_no_times():
     found = rows([*START, *LOSSES, *FIRST_BACK])
     assert found["q0.0"] == (20.0, None, None, None)

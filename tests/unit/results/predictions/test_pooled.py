@@ -184,28 +184,51 @@ def test_where_the_load_leaves_time_to_spare_it_is_unknown(twenty: list[Simulate
     assert pooled([waiting(run, 0.02) for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
 
 
+def test_where_no_ledger_says_how_much_time_was_left_it_is_unknown(twenty: list[Simulated]) -> None:
+    without = Simulated(twenty[1].tables | {"ledger": twenty[1].tables["ledger"][:0]})
+    assert "simulated has no ledger" in pooled([twenty[0], without]).sentence
+
+
 def test_where_other_hosts_went_on_it_is_unknown(twenty: list[Simulated]) -> None:
     found = pooled([twenty[0], changed(twenty[1], "runs", recovery="task")])
     assert (found.verdict, "simulated lost a part of its work only" in found.sentence) == ("unknown", True)
     assert pooled([changed(run, "runs", recovery="query") for run in twenty[:2]]).row() == pooled(twenty[:2]).row()
 
 
+STORE_S = 0.25
+
+
+def on_their_own_time(run: Simulated, protocol: str, spare_s: float) -> Simulated:
+    """The run, whose longest recovery lasts so much longer than an interval and the storing of a checkpoint."""
+    ledger = run.tables["ledger"]
+    down = ledger[ledger["class"].isin(["detect", "restart"])]
+    interval_s = down.groupby("fault")["seconds"].sum().max() - STORE_S - spare_s
+    stored = pd.DataFrame({"partition": ["bids.0"], "seconds": [STORE_S]})
+    timed = changed(changed(run, "runs", protocol=protocol), "predictions", interval_s=interval_s)
+    return Simulated(timed.tables | {"partition_checkpoints": stored})
+
+
 @pytest.mark.parametrize(
-    ("protocol", "longer", "in_part"),
-    [("uncoordinated", 1.0, True), ("uncoordinated", 0.9, False), ("coordinated", 1.0, False)],
+    ("protocol", "spare_s", "in_part"),
+    [("uncoordinated", 0.01, True), ("uncoordinated", -0.01, False), ("coordinated", 0.01, False)],
 )
-def test_where_other_hosts_take_a_checkpoint_before_the_recovery_it_is_unknown(
-    twenty: list[Simulated], protocol: str, longer: float, in_part: bool
+def test_where_other_hosts_take_a_checkpoint_before_a_recovery_it_is_unknown(
+    twenty: list[Simulated], protocol: str, spare_s: float, in_part: bool
 ) -> None:
-    """The recovery takes as long as an interval, or a little less."""
-
-    def slow(run: Simulated) -> Simulated:
-        interval_s = run.tables["predictions"]["interval_s"]
-        return changed(changed(run, "runs", protocol=protocol), "predictions", recovery_time_s=longer * interval_s)
-
-    found = pooled([slow(run) for run in twenty[:2]])
+    found = pooled([on_their_own_time(run, protocol, spare_s) for run in twenty[:2]])
     assert ("a part of its work only" in found.sentence) == in_part
     assert (found.verdict == "unknown") == in_part
+
+
+def test_no_host_outlives_the_driver_to_take_a_checkpoint(twenty: list[Simulated]) -> None:
+    runs = [on_their_own_time(run, "uncoordinated", spare_s=5.0) for run in twenty[:2]]
+    assert pooled(runs).verdict == "unknown"
+    assert pooled([changed(run, "faults", kind="driver-kill") for run in runs]).measured is not None
+
+
+def test_how_long_a_checkpoint_takes_until_it_is_stored_must_be_known(twenty: list[Simulated]) -> None:
+    run = changed(twenty[0], "runs", protocol="uncoordinated")
+    assert "does not say how long a checkpoint takes until it is stored" in pooled([run, twenty[1]]).sentence
 
 
 def test_a_driver_that_dies_takes_all_work_in_mode_task(twenty: list[Simulated]) -> None:

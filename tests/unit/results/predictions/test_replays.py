@@ -213,7 +213,7 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
     process = MeasuredProcess(run, dataflow(protocol="batch-aligned", checkpoint_interval_s=3.0))
     assert process.partition_checkpoints.border_lag_s == pytest.approx(0.75)
     found = replay_run(process)
-    ends_s = {strike.fault: outage.end_s for outage in process.ledger.outages for strike in process.strikes_in(outage)}
+    ends_s = {fault: outage.end_s for fault, outage in process.ledger.outage_of.items()}
     caught_up_s, lost_s, expected_s = 0.0, [], []
     for strike, lost in zip(found.strikes, found.timed.lost_s.mean(axis=0), strict=True):
         if strike.struck_s > caught_up_s:

@@ -301,6 +301,23 @@ def test_a_run_whose_faults_all_stop_the_query_needs_no_tasks():
     assert replay_run(whole).timed.lost_s.shape[1] == len(whole.strikes)
 
 
+def test_a_host_that_dies_amid_the_restart_of_the_driver_does_not_end_that():
+    """The driver dies, and a host 4 s later; 10 s after the driver the query is ready, and warm 3 s after that."""
+    run = simulated(0)
+    faults, died_ns = run.tables["faults"], run.tables["faults"]["actual_ns"][0]
+    struck_ns = [died_ns, died_ns + round(4 * NS), *faults["actual_ns"][2:]]
+    kinds, targets = (["driver-kill", *faults["kind"][1:]], ["gateway", *faults["targets"][1:]])
+    edges_ns = died_ns + (np.array([0.0, 10.0, 13.0, 14.0]) * NS).astype("int64")
+    down = pd.DataFrame({"start_ns": edges_ns[:-1], "end_ns": edges_ns[1:], "class": ["restart", "warm-up", "useful"]})
+    down = down.assign(seconds=np.diff(edges_ns) / NS, fault=[0.0, 0.0, np.nan])
+    struck = without(run, "faults", actual_ns=struck_ns, kind=kinds, targets=targets)
+    ledger = pd.concat([run.tables["ledger"], down], ignore_index=True)
+    process = MeasuredProcess(replace(struck, tables=struck.tables | {"ledger": ledger}), EXPERIMENT)
+    timed = replay_run(process).timed
+    assert timed.down_s[:, :2].mean(axis=0) == pytest.approx([10.0, 0.0], abs=1e-6)
+    assert timed.warm_up_s[:, :2].mean(axis=0) == pytest.approx([3.0, 0.0], abs=1e-6)
+
+
 def test_a_fault_strikes_each_of_its_hosts():
     run = simulated(0)
     targets = ["worker-3,worker-1", *run.tables["faults"]["targets"][1:]]

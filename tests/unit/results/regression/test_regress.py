@@ -9,6 +9,7 @@ from experiments.wording import signed
 from results.regression import history, records
 from results.regression.change_points import ChangePoint
 from results.regression.regress import baseline_run_ids, levels, longest_stretch, regress, worse_places
+from results.regression.wording import PINS_PASSED_OVER, report
 from results.runs import store
 from results.summary.metrics import METRICS
 from results.tables.comparison import COMPARISON_SCHEMAS
@@ -218,6 +219,20 @@ def test_runs_that_are_all_pinned_are_unknown(home):
     names = write_nights(steady(5))
     (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names)}]\n")
     assert [regress().document().verdict for _ in range(2)] == ["unknown", "unknown"]
+
+
+def test_pins_that_are_all_of_another_version_of_the_experiment_are_told(home):
+    old = write_nights(steady(6), experiment_digest="d0")
+    new = write_nights(steady(8), first=6)
+    pins = home / "baselines.yaml"
+    pins.write_text(f"wordcount: [{', '.join(old)}]\n")
+    found = regress()
+    (entry,) = found.document().experiments
+    assert (entry.baseline, entry.pinned, entry.sentences) == (new[:3], False, [PINS_PASSED_OVER])
+    assert PINS_PASSED_OVER in report(found.document(), found.rows("regression")).splitlines()
+    for others in (f"wordcount: [{old[0]}, {new[0]}]\n", f"nexmark-q1: [{old[0]}]\n"):
+        pins.write_text(others)
+        assert regress().document().experiments[0].sentences == []
 
 
 @pytest.mark.extended

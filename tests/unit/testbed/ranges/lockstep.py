@@ -149,8 +149,14 @@ LOOKS = {
     "input": lambda partition: (partition.source_input.span, partition.wants_input, partition.idle, partition.repeats),
     "counts": lambda partition: replace(partition.tally, data_bytes=0),  # a slice may be written with a bitmap more
     "knowledge of the protocol": lambda partition: plain(partition._protocol.snapshot()),
-    "state": lambda partition: {name: state.content() for name, state in partition.processing.states.items()},
+    "state": lambda partition: {name: state.content() for name, state in states(partition).items()},
 }
+
+
+def states(partition):
+    """None of one that a recovery has stopped."""
+    has_left = partition.processing.element is partition.layout.element
+    return {} if has_left else partition.processing.states
 
 
 def core_of(core):

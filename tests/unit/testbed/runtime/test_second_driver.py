@@ -240,6 +240,15 @@ def test_a_store_that_hangs_amid_a_record_is_told_of(started, tmp_path, monkeypa
     assert {each.worker for each in told(tmp_path, StoreSlow)} == {store_watch.DRIVER}
 
 
+def test_a_store_that_has_answered_is_waited_for_no_more(started):
+    """The driver deals with the answer when it comes to it, which may be late: that is not the store's fault."""
+    server = started()
+    server._draining.ends, records = {0: 500, 1: 400, 2: 450}, server._records
+    records.effects()
+    wait_for(lambda: records._writing.done())
+    assert records.waited_s == 0.0
+
+
 def test_a_store_that_hangs_at_the_end_of_a_run_is_told_of(started, tmp_path, monkeypatch):
     """The output is complete by then, but that no other driver has come is not confirmed."""
     monkeypatch.setattr(store_watch, "SLOW_S", 0.05)

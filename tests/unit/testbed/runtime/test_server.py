@@ -371,6 +371,20 @@ def test_what_waits_for_room_after_it_was_lost_again_is_neither_told_nor_awaited
         serve_until(server, lambda: b'"void":' + void in heard.everything())
 
 
+def test_the_death_of_a_slot_takes_nothing_that_waits_there_for_room(tmp_path):
+    in_parts = {"protocol": "batch-aligned", "recovery": "query-centric"}
+    with closing(server_in(tmp_path, **in_parts)) as server, ExitStack() as stack:
+        for slot in [stack.enter_context(guest(server)) for _ in range(2)]:
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering") and len(server._guests) == 2)
+        coordinator = server._coordinator
+        had = {server._name(number) for number in coordinator.placement.partitions_of("slot-1")}
+        server.lose(server._guests["slot-2"], "first")
+        assert coordinator.down & coordinator.placement.partitions_of("slot-1"), "they wait for room"
+        server.lose(server._guests["slot-1"], "then")
+        assert set(events_in(tmp_path, "worker-lost")[1]["partitions"]) == had
+
+
 def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):
     serve_until(server, lambda: events_in(tmp_path, "recovering"))
     three[2].close()
