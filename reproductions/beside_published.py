@@ -96,7 +96,8 @@ def _same(old: pd.Series, new: pd.Series, relative: float, absolute: float) -> n
     """By row, whether two columns say the same; figures may differ in their last digits."""
     if pd.api.types.is_float_dtype(old) and pd.api.types.is_numeric_dtype(new):
         return np.isclose(new.to_numpy(float), old.to_numpy(float), rtol=relative, atol=absolute, equal_nan=True)
-    return ((old == new) | (old.isna() & new.isna())).to_numpy(bool)
+    same = (old == new).fillna(False)  # a nullable column says of a missing value that nobody knows
+    return (same | (old.isna() & new.isna())).to_numpy(bool)
 
 
 def _of_other_runs(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
