@@ -93,13 +93,16 @@ def simulated_counts(cell: SimulatedCell) -> Iterator[Row]:
 
 
 def taken_checkpoints(cell: Cell) -> pd.DataFrame:
-    """The checkpoints of partitions in the window, and whether each was stored while a partition was missing."""
+    """The checkpoints of partitions in the window, and whether each was stored while a partition was missing.
+
+    What was not ready by the end was missing until then.
+    """
     stored = _stored(cell)
     if stored.empty:
         return stored
     taken = stored[stored["partition"] != ROUND]
-    recoveries = cell.table("recoveries").reindex(columns=["notice_ns", "ready_ns"]).dropna()
-    outages = list(recoveries.itertuples(index=False))
+    recoveries = cell.table("recoveries").reindex(columns=["notice_ns", "ready_ns"]).dropna(subset=["notice_ns"])
+    outages = list(recoveries.astype("Int64").fillna(np.iinfo(np.int64).max).itertuples(index=False))
     amid = [any(notice_ns <= at_ns < ready_ns for notice_ns, ready_ns in outages) for at_ns in taken["completed_ns"]]
     return taken.assign(in_outage=amid)
 
