@@ -85,7 +85,7 @@ def _plot(table: pd.DataFrame) -> Figure:
         for axes, query in zip(row, SHUFFLED, strict=True):
             _draw_by_hot_share(axes, by_query(shown, query), "mean")
             axes.set(title=query.upper())
-        row[0].set(ylabel=f"{quantity} [s]", ylim=(0, 1.1 * shown["mean"].max()))
+        row[0].set(ylabel=f"{quantity} [s]", ylim=(0, None))
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 

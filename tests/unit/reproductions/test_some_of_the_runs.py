@@ -118,3 +118,10 @@ def test_a_run_whose_latencies_are_not_known_is_named() -> None:
     for check in CATALOGUE["incremental/fig-13"].checks:
         told = judge(check, Computed("incremental/fig-13", unknown))["detail"]
         assert told == f"relative latency is not known of {Waits.ALL.value} {FEW} hosts {Place.UPSTREAM.value} #1"
+
+
+def test_skew_is_drawn_if_no_run_so_far_has_taken_a_checkpoint() -> None:
+    about = {"query": "q3", "workers": 2, "replicate": 1, "simulated": False, "hot_share": 0.1}
+    known = {"protocol": "COOR", "quantity": "p50 of latency", "samples": 5, "mean": 1.0, "std": 0.1}
+    figure = CATALOGUE["checkmate/fig-12b"].plot(pd.DataFrame([about | known, about | {"protocol": "UNC"}]))
+    assert [panel.get_ylabel() for panel in figure.axes[::3]] == ["p50 of latency [s]", "checkpoint time [s]"]
