@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks.engines import nexmark_spark, side_by_side
+from benchmarks.engines import batch_compilers, nexmark_spark, side_by_side
 from benchmarks.injector import burst_lateness, kill_lateness
 from benchmarks.orchestration import no_fault_overhead, serve_idle, soak
+from benchmarks.regressions import check_power
 from benchmarks.testbed import first_tentative, intake_latency, kill_nights, kills, reached, throughput
 
 PROGRAM = """
@@ -45,7 +46,7 @@ def test_finally_blocks_run() -> None:
 
 PROGRAMS = [
     *(side_by_side, nexmark_spark, soak, no_fault_overhead, serve_idle, burst_lateness, kill_lateness),
-    *(first_tentative, intake_latency, kill_nights, kills, reached),
+    *(first_tentative, intake_latency, kill_nights, kills, reached, batch_compilers, check_power),
 ]
 
 
