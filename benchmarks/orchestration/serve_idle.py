@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,9 +82,10 @@ def cpu_by_component(serve: psutil.Process) -> dict[str, float]:
     """CPU time [s] of Airflow's components with their children, those that have ended included, and of `serve`."""
     used: dict[str, float] = defaultdict(float, {"serve": _cpu_s(serve)})
     for leader in serve.children():
-        title = " ".join(leader.cmdline()).replace("_", "-")  # the API server gives itself one of its own
-        name = next((name for name in COMPONENTS if name in title), "migration")
-        used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile, so its time is in that of `serve`
+            title = " ".join(leader.cmdline()).replace("_", "-")  # the API server gives itself one of its own
+            name = next((name for name in COMPONENTS if name in title), "migration")
+            used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
     return used
 
 
