@@ -28,6 +28,14 @@ finally:
 """
 
 
+AMID_THE_START = """
+import sys, time
+from tests.integration.testbed.kills.slots import Slots
+Slots._start(time.sleep, 600)
+sys.exit(143)
+"""
+
+
 class HandlerSet(Exception):
     """Instead of the handler: nothing else has begun yet."""
 
@@ -42,6 +50,11 @@ def test_finally_blocks_run() -> None:
         program.send_signal(signal.SIGTERM)
         assert program.stdout.read() == "ended what was started\n"
     assert program.returncode == 128 + signal.SIGTERM
+
+
+def test_a_program_that_ends_while_slots_begin_does_not_wait_for_them() -> None:
+    ended = subprocess.run([sys.executable, "-c", AMID_THE_START], check=False, timeout=100)
+    assert ended.returncode == 143
 
 
 PROGRAMS = [
