@@ -39,7 +39,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, Plant, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import CONFIDENCE, half_of_mean
+from reproductions.runs_needed import BARS, CONFIDENCE, half_of_mean
 from results.checks.rules import NotEnough, Rule, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
@@ -163,7 +163,8 @@ def _plot_times(table: pd.DataFrame) -> Figure:
     errors = half_of_mean(table["std"], table["samples"])
     figure = draw_by_workers(table.assign(error=errors), "mean", "error")
     figure.axes[0].set(yscale="log", ylabel="mean time of rounds (COOR), of\npartitions' checkpoints (UNC, CIC) [s]")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(NAMES), title=BARS, title_fontsize=9)
     return figure
 
 

@@ -124,4 +124,4 @@ def test_skew_is_drawn_if_no_run_so_far_has_taken_a_checkpoint() -> None:
     about = {"query": "q3", "workers": 2, "replicate": 1, "simulated": False, "hot_share": 0.1}
     known = {"protocol": "COOR", "quantity": "p50 of latency", "samples": 5, "mean": 1.0, "std": 0.1}
     figure = CATALOGUE["checkmate/fig-12b"].plot(pd.DataFrame([about | known, about | {"protocol": "UNC"}]))
-    assert [panel.get_ylabel() for panel in figure.axes[::3]] == ["p50 of latency [s]", "checkpoint time [s]"]
+    assert [len(panel.containers) for panel in figure.axes] == [1, 0, 0, 0, 0, 0]
