@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import at_least, at_least_one, from_0_to_1
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.spec import ClusterSpec
@@ -99,8 +99,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--episode", type=at_least_one, default=25, help="kills of each run")
     parser.add_argument("--records", type=at_least_one, default=16, help="the most in a message; 1: messages in ranges")
     parser.add_argument("--slots", type=at_least_one, default=3)
-    parser.add_argument("--standby", type=int, default=0, help="slots to spare")
-    parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")
+    parser.add_argument("--standby", type=at_least(0), default=0, help="slots to spare")
+    parser.add_argument("--ratio", type=from_0_to_1, default=0.5, help="partially-active: share of copied partitions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spark", action="store_true", help="slots are Spark tasks, each on a worker of a cluster")
     return parser.parse_args()
