@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -131,13 +131,11 @@ def run_episode(case: Case, seed: int, rig_of: MakeRig = as_processes) -> Episod
     """One run with its kills; raises `EpisodeFailed`."""
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = case.job(seed, root)
-    rig = rig_of(job, root, seed)
     try:
-        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
-    except Stuck as stuck:
-        raise EpisodeFailed(f"seed {seed}: {stuck}; its files are in {root}") from stuck
-    finally:
-        rig.close()
+        with closing(rig_of(job, root, seed)) as rig:
+            episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
+    except (Stuck, TimeoutError) as error:  # a rig says by `TimeoutError` that it has not begun
+        raise EpisodeFailed(f"seed {seed}: {error}; its files are in {root}") from error
     if not episode.verdict.exact:
         raise EpisodeFailed(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
     shutil.rmtree(root)
