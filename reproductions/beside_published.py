@@ -49,7 +49,8 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         if published.lack:
             raise NotEnough(published.lack)
         if computed and published.size != size:
-            raise NotEnough(f"the published table is of size {published.size}, this one of {size}")
+            own = "a size that is not known" if size is None else size
+            raise NotEnough(f"the published table is of size {published.size}, this one of {own}")
         path = published.file("parquet")
         if path is None:
             raise NotEnough("no table was published")

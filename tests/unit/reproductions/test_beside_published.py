@@ -108,10 +108,11 @@ def test_a_place_found_by_a_search_is_less_exact_than_other_figures(off, verdict
     assert found["verdict"] == verdict
 
 
-def test_tables_of_different_sizes_are_not_compared(tmp_path):
-    found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, 10))
+@pytest.mark.parametrize(("size", "told"), [(10, "10"), (None, "a size that is not known")])
+def test_tables_of_different_sizes_are_not_compared(size, told, tmp_path):
+    found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, size))
     assert found["verdict"] == "unknown"
-    assert found["detail"] == "the published table is of size 100, this one of 10"
+    assert found["detail"] == f"the published table is of size 100, this one of {told}"
 
 
 def ratios(*rows):
