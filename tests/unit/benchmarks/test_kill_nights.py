@@ -5,7 +5,6 @@ from dataclasses import asdict
 
 import pytest
 
-from benchmarks.testbed import kills
 from benchmarks.testbed.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
 from benchmarks.testbed.kills import EpisodeFailed, run_episode
 from tests.integration.testbed.exact_results import Verdict
@@ -77,6 +76,6 @@ def test_an_episode_that_does_not_begin_is_one_that_went_wrong(tmp_path, monkeyp
     def not_begun(job, folder, seed):
         raise TimeoutError("the coordinator has not begun")
 
-    monkeypatch.setattr(kills.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    monkeypatch.setattr("benchmarks.testbed.kills.tempfile.mkdtemp", lambda prefix: str(tmp_path))
     kept = played("passive", "q12", 0, lambda case, seed: run_episode(case, seed, not_begun))
     assert (kept.kills, kept.wrong) == (0, f"seed 0: the coordinator has not begun; its files are in {tmp_path}")
