@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from benchmarks.injector import burst_lateness
+from benchmarks.injector.kill_lateness import show
 from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra import local
@@ -59,3 +60,16 @@ def test_hosts_are_gone_if_one_of_them_could_not_be_made(tmp_path: Path, monkeyp
     with pytest.raises(SystemExit), sleeping_cluster(driver, ClusterSpec(workers=2), tmp_path, "burst-lateness"):
         pass
     assert [each.run_id for each in destroyed] == ["burst-lateness"]
+
+
+def test_strikes_that_all_failed_have_no_lateness() -> None:
+    with pytest.raises(EnvironmentFailure, match="in bursts: no strike was injected"):
+        show("in bursts", [])
+
+
+def test_the_lateness_of_strikes_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    late_ms = (1, 3, 2)
+    show("in bursts", [{"fired_ns": 10**9 + each * 10**6, "planned_ns": 10**9, "left": {}} for each in late_ms])
+    told = capsys.readouterr().out
+    assert told.startswith("in bursts: 3 strikes, 0 contradictions")
+    assert told.endswith("median 2.00, p99 3.00, largest 3.00\n")
