@@ -24,13 +24,24 @@ at_least_one = at_least(1)
 
 def above_zero(text: str) -> float:
     """A finite number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if 0 < number < math.inf:
+    if 0 < (number := _number(text)) < math.inf:
         return number
     raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a number above 0")
+
+
+def from_0_to_1(text: str) -> float:
+    """A number from 0 to 1."""
+    if 0 <= (number := _number(text)) <= 1:
+        return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not usable; allowed: a number from 0 to 1")
+
+
+def _number(text: str) -> float:
+    """What a text stands for; nan if it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def new_file(text: str) -> Path:

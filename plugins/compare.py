@@ -50,9 +50,13 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
-        behind=side_by_side.never_behind([run for run in runs if charts.tells_queries(run)]),
+        behind=side_by_side.never_behind([run for run in _readable(runs, rows) if charts.tells_queries(run)]),
         pooled=_pooled(runs, rows) if same else None,
     )
+
+
+def _readable(runs: list[store.Run], rows: list[index.IndexRow]) -> list[store.Run]:
+    return [run for run, row in zip(runs, rows, strict=True) if row.state != RunState.UNREADABLE]
 
 
 def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
@@ -64,5 +68,6 @@ def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
 @router.get("/compare.json")
 def compare_charts(runs: ComparedRuns) -> dict[str, Any]:
     """What the page's charts draw; runs that cannot be read are left out."""
-    readable = {run.run_id: row for run in runs if (row := index.row_of(run)).state != RunState.UNREADABLE}
-    return side_by_side.charts([run for run in runs if run.run_id in readable], list(readable.values()))
+    rows = [index.row_of(run) for run in runs]
+    known = [row for row in rows if row.state != RunState.UNREADABLE]
+    return side_by_side.charts(_readable(runs, rows), known)

@@ -49,7 +49,8 @@ def beside_published(reproduction: Reproduction, size: int | None, written: Path
         if published.lack:
             raise NotEnough(published.lack)
         if computed and published.size != size:
-            raise NotEnough(f"the published table is of size {published.size}, this one of {size}")
+            own = "a size that is not known" if size is None else size
+            raise NotEnough(f"the published table is of size {published.size}, this one of {own}")
         path = published.file("parquet")
         if path is None:
             raise NotEnough("no table was published")
@@ -96,7 +97,8 @@ def _same(old: pd.Series, new: pd.Series, relative: float, absolute: float) -> n
     """By row, whether two columns say the same; figures may differ in their last digits."""
     if pd.api.types.is_float_dtype(old) and pd.api.types.is_numeric_dtype(new):
         return np.isclose(new.to_numpy(float), old.to_numpy(float), rtol=relative, atol=absolute, equal_nan=True)
-    return ((old == new) | (old.isna() & new.isna())).to_numpy(bool)
+    same = (old == new).fillna(False)  # a nullable column says of a missing value that nobody knows
+    return (same | (old.isna() & new.isna())).to_numpy(bool)
 
 
 def _of_other_runs(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:

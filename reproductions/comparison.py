@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from experiments.wording import counted
 from reproductions.plants import Plant
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import half_of_mean
+from reproductions.runs_needed import BARS, half_of_mean
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
@@ -60,8 +60,7 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
         axes.set(title=setting, xlabel=share, xlim=(0, 1.03), ylim=(0, 1.03))
     panels[0].set_ylabel(value)
     handles, labels = panels[0].get_legend_handles_labels()
-    bars = "bars: 95 % confidence interval of the mean"
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), title=bars, title_fontsize=9)
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), title=BARS, title_fontsize=9)
     return figure
 
 

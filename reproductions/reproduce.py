@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from experiments.errors import BadInput
+from experiments.locks import locked
 from models.inputs import require_count
 from reproductions.beside_published import as_written, beside_published
 from reproductions.catalogue import CATALOGUE
@@ -89,7 +90,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error. Without a table the
     verdicts alone are written, and not even those if there is an earlier table with its verdicts, since they are not
     about it. An earlier table without verdicts is judged again: a process was killed while it was written. If it cannot
-    be read, it is removed.
+    be read, it is removed. Processes that make the same table at once write it one after the other.
     Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
@@ -100,14 +101,15 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
         verdicts = verdicts_of(reproduction, evidence)
         beside = beside_published(reproduction, chosen, Path(scratch))
-        if not names and all(_file(folder, reproduction, kind).is_file() for kind in ("parquet", VERDICTS)):
-            return Reproduced(reproduction, chosen, verdicts, {}, beside)
-        if not names and (earlier := _judged_again(folder, reproduction)) is not None:
-            return earlier
-        files, others = _files(folder, reproduction, names), _published_runs(evidence)
-        result = Reproduced(reproduction, chosen, verdicts, files, beside, others)
-        write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())
-        _publish(Path(scratch), folder, reproduction)
+        with locked(folder / f".{reproduction.name}.lock", f"the files of {id}", stays=False):
+            if not names and all(_file(folder, reproduction, kind).is_file() for kind in ("parquet", VERDICTS)):
+                return Reproduced(reproduction, chosen, verdicts, {}, beside)
+            if not names and (earlier := _judged_again(folder, reproduction)) is not None:
+                return earlier
+            files, others = _files(folder, reproduction, names), _published_runs(evidence)
+            result = Reproduced(reproduction, chosen, verdicts, files, beside, others)
+            write_json(_file(Path(scratch), reproduction, VERDICTS), result.document())
+            _publish(Path(scratch), folder, reproduction)
     return result
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 MOST = 1000  # more are as good as undecidable
+BARS = f"bars: {100 * CONFIDENCE:g} % confidence interval of the mean"  # `half_of_mean` to both sides
 
 
 def half_of_mean(std: pd.Series, count: pd.Series) -> pd.Series:

@@ -4,7 +4,7 @@
 
 Each row is a JVM of its own on all cores. It computes the exact results of NexMark's events and writes them, as the
 job does in step *collect*, but reads the events from a file instead of Kafka. Prints seconds by the clock
-and of CPU time, from the start of the JVM to its end, with the first compiler only and with both.
+and of CPU time, from the start of the JVM until the results are written, with the first compiler only and with both.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.arguments import at_least_one
 from benchmarks.engines.local_spark import cpu_s, local_spark
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from experiments.workloads.base import INPUT
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec
 from infra.services import spark
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--query", choices=[each.value for each in NexmarkQuery], default=NexmarkQuery.Q1.value)
     parser.add_argument("--records", type=at_least_one, nargs="+", default=[100_000, 500_000, 1_500_000])
     given = parser.parse_args()
+    end_by_sigterm()  # so that the JVM ends
     spec = NexmarkSpec(query=NexmarkQuery(given.query))
     print("  records  compilers  by the clock [s]  CPU time [s]", flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -26,6 +26,7 @@ from benchmarks.sigterm import end_by_sigterm
 from chaos.events import FaultEvent
 from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
@@ -112,7 +113,12 @@ def injected_in(journal: Path) -> list[dict[str, Any]]:
 
 
 def show(name: str, strikes: list[dict[str, Any]]) -> None:
-    """Print the quantiles of the lateness of these strikes, which are entries of the injector's journal."""
+    """Print the quantiles of the lateness of these strikes, which are entries of the injector's journal.
+
+    Raises `EnvironmentFailure` if there are none.
+    """
+    if not strikes:
+        raise EnvironmentFailure(f"{name}: no strike was injected", "see above what the injector told")
     late_ms = sorted((entry["fired_ns"] - entry["planned_ns"]) / 1e6 for entry in strikes)
     left = sum(sum(entry["left"].values()) for entry in strikes)
     median, p99 = statistics.median(late_ms), late_ms[-1 - len(late_ms) // 100]

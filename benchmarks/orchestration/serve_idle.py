@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +26,10 @@ from aftershock.airflow.serve import COMPONENTS
 from benchmarks.arguments import above_zero
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
+from experiments.errors import EnvironmentFailure
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
-PORT, SETTLING_S, WATCHED_S = 8099, 60.0, 60.0
+PORT, SETTLING_S, WATCHED_S, ENDING_LIMIT_S = 8099, 60.0, 60.0, 60.0
 
 
 class Start(NamedTuple):
@@ -74,17 +74,29 @@ def served(home: str) -> Iterator[tuple[psutil.Process, Start]]:
         process = psutil.Process(child.pid)
         yield process, Start(time.monotonic() - began, sum(cpu_by_component(process).values()))
     finally:
-        child.send_signal(signal.SIGTERM)
-        child.wait(60)
+        _end(child)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """By SIGTERM; raises `EnvironmentFailure` if it has to be killed, which ends Airflow's components, too."""
+    child.terminate()
+    try:
+        child.wait(ENDING_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        cause = f"`aftershock serve` had not ended {ENDING_LIMIT_S:g} s after SIGTERM, and was killed"
+        raise EnvironmentFailure(cause, "see its log") from None
 
 
 def cpu_by_component(serve: psutil.Process) -> dict[str, float]:
     """CPU time [s] of Airflow's components with their children, those that have ended included, and of `serve`."""
     used: dict[str, float] = defaultdict(float, {"serve": _cpu_s(serve)})
     for leader in serve.children():
-        title = " ".join(leader.cmdline()).replace("_", "-")  # the API server gives itself one of its own
-        name = next((name for name in COMPONENTS if name in title), "migration")
-        used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile, so its time is in that of `serve`
+            title = " ".join(leader.cmdline()).replace("_", "-")  # the API server gives itself one of its own
+            name = next((name for name in COMPONENTS if name in title), "migration")
+            used[name] += _cpu_s(leader) + sum(map(_cpu_s, leader.children(recursive=True)))
     return used
 
 

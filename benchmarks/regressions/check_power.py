@@ -22,6 +22,7 @@ import pandas as pd
 
 from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
+from benchmarks.sigterm import end_by_sigterm
 from tests.unit.results.simulated_runs import EXPERIMENT, FORMULAS, TABLES_WITH, Machine, fails
 
 SOUND = "none (false alarms)"
@@ -32,6 +33,7 @@ Verdicts: TypeAlias = dict[str, bool | None]  # None: with the planted error, it
 def main() -> None:
     """Print in which share of the simulated runs each error was noticed."""
     given = _arguments()
+    end_by_sigterm()  # so that the processes that simulate end
     found = dict[int, list[Verdicts]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AFTERSHOCK_HOME"] = home  # no run is there that a simulated one could be compared with

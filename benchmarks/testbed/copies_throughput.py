@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least_one, from_0_to_1
 from benchmarks.machine_load import load_of_others
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import (
@@ -81,7 +81,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--query", choices=list(WORKLOADS), default="q12")
-    parser.add_argument("--shares", nargs="+", type=float, default=[0.5, 1.0], help="of partitions with a copy")
+    parser.add_argument("--shares", nargs="+", type=from_0_to_1, default=[0.5, 1.0], help="of partitions with a copy")
     parser.add_argument("--repeats", type=at_least_one, default=3, help="runs of each")
     parser.add_argument("--window", type=above_zero, default=20.0, help="seconds that are measured")
     return parser.parse_args()

@@ -17,11 +17,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.arguments import at_least_one
+from benchmarks.arguments import at_least, at_least_one, from_0_to_1
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from experiments.spec import ClusterSpec
@@ -99,8 +99,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--episode", type=at_least_one, default=25, help="kills of each run")
     parser.add_argument("--records", type=at_least_one, default=16, help="the most in a message; 1: messages in ranges")
     parser.add_argument("--slots", type=at_least_one, default=3)
-    parser.add_argument("--standby", type=int, default=0, help="slots to spare")
-    parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")
+    parser.add_argument("--standby", type=at_least(0), default=0, help="slots to spare")
+    parser.add_argument("--ratio", type=from_0_to_1, default=0.5, help="partially-active: share of copied partitions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spark", action="store_true", help="slots are Spark tasks, each on a worker of a cluster")
     return parser.parse_args()
@@ -131,13 +131,11 @@ def run_episode(case: Case, seed: int, rig_of: MakeRig = as_processes) -> Episod
     """One run with its kills; raises `EpisodeFailed`."""
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = case.job(seed, root)
-    rig = rig_of(job, root, seed)
     try:
-        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
-    except Stuck as stuck:
-        raise EpisodeFailed(f"seed {seed}: {stuck}; its files are in {root}") from stuck
-    finally:
-        rig.close()
+        with closing(rig_of(job, root, seed)) as rig:
+            episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(case.kills)
+    except (Stuck, TimeoutError) as error:  # a rig says by `TimeoutError` that it has not begun
+        raise EpisodeFailed(f"seed {seed}: {error}; its files are in {root}") from error
     if not episode.verdict.exact:
         raise EpisodeFailed(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
     shutil.rmtree(root)

@@ -17,8 +17,16 @@ from typing import Any
 
 from benchmarks.arguments import at_least_one
 from benchmarks.one_line_errors import one_line_errors
-from reproductions.cec.operator import BATCH, BATCHES_PER_COMMIT, NAME, RATE, Dropping, Stream, new_operator
-from testbed.operators.parts import TOGETHER
+from reproductions.cec.operator import (
+    BATCH,
+    BATCHES_PER_COMMIT,
+    NAME,
+    RATE,
+    Dropping,
+    Stream,
+    new_operator,
+    together_until,
+)
 from testbed.output_log.log import OutputLog
 from testbed.output_log.logged import LoggedOperator
 from testbed.output_log.policies import NO_TARGET, CheckPacing, Targets
@@ -74,16 +82,12 @@ def pauses(logged: LoggedOperator, windows: int) -> tuple[float, float, float, f
     for number, batch in enumerate(Stream(items_of(windows), SIZE, RECORDS, 2).batches(), 1):
         records.append(_timed(partial(logged.process, 0, batch)))
         if number % BATCHES_PER_PERIOD == 0:
-            checks.append(_timed(partial(logged.check, _together_until(time.thread_time() + PACE.interval_s))))
+            checks.append(_timed(partial(logged.check, together_until(time.thread_time() + PACE.interval_s))))
         if number % BATCHES_PER_COMMIT == 0:
             commits.append(_timed(logged.commit))
         if number % BATCHES_PER_SEARCH == 0:
             searches.append(_timed(settle))
     return max(records), max(checks), max(commits), max(searches), _timed(logged.operator.parts)
-
-
-def _together_until(until_s: float) -> Callable[[], int]:
-    return lambda: TOGETHER * (time.thread_time() < until_s)
 
 
 def _timed(work: Callable[[], Any]) -> float:

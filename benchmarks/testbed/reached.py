@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least_one, from_0_to_1
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.sigterm import end_by_sigterm
 from benchmarks.testbed.by_kill import print_by_kill
@@ -60,7 +60,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recovery", choices=STRATEGIES, default="partially-active")
-    parser.add_argument("--ratio", type=float, default=1.0, help="of partially-active: share of partitions with a copy")
+    parser.add_argument("--ratio", type=from_0_to_1, default=1.0, help="partially-active: share of copied partitions")
     parser.add_argument("--query", choices=QUERIES, default="q1")
     parser.add_argument("--kills", type=at_least_one, default=10)
     parser.add_argument("--slots", type=at_least_one, default=2)

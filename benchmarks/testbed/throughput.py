@@ -75,9 +75,10 @@ class BenchmarkCluster:
         journal = submit(self.driver, self.handle, job, folder)
         deadline_s = time.monotonic() + START_LIMIT_S
         while not times(journal, "ready"):
-            if time.monotonic() > deadline_s:
-                cause = f"{job.run_id} has not begun after {START_LIMIT_S:g} s: {self.told()}"
-                raise EnvironmentFailure(cause, "mend that and try again")
+            is_over = PROGRAM not in self.driver.running(self.handle, "gateway")
+            if is_over or time.monotonic() > deadline_s:
+                why = "has ended before it had begun" if is_over else f"has not begun after {START_LIMIT_S:g} s"
+                raise EnvironmentFailure(f"{job.run_id} {why}: {self.told()}", "mend that and try again")
             time.sleep(POLL_S)
         return journal
 

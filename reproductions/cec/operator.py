@@ -125,7 +125,7 @@ def live(
         if pace is not None and elapsed(records, busy_s + clock() - begun_s) >= next_s:
             next_s += pace.period_s
             stopped_s = clock()
-            checks += logged.check(_until(stopped_s + pace.interval_s, clock))
+            checks += logged.check(together_until(stopped_s + pace.interval_s, clock))
             stopped_s = clock() - stopped_s
             check_s, longest_s = check_s + stopped_s, max(longest_s, stopped_s)
         if number % BATCHES_PER_COMMIT == 0:
@@ -138,7 +138,7 @@ def live(
     return Lived(logged, rows, records, checks, busy_s, check_s, longest_s, responses.of_closed)
 
 
-def _until(end_s: float, clock: Clock) -> Callable[[], int]:
+def together_until(end_s: float, clock: Clock = time.thread_time) -> Callable[[], int]:
     """How many more parts a check may save before it asks again: none after this time."""
     return lambda: TOGETHER if clock() < end_s else 0
 

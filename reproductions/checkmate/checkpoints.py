@@ -39,7 +39,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, Plant, like_rows, put_in_rows
 from reproductions.reproduction import ReproductionCheck, holds
-from reproductions.runs_needed import CONFIDENCE, half_of_mean
+from reproductions.runs_needed import BARS, CONFIDENCE, half_of_mean
 from results.checks.rules import NotEnough, Rule, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
@@ -93,13 +93,16 @@ def simulated_counts(cell: SimulatedCell) -> Iterator[Row]:
 
 
 def taken_checkpoints(cell: Cell) -> pd.DataFrame:
-    """The checkpoints of partitions in the window, and whether each was stored while a partition was missing."""
+    """The checkpoints of partitions in the window, and whether each was stored while a partition was missing.
+
+    What was not ready by the end was missing until then.
+    """
     stored = _stored(cell)
     if stored.empty:
         return stored
     taken = stored[stored["partition"] != ROUND]
-    recoveries = cell.table("recoveries").reindex(columns=["notice_ns", "ready_ns"]).dropna()
-    outages = list(recoveries.itertuples(index=False))
+    recoveries = cell.table("recoveries").reindex(columns=["notice_ns", "ready_ns"]).dropna(subset=["notice_ns"])
+    outages = list(recoveries.astype("Int64").fillna(np.iinfo(np.int64).max).itertuples(index=False))
     amid = [any(notice_ns <= at_ns < ready_ns for notice_ns, ready_ns in outages) for at_ns in taken["completed_ns"]]
     return taken.assign(in_outage=amid)
 
@@ -160,7 +163,8 @@ def _plot_times(table: pd.DataFrame) -> Figure:
     errors = half_of_mean(table["std"], table["samples"])
     figure = draw_by_workers(table.assign(error=errors), "mean", "error")
     figure.axes[0].set(yscale="log", ylabel="mean time of rounds (COOR), of\npartitions' checkpoints (UNC, CIC) [s]")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(NAMES), title=BARS, title_fontsize=9)
     return figure
 
 

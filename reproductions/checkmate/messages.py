@@ -22,7 +22,7 @@ from reproductions.measured import Cell
 from reproductions.measured_rows import Row, measured
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import ReproductionCheck, holds
-from results.checks.rules import between
+from results.checks.rules import NotEnough, between
 from results.views.style import WIDTH_IN
 
 NEARLY_NOTHING = 1.015  # rounds to 1.01 at most, as all that is printed of COOR and UNC
@@ -72,10 +72,17 @@ def _range_told(rows: pd.DataFrame) -> str:
 
 
 def _growth(table: pd.DataFrame) -> pd.DataFrame:
-    """How much more CIC adds on more workers than on fewer, by query and replicate."""
-    rows = _rows_of(table, (CIC,), 1).sort_values("workers")
-    runs = rows.groupby(["query", "replicate"], sort=False)["message_overhead"]
-    return pd.DataFrame({"growth": runs.last() - runs.first()}).reset_index()
+    """How much more CIC adds on more workers than on fewer, by query and replicate.
+
+    Raises `NotEnough` if one of them is known on one number of workers only.
+    """
+    runs = _rows_of(table, (CIC,), 1).sort_values("workers").groupby(["query", "replicate"], sort=False)
+    lacking = runs["workers"].nunique() < 2
+    if lacking.any():
+        names = ", ".join(f"{query} #{replicate}" for query, replicate in lacking.index[lacking])
+        raise NotEnough(f"there is only one number of workers with {names}")
+    found = runs["message_overhead"]
+    return pd.DataFrame({"growth": found.last() - found.first()}).reset_index()
 
 
 def _almost_nothing(protocol: str) -> ReproductionCheck:

@@ -32,7 +32,8 @@ from testbed.scaling.study import LOAD_SHARE, Deployment, LoadedCluster, Saturat
 ON_WORKERS = (10, 50)  # those of the paper's tables
 RECORDS_PER_MESSAGE = 1
 CALIBRATION = (  # docs/lab/testbed-throughput.md, "Simulated against measured"
-    "none: on two workers Q1 with UNC has 70 % of the throughput without checkpoints as simulated, 35 % as measured"
+    "none: on two workers Q1 with UNC has 70 % of the throughput without checkpoints as simulated, 35 % as measured,"
+    " but that simulation took a source's messages for twice as dear as this one"
 )
 READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids
     NexmarkQuery.Q1: 46 / 50,

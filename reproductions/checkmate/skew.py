@@ -39,6 +39,7 @@ from reproductions.reproduction import ReproductionCheck
 from results.views.style import WIDTH_IN
 
 LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
+LABELS = {LATENCY: "p50 of latency [s]", CHECKPOINT: "time of rounds (COOR), of\npartitions' checkpoints [s]"}
 ALIKE = ("query", "hot_share", "replicate")  # the columns in which runs of a pair are alike
 
 
@@ -78,14 +79,13 @@ def _worst(quantity: str) -> ReproductionCheck:
 
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 5.4), layout="constrained")
-    quantities = (LATENCY, CHECKPOINT)
-    panels = figure.subplots(len(quantities), len(SHUFFLED), sharex=True, sharey="row")
-    for quantity, row in zip(quantities, panels, strict=True):
+    panels = figure.subplots(len(LABELS), len(SHUFFLED), sharex=True, sharey="row")
+    for (quantity, label), row in zip(LABELS.items(), panels, strict=True):
         shown = table[table["quantity"] == quantity]
         for axes, query in zip(row, SHUFFLED, strict=True):
             _draw_by_hot_share(axes, by_query(shown, query), "mean")
             axes.set(title=query.upper())
-        row[0].set(ylabel=f"{quantity} [s]", ylim=(0, 1.1 * shown["mean"].max()))
+        row[0].set(ylabel=label, ylim=(0, None))
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -41,20 +41,19 @@ def sleeping_cluster(
     """Hosts on which a process sleeps in Spark's place: all that a fault does to a host, without a JVM. Also
     workers that are healed sleep, as long as the cluster lasts.
 
-    `once_made` gets it when its hosts are there and nothing runs on them.
+    `once_made` gets it when its hosts are there and nothing runs on them. Hosts that were made are gone afterwards,
+    also if not all could be.
     """
     lay_out = local.lay_out if spec.driver is ClusterDriver.LOCAL else startup.lay_out_on_bridge
-    with startup.one_at_a_time():
-        handle = lay_out(spec, run_id, root)
-        handle.save()
-        for host in handle.hosts:
-            (handle.directory(host) / "logs").mkdir(parents=True)
-        MAKERS[spec.driver].make_hosts(spec, handle)
-    with patch.object(spark, "worker_command", lambda *_: SLEEP):
-        try:
-            once_made(handle)
-            for worker in handle.workers:
-                startup.start_worker(driver, handle, worker)
-            yield handle
-        finally:
-            driver.destroy(handle)
+    with patch.object(spark, "worker_command", lambda *_: SLEEP), ExitStack() as ending:
+        with startup.one_at_a_time():
+            handle = lay_out(spec, run_id, root)
+            ending.callback(driver.destroy, handle)
+            handle.save()
+            for host in handle.hosts:
+                (handle.directory(host) / "logs").mkdir(parents=True)
+            MAKERS[spec.driver].make_hosts(spec, handle)
+        once_made(handle)
+        for worker in handle.workers:
+            startup.start_worker(driver, handle, worker)
+        yield handle

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from benchmarks.arguments import above_zero, at_least, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one, from_0_to_1
 from benchmarks.testbed import memory
 
 
@@ -23,7 +23,14 @@ def test_what_is_no_number_above_0_is_refused(text):
         above_zero(text)
 
 
+@pytest.mark.parametrize("text", ["-0.1", "1.01", "nan", "inf", "", "x"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(ArgumentTypeError, match="is not usable; allowed: a number from 0 to 1"):
+        from_0_to_1(text)
+
+
 def test_what_can_be_used_is_taken():
+    assert (from_0_to_1("0"), from_0_to_1("0.5"), from_0_to_1("1")) == (0.0, 0.5, 1.0)
     assert (at_least_one("12"), at_least(0)("0"), above_zero("12"), above_zero("1e-3")) == (12, 0, 12.0, 0.001)
 
 
@@ -33,6 +40,10 @@ def test_what_can_be_used_is_taken():
         ("testbed.kafka_throughput", "--repeats 0", "--repeats"),
         ("testbed.protocol_shares", "--records 1 0", "--records"),
         ("testbed.reached", "--kills 0", "--kills"),
+        ("testbed.reached", "--ratio 2", "--ratio"),
+        ("testbed.kills", "--ratio 50", "--ratio"),
+        ("testbed.kills", "--standby -1", "--standby"),
+        ("testbed.copies_throughput", "--shares 0.5 5", "--shares"),
         ("testbed.slot", "--cpu 0", "--cpu"),
         ("testbed.generator", "--repeats 0", "--repeats"),
         ("testbed.pause", "--changed 255", "--changed"),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks.testbed.kill_nights import NIGHT_QUERIES, Ledger, LedgerLine, played
-from benchmarks.testbed.kills import EpisodeFailed
+from benchmarks.testbed.kills import EpisodeFailed, run_episode
 from tests.integration.testbed.exact_results import Verdict
 from tests.integration.testbed.kills.campaign import Episode, Injection, Means
 from tests.integration.testbed.kills.moments import Moment
@@ -70,3 +70,12 @@ def test_an_episode_counts_its_kills_by_the_moment_that_they_hit(strategy, stand
     found = played(strategy, "q8", 4, run)
     assert cases == [(strategy, "q8", standby, 4)]
     assert (found.moments, found.kills, found.pauses, found.records) == ({"running": 1, "short of a slot": 3}, 4, 1, 70)
+
+
+def test_an_episode_that_does_not_begin_is_one_that_went_wrong(tmp_path, monkeypatch):
+    def not_begun(job, folder, seed):
+        raise TimeoutError("the coordinator has not begun")
+
+    monkeypatch.setattr("benchmarks.testbed.kills.tempfile.mkdtemp", lambda prefix: str(tmp_path))
+    kept = played("passive", "q12", 0, lambda case, seed: run_episode(case, seed, not_begun))
+    assert (kept.kills, kept.wrong) == (0, f"seed 0: the coordinator has not begun; its files are in {tmp_path}")

@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks.engines import nexmark_spark, side_by_side
+from benchmarks.engines import batch_compilers, nexmark_spark, side_by_side
 from benchmarks.injector import burst_lateness, kill_lateness
 from benchmarks.orchestration import no_fault_overhead, serve_idle, soak
+from benchmarks.regressions import check_power
 from benchmarks.testbed import first_tentative, intake_latency, kill_nights, kills, reached, throughput
 
 PROGRAM = """
@@ -24,6 +25,14 @@ try:
     time.sleep(60)
 finally:
     print("ended what was started", flush=True)
+"""
+
+
+AMID_THE_START = """
+import sys, time
+from tests.integration.testbed.kills.slots import Slots
+Slots._start(time.sleep, 600)
+sys.exit(143)
 """
 
 
@@ -43,9 +52,14 @@ def test_finally_blocks_run() -> None:
     assert program.returncode == 128 + signal.SIGTERM
 
 
+def test_a_program_that_ends_while_slots_begin_does_not_wait_for_them() -> None:
+    ended = subprocess.run([sys.executable, "-c", AMID_THE_START], check=False, timeout=100)
+    assert ended.returncode == 143
+
+
 PROGRAMS = [
     *(side_by_side, nexmark_spark, soak, no_fault_overhead, serve_idle, burst_lateness, kill_lateness),
-    *(first_tentative, intake_latency, kill_nights, kills, reached),
+    *(first_tentative, intake_latency, kill_nights, kills, reached, batch_compilers, check_power),
 ]
 
 

@@ -94,15 +94,20 @@ def test_an_interruption_is_told_in_one_line(capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("running", "limit_s", "why"),
+    [({"dataflow"}, 0.0, "has not begun after 0 s"), (set(), 600.0, "has ended before it had begun")],
+)
+def test_a_program_that_does_not_begin_is_a_failure_of_the_machine(tmp_path, monkeypatch, running, limit_s, why):
     monkeypatch.setattr(throughput, "submit", lambda *_: tmp_path / "journal.jsonl")
-    monkeypatch.setattr(throughput, "START_LIMIT_S", 0.0)
+    monkeypatch.setattr(throughput, "START_LIMIT_S", limit_s)
     monkeypatch.setattr(throughput, "POLL_S", 0.001)
-    cluster = BenchmarkCluster(None, Handle("run-1", "local", token_hex(8), str(tmp_path)), tmp_path)
+    driver = SimpleNamespace(running=lambda *_: running)
+    cluster = BenchmarkCluster(driver, Handle("run-1", "local", token_hex(8), str(tmp_path)), tmp_path)
     log = tmp_path / "hosts" / "gateway" / "logs" / "dataflow.log"
     log.parent.mkdir(parents=True)
     log.write_text("no worker came\n")
-    with pytest.raises(EnvironmentFailure, match="q1-none-0 has not begun after 0 s: no worker came"):
+    with pytest.raises(EnvironmentFailure, match=f"q1-none-0 {why}: no worker came"):
         cluster.start(replace(JOB, store=str(tmp_path / "q1" / "store")))
 
 

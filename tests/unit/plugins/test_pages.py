@@ -488,6 +488,9 @@ def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(br
         both.split()
     )
     assert title not in get(browser, "/aftershock/compare?run=plain&run=early").words
+    (store.finished("late").root / "status.json").write_text("{}")  # what cannot be read is in none of the charts
+    assert title not in get(browser, "/aftershock/compare?run=late&run=early").words
+    assert list(browser.get("/aftershock/compare.json?run=late&run=early").json()["ledgers"]["names"]) == ["early"]
 
 
 def test_no_page_shows_a_figure_of_more_than_three_digits(browser: TestClient):

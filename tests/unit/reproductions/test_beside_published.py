@@ -96,16 +96,23 @@ def test_computed_tables_are_equal_but_for_last_digits(new, verdict, told, tmp_p
     assert told in found["observed"]
 
 
+@pytest.mark.parametrize(("new", "verdict"), [([1, None], "pass"), ([1, 2], "fail"), ([None, None], "fail")])
+def test_a_whole_number_that_only_one_table_has_makes_them_differ(new, verdict, tmp_path):
+    old, whole = pd.DataFrame({"n": pd.array([1, None], dtype="Int64")}), pd.array(new, dtype="Int64")
+    assert compared(computed(), old, pd.DataFrame({"n": whole}), tmp_path)["verdict"] == verdict
+
+
 @pytest.mark.parametrize(("off", "verdict"), [(2e-8, "pass"), (1e-6, "fail")])
 def test_a_place_found_by_a_search_is_less_exact_than_other_figures(off, verdict, tmp_path):
     found = compared(replace(computed(), searched=frozenset({"u"})), TABLE, TABLE.assign(u=TABLE["u"] + off), tmp_path)
     assert found["verdict"] == verdict
 
 
-def test_tables_of_different_sizes_are_not_compared(tmp_path):
-    found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, 10))
+@pytest.mark.parametrize(("size", "told"), [(10, "10"), (None, "a size that is not known")])
+def test_tables_of_different_sizes_are_not_compared(size, told, tmp_path):
+    found = compared(computed(), TABLE, TABLE, tmp_path, sizes=(100, size))
     assert found["verdict"] == "unknown"
-    assert found["detail"] == "the published table is of size 100, this one of 10"
+    assert found["detail"] == f"the published table is of size 100, this one of {told}"
 
 
 def ratios(*rows):

@@ -6,8 +6,13 @@ import pandas as pd
 import pytest
 
 from reproductions.catalogue import CATALOGUE
+from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.judging import judge
+from reproductions.measured import Cell
+from reproductions.reproduce import missing_runs
 from reproductions.reproduction import Computed
+from tests.unit.reproductions.runs import checkpoints, put_run
+from tests.unit.results.synthetic import ns
 
 
 @pytest.mark.parametrize(
@@ -83,3 +88,13 @@ def test_a_run_without_a_checkpoint_does_not_show_that_all_are_valid(checkpoints
     rows = [about | found | {"replicate": i, "checkpoints": count} for i, count in enumerate(checkpoints)]
     asked = {check.name: check for check in CATALOGUE["checkmate/table-3"].checks}["q3.coordinated_all_valid"]
     assert judge(asked, Computed("it", pd.DataFrame(rows)))["verdict"] == verdict
+
+
+def test_what_was_stored_in_an_outage_that_did_not_end_is_told_apart(home):
+    experiment = next(each for each in missing_runs("checkmate/table-3") if each.engine.protocol_run != "coordinated")
+    taken = checkpoints("op.0", [0.1] * 12, invalid=4)  # one every five seconds
+    outage = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": ns(47), "notice_ns": ns(48), "ready_ns": None}
+    run = put_run(experiment, {"partition_checkpoints": taken, "recoveries": [outage]})
+    (row,) = checkpoint_counts(Cell(experiment, run))
+    assert (row["checkpoints"], row["invalid"]) == (9, 1)
+    assert (row["in_outages"], row["invalid_in_outages"]) == (3, 3)

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pandas as pd
 import pytest
 
 from experiments.errors import BadInput
+from experiments.locks import locked
+from experiments.waiting import poll_until
 from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
 from reproductions.plants import InRows
@@ -182,6 +185,18 @@ def test_files_that_change_in_any_order_are_noticed(remake, tmp_path, monkeypatc
 
     monkeypatch.setattr(module, "_publish", publish)
     assert ("0.25", {"no table", "no text"}) in seen_after_strikes(remake, tmp_path / "out")
+
+
+def test_a_table_is_replaced_only_once_another_process_has_written_the_same_one(remake, tmp_path, caplog):
+    folder = tmp_path / "out"
+    remake(0.25)
+    other = Thread(target=remake, args=(0.75,))
+    with locked(folder / ".utilization-fig-14.lock", "a test", stays=False):
+        other.start()
+        assert poll_until(lambda: "waiting for" in caplog.text, interval_s=0.01, limit_s=60.0)
+        assert told_and_there(folder) == ("0.25", {"0.25"})
+    other.join()
+    assert told_and_there(folder) == ("0.75", {"0.75"})
 
 
 def test_without_a_new_table_the_earlier_one_stays_with_its_verdicts(remake, tmp_path):

@@ -71,7 +71,19 @@ def utilizations() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def overheads() -> pd.DataFrame:
+    """Table 2 of `checkmate`: CIC adds more on two workers than on one, the others nothing."""
+    rows = []
+    for number, (query, protocol, workers) in enumerate(product(("q1", "q3"), ("COOR", "UNC", "CIC"), (1, 2))):
+        about = {"run": number, "run_id": str(number), "query": query, "protocol": protocol, "workers": workers}
+        added = 0.1 * workers * (protocol == "CIC")
+        found = {"records_per_message": 1, "message_overhead": 1.0 + added}
+        rows.append(about | found | {"replicate": 1, "simulated": False})
+    return pd.DataFrame(rows)
+
+
 TABLES = {
+    "checkmate/table-2": overheads(),
     "incremental/fig-13": latencies(),
     "ppa/fig-09": shares(),
     "ppa/fig-12": tentative(BY_METRIC),
@@ -118,3 +130,10 @@ def test_a_run_whose_latencies_are_not_known_is_named() -> None:
     for check in CATALOGUE["incremental/fig-13"].checks:
         told = judge(check, Computed("incremental/fig-13", unknown))["detail"]
         assert told == f"relative latency is not known of {Waits.ALL.value} {FEW} hosts {Place.UPSTREAM.value} #1"
+
+
+def test_skew_is_drawn_if_no_run_so_far_has_taken_a_checkpoint() -> None:
+    about = {"query": "q3", "workers": 2, "replicate": 1, "simulated": False, "hot_share": 0.1}
+    known = {"protocol": "COOR", "quantity": "p50 of latency", "samples": 5, "mean": 1.0, "std": 0.1}
+    figure = CATALOGUE["checkmate/fig-12b"].plot(pd.DataFrame([about | known, about | {"protocol": "UNC"}]))
+    assert [len(panel.containers) for panel in figure.axes] == [1, 0, 0, 0, 0, 0]

@@ -187,6 +187,6 @@ class Slots(Rig):
 
     @staticmethod
     def _start(target: Any, *arguments: Any) -> BaseProcess:
-        process = PROCESSES.Process(target=target, args=arguments)
+        process = PROCESSES.Process(target=target, args=arguments, daemon=True)  # else the program's exit waits for it
         process.start()
         return process
