@@ -9,6 +9,7 @@ from testbed.core.coordinator.copying import Copying
 from testbed.core.effects import Publish
 from testbed.operators import Sink
 from testbed.simulation import Simulation
+from testbed.simulation.workers import LEAVE
 from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.runs import oracle
@@ -31,7 +32,7 @@ class Trimmed(Simulation):
 
     def _order(self, worker):
         number, data = worker.orders[0]
-        partition, message = worker.partitions.get(number), decode_message(data)
+        partition, message = worker.partitions.get(number), None if data == LEAVE else decode_message(data)
         is_trimmed = isinstance(partition, BatchedPartition) and isinstance(message, Trim)
         before = withheld(partition) if is_trimmed else []
         super()._order(worker)
