@@ -77,8 +77,8 @@ class Checks:
             self.batches.tentative.promoted(copy)
 
     def after_event(self, worker: SimulatedWorker, partition: Partition) -> None:
-        """Something has happened to a partition. One that a recovery has stopped has no state to be checked."""
-        if not isinstance(partition, BatchedPartition) or partition.epoch < 0 or partition.number in worker.left:
+        """Something has happened to a partition. Until it is restored it has no state to be checked."""
+        if not isinstance(partition, BatchedPartition) or not partition.processing.is_restored:
             return
         if self._has_copies:
             self.copies.check_state(partition)

@@ -234,7 +234,6 @@ class Simulation:
         if number not in worker.partitions:
             worker.partitions[number] = self._partition(number)
         worker.restored[number] = message.checkpoint.number
-        worker.left.discard(number)
         try:
             objects = self._storage.read(message)
         except UnreadableObject as error:

@@ -22,7 +22,6 @@ class SimulatedWorker:
     partitions   by number
     restored     by number the checkpoint that the partition rolled back to last
     ready        by number what the partition can do by itself
-    left         numbers of the partitions that a recovery has stopped, and that have no state until they are restored
     orders       from the coordinator, by number of the partition, encoded, or `LEAVE`
     messages     to the coordinator, encoded
     storing      what is asked of the store, checkpoints and spilled output, by number of the partition
@@ -33,7 +32,6 @@ class SimulatedWorker:
     partitions: dict[int, Partition] = field(default_factory=dict)
     restored: dict[int, int] = field(default_factory=dict)
     ready: dict[int, list[Event]] = field(default_factory=dict)
-    left: set[int] = field(default_factory=set)
     orders: deque[tuple[int, bytes]] = field(default_factory=deque)
     messages: deque[bytes] = field(default_factory=deque)
     storing: deque[tuple[int, Store | Spill | Fetch | Discard]] = field(default_factory=deque)
@@ -49,7 +47,6 @@ class SimulatedWorker:
         partition = self.partitions.get(number)
         if partition is None or partition.epoch < 0:
             return None
-        self.left.add(number)
         partition.leave()
         return partition
 

@@ -44,6 +44,11 @@ class Processing:
         self.element = element
 
     @property
+    def is_restored(self) -> bool:
+        """Whether there is an element with its state: not before `restore`, nor after `leave`."""
+        return self.element is not self._layout.element
+
+    @property
     def states(self) -> dict[str, State]:
         """The operator's state by name."""
         return states_of(self.element)

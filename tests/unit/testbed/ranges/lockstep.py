@@ -155,8 +155,7 @@ LOOKS = {
 
 def states(partition):
     """None of one that a recovery has stopped."""
-    has_left = partition.processing.element is partition.layout.element
-    return {} if has_left else partition.processing.states
+    return partition.processing.states if partition.processing.is_restored else {}
 
 
 def core_of(core):
