@@ -92,7 +92,7 @@ class Background:
 
     def submit(self, job: Job, then: Then) -> None:
         """Do a job after those before it, and call `then` with what it returns in the slot's thread."""
-        self._pool.submit(lambda: self._under_way.do(job)).add_done_callback(lambda done: self._results.put(done, then))
+        self._pool.submit(self._under_way.do, job).add_done_callback(lambda done: self._results.put(done, then))
 
     def close(self) -> None:
         """Do nothing more than what is under way."""

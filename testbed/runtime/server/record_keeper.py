@@ -97,7 +97,7 @@ class RecordKeeper:
         confirmed.result()
 
     def _submit(self, request: Callable[[], None]) -> Future[None]:
-        return self._thread.submit(lambda: self._request.do(request))
+        return self._thread.submit(self._request.do, request)
 
     def _confirm(self) -> None:
         retry(self._chain.confirm, EnvironmentFailure, interval_s=AGAIN_S, limit_s=PATIENCE_S)
