@@ -1,7 +1,7 @@
 """Thousands of faults of every kind under a served Airflow, in pieces, and what each piece leaves on the machine.
 
-    .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker ssh] [--faults
-    10000] [--hours 24]
+    .venv/bin/python -m benchmarks.orchestration.soak --ledger soak.jsonl [--drivers local netns docker ssh external]
+    [--faults 10000] [--hours 24]
 
 serves Airflow from a home of its own and triggers the DAG `benchmark`, run after run, until `--faults` faults were
 injected or `--hours` have passed. A piece is a run of a soak experiment under the next seed, on the driver with the
@@ -15,9 +15,9 @@ what Airflow holds grows. Nothing else should start clusters on the machine mean
 unless the soak is kept apart (`apart.sh`).
 
 For driver docker a daemon is started, as root, if there is none. The machines of driver ssh are network namespaces with
-an sshd, made before the first piece and removed after the last; this needs root. Driver external is left out: its
-cluster, and the commands that strike it, are those of its owner, and the commands that come as an example know only one
-kind of fault.
+an sshd; this needs root. The cluster of driver external is Spark's own master and workers with a broker, on this
+machine, and its commands are those of docs/examples/external/standalone. Both are made before the first piece and
+removed after the last.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -57,10 +57,10 @@ from results.tables.schema import FaultOutcome
 from results.verdict import Verdict
 from tests.docker_daemon import docker_daemon
 from tests.e2e.airflow_server import ENDED, Server
+from tests.e2e.standalone_cluster import standalone_cluster
 from tests.integration.infra import machines
 
-EXPERIMENTS = {"local": "soak", "netns": "soak-netns", "docker": "soak-netns", "ssh": "soak-netns"}
-INVENTORY = "inventory.json"  # in the home, of the machines of driver ssh
+EXPERIMENTS = {"local": "soak"} | dict.fromkeys(("netns", "docker", "ssh", "external"), "soak-netns")
 WINDOW_S, SETTLING_S, POLL_S = 900.0, 20.0, 5.0
 # What dies has to start again: an executor takes 8 s of CPU time for that, a query with six of them a minute. On each
 # host and service this comes less often than in the examples, and other faults more often: so 10,000 take hours, not a
@@ -68,7 +68,7 @@ WINDOW_S, SETTLING_S, POLL_S = 900.0, 20.0, 5.0
 # waits: so driver docker has fewer.
 HOSTS, MAX_DOWN = 6, 4
 WITHOUT_RESTART, RARER = {FaultKind.PAUSE, FaultKind.SLOW, FaultKind.PARTITION, FaultKind.DISK_FULL}, 1 / 4
-OFTENER = {"local": 5, "netns": 5, "docker": 2, "ssh": 5}
+OFTENER = {"local": 5, "netns": 5, "docker": 2, "ssh": 5, "external": 5}
 MUST_PASS = (
     *("faults.proved", "faults.healed", "faults.as_planned"),
     *("ledger.adds_up", "quality.nothing_lost", "quality.nothing_wrong"),
@@ -142,16 +142,16 @@ class Ledger(JsonLedger[Piece]):
         return markdown.table(head, rows)
 
 
-def experiment(driver: str, seed: int, window_s: float, inventory: Path) -> dict[str, Any]:
+def experiment(driver: str, seed: int, window_s: float, inventory: Path | None) -> dict[str, Any]:
     """The soak experiment of a driver with more faults, without those that the driver cannot inject.
 
-    Only driver ssh reads the inventory.
+    `inventory` is of what drivers ssh and external find there.
 
     Raises as the driver's check if that asks its machines.
     """
     found = spec.load(EXPERIMENTS[driver]).model_dump(mode="json")
     found |= {"name": f"soak-{driver}", "seed": seed, "window_s": window_s}
-    named = {"inventory": str(inventory)} if driver == "ssh" else {}
+    named = {"inventory": str(inventory)} if inventory else {}
     found["cluster"] |= {"driver": driver, "workers": HOSTS, **named}
     processes = [each for each in found["faults"]["processes"] if _can_be_injected(found, each)]
     for each in processes:
@@ -214,12 +214,12 @@ def main() -> None:
         os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
         (home / belongings.TEMPORARY).mkdir()
         daemon = docker_daemon() if "docker" in given.drivers else nullcontext()
-        with _machines(home, given.drivers), daemon, _torn_down(), served(folder) as (process, _):
+        with _made(home, given.drivers) as inventories, daemon, _torn_down(), served(folder) as (process, _):
             server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
             server.switch_on("benchmark")
             while ledger.faults < given.faults and time.monotonic() < end_s:
                 driver, seed = ledger.next(given.drivers)
-                document = experiment(driver, seed, given.window, home / INVENTORY)
+                document = experiment(driver, seed, given.window, inventories.get(driver))
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
                 if ledger.lines[-1].wrong:
                     keep(home, ledger.lines[-1], given.ledger.with_suffix(".wrong"))
@@ -240,16 +240,19 @@ def _torn_down() -> Iterator[None]:
 
 
 @contextmanager
-def _machines(home: Path, drivers: Sequence[str]) -> Iterator[None]:
-    """Within, there are machines for driver ssh if it takes part."""
-    if "ssh" not in drivers:
-        yield
-        return
-    made = machines.make(home, HOSTS)
-    try:
-        yield
-    finally:
-        leftovers.remove(made.label)
+def _made(home: Path, drivers: Sequence[str]) -> Iterator[dict[str, Path]]:
+    """Within, there is what drivers ssh and external need; what their experiments name as inventory, by driver."""
+    inventories = {}
+    with ExitStack() as at_end:
+        if "ssh" in drivers:
+            folder = home / "ssh"
+            at_end.callback(leftovers.remove, machines.make(folder, HOSTS).label)
+            inventories["ssh"] = folder / machines.INVENTORY
+        if "external" in drivers:
+            workers = [f"w-{number}" for number in range(1, HOSTS + 1)]
+            there = at_end.enter_context(standalone_cluster(home / "external", workers))
+            inventories["external"] = there.description
+        yield inventories
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from infra.remote import ssh
 from infra.services import gateway, startup
 from tests.unit.marked_processes import wait_for
 
+INVENTORY = "inventory.json"
 CORES, MEMORY_MB = 2, 4096
 
 
@@ -67,7 +68,7 @@ def described(handle: Handle) -> dict[str, dict[str, Any]]:
 
 
 def write_inventory(folder: Path, machines: dict[str, dict[str, Any]]) -> Path:
-    path = folder / "inventory.json"
+    path = folder / INVENTORY
     path.write_text(json.dumps({"hosts": list(machines.values())}, indent=1), encoding="utf-8")
     return path
 
@@ -99,7 +100,7 @@ def main() -> None:
         leftovers.remove(Handle.load(folder / "machines").label)
     else:
         make(folder, int(what))
-        print(folder / "inventory.json")
+        print(folder / INVENTORY)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from benchmarks.orchestration.soak import MUST_PASS, Ledger, Piece, experiment, 
 from experiments import spec
 from infra.ssh.driver import SshDriver
 from infra.strikes import partition
+from tests.e2e.standalone_cluster import EXAMPLE
 from tests.integration.infra import machines
 from tests.unit.experiments.test_inventory import host
 from tests.unit.results import synthetic
@@ -157,20 +158,18 @@ def test_what_a_server_holds_more_and_more_of_is_told(tmp_path, name, each_piece
         ("docker", "nft: No such file or directory", 1),  # the daemon takes a container off its network as a whole
     ],
 )
-def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(
-    driver, refusal, partitions, tmp_path, monkeypatch
-):
+def test_each_driver_has_an_experiment_with_the_faults_that_it_can_inject(driver, refusal, partitions, monkeypatch):
     monkeypatch.setattr(partition, "refusal", lambda: refusal)
-    found = experiment(driver, 3, 60.0, tmp_path / "no-inventory.json")
+    found = experiment(driver, 3, 60.0, None)
     kinds = Counter(process["kind"] for process in found["faults"]["processes"])
     assert kinds.keys() >= {"kill", "terminate", "pause", "broker-kill", "master-kill", "driver-kill"}
     assert kinds["partition"] == partitions
     assert (found["seed"], found["window_s"], found["cluster"]["driver"]) == (3, 60.0, driver)
 
 
-def test_what_starts_again_comes_less_often_than_in_the_example_and_what_does_not_more_often(tmp_path):
+def test_what_starts_again_comes_less_often_than_in_the_example_and_what_does_not_more_often():
     given = [each.rate for each in spec.load("soak-netns").faults.processes]
-    found = experiment("netns", 1, 60.0, tmp_path / "no-inventory.json")
+    found = experiment("netns", 1, 60.0, None)
     processes = found["faults"]["processes"]
     times = [(each["kind"], each["rate"] / rate) for each, rate in zip(processes, given, strict=True)]
 
@@ -215,3 +214,15 @@ def test_machines_have_an_experiment_without_what_they_lack(obstacle, tmp_path, 
     assert not kinds & {"power-off", "disk-full"}
     assert ("partition" in kinds) == (obstacle is None)
     assert found["cluster"]["inventory"] == str(path)
+
+
+def test_an_existing_cluster_has_an_experiment_with_the_faults_for_which_the_example_has_commands():
+    path = EXAMPLE / "cluster.json"
+    found = experiment("external", 3, 60.0, path)
+    assert {process["kind"] for process in found["faults"]["processes"]} == {
+        "kill",
+        "terminate",
+        "pause",
+        "driver-kill",
+    }
+    assert (found["cluster"]["driver"], found["cluster"]["inventory"]) == ("external", str(path))

@@ -1,9 +1,14 @@
-"""The scripts of docs/examples/external against programs that stand in for `kubectl` and `aws`."""
+"""The scripts of docs/examples/external against programs that stand in for `kubectl`, `aws` and Spark's processes."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -39,6 +44,9 @@ case "$*" in
 *) exit 9 ;;
 esac
 """
+
+ADDRESS = f"127.3.{os.getpid() % 250}.{{}}"  # no other test's processes name it
+Start = Callable[..., subprocess.Popen[bytes]]
 
 
 class Example:
@@ -108,3 +116,57 @@ def test_an_instance_is_stopped_once_its_state_says_so(instance: Example) -> Non
     assert not instance.proves("running", "i-0abc"), "it is pending"
     instance.write(state="running\n")
     assert instance.proves("running", "i-0abc")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Example:
+    example = Example("standalone/host", tmp_path, "unused", "")
+    hosts = "\n".join(f"w-{number} {ADDRESS.format(number)} rack" for number in (1, 2))
+    (tmp_path / "settings.sh").write_text(
+        f"SPARK_HOME= JAVA_HOME= WORK='{tmp_path}'\nHOSTS='{hosts}'\n", encoding="utf-8"
+    )
+    (tmp_path / "w-1").mkdir()
+    (tmp_path / "w-1" / "worker-1.log").write_text("Successfully registered with master\n", encoding="utf-8")
+    return example
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start what looks like a worker of Spark (option `--host`) or an executor (`--hostname`) on one of the hosts."""
+    with ExitStack() as at_end:
+
+        def begin(number: int, option: str) -> subprocess.Popen[bytes]:
+            command = ["java", "-c", "import time; time.sleep(60)", option, ADDRESS.format(number)]
+            process = at_end.enter_context(subprocess.Popen(command, executable=sys.executable))
+            at_end.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def test_a_worker_is_paused_only_while_each_of_its_processes_is(host: Example, start: Start) -> None:
+    assert not host.proves("paused", "w-1"), "nothing runs"
+    other, _ = start(2, "--host"), start(1, "--host")
+    start(1, "--hostname")
+    assert host.proves("resumed", "w-1")
+    host("pause", "w-1")
+    assert host.proves("paused", "w-1")
+    assert not host.proves("resumed", "w-1")
+    assert not host.proves("paused", "w-2"), "another host"
+    start(1, "--hostname")
+    assert not host.proves("paused", "w-1"), "one of three runs"
+    assert not host.proves("resumed", "w-1"), "two of three are paused"
+    host("resume", "w-1")
+    assert host.proves("resumed", "w-1")
+    assert other.poll() is None
+
+
+def test_a_paused_worker_that_is_terminated_ends(host: Example, start: Start) -> None:
+    found = [start(1, "--host"), start(1, "--hostname")]
+    other = start(2, "--host")
+    host("pause", "w-1")
+    host("terminate", "w-1")
+    assert [process.wait(60) for process in found] == [-signal.SIGTERM] * 2
+    assert host.proves("dead", "w-1")
+    assert not host.proves("alive", "w-1")
+    assert other.poll() is None
