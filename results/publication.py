@@ -74,7 +74,7 @@ class _Result:
 
 
 def publish_results(ids: Iterable[str]) -> Published:
-    """Publish runs, and tables and figures (PAPER/FIGURE); without ids, all of `ids_here`.
+    """Publish runs, and tables and figures (PAPER/FIGURE); without ids, all that this installation can publish.
 
     What else is published stays, but a run takes the place of an earlier one of the same example. Raises `BadInput` for
     what cannot be published, before anything is changed. Such is a table of fewer runs than the published one.
@@ -137,16 +137,11 @@ def _judged_again(id: str, fields: dict[str, Any]) -> _Result | None:
     return _Result(id, place, files | {verdicts.name: _json(document | fields)}, kept | {"judged_again": today})
 
 
-def ids_here() -> list[str]:
+def _chosen_here() -> tuple[list[str], list[str]]:
     """What this installation can publish: the newest run of each example, and every table and figure.
 
-    Tables of fewer runs than the published ones are left out.
+    Tables of fewer runs than the published ones are left out; they are the second list.
     """
-    return _chosen_here()[0]
-
-
-def _chosen_here() -> tuple[list[str], list[str]]:
-    """What this installation can publish, and the tables that are left out since they are of fewer runs."""
     chosen: list[str] = [*_newest_runs().values()]
     left_out: list[str] = []
     for own in gallery.all_reproduced():
