@@ -174,20 +174,23 @@ class Injector:
         if not self.preparation.is_prepared(planned):
             self.agenda.retry(self._recheck, planned, number=planned.number)
             return
-        up = self.preparation.recheck(planned)
-        self._schedule(planned, planned.order_ns, self._strike, up)
+        strikes, up = self.healing.strikes(planned.target), self.preparation.recheck(planned)
+        self._schedule(planned, planned.order_ns, self._strike, up, strikes)
 
-    def _strike(self, planned: PlannedStrike, up: Future[bool]) -> None:
+    def _strike(self, planned: PlannedStrike, up: Future[bool], strikes: int) -> None:
+        """Strike if the host is `up`, as it was seen after so many strikes on it; if that is outdated, look again."""
         if not up.done():
-            self.agenda.retry(self._strike, planned, up, number=planned.number)
+            self.agenda.retry(self._strike, planned, up, strikes, number=planned.number)
             return
         failure = up.exception()
         if failure is not None and not is_of_the_host(failure):
             raise failure
         is_up = failure is not None or up.result()
-        outcome = self.holds.outcome(planned.host, planned.kind) if is_up else StrikeOutcome.ABSORBED
-        if outcome is not StrikeOutcome.INJECTED:
-            self._leave(planned, outcome)
+        outcome = self.holds.outcome(planned.host, planned.kind)
+        if outcome is StrikeOutcome.INJECTED and self.healing.outdates(planned.target, strikes):
+            self._recheck(planned)  # a long heal has held up several strikes, which would all come at once
+        elif outcome is not StrikeOutcome.INJECTED or not is_up:
+            self._leave(planned, outcome if is_up else StrikeOutcome.ABSORBED)
         elif failure is not None:
             self._miss(planned, failure)
         else:
@@ -197,7 +200,7 @@ class Injector:
         """Carry out a strike. Its hold is recorded first, so that a strike that fails half-way is undone, too."""
         self._note(Striking, planned)
         hold = Hold(planned.host, planned.kind, planned.fault, planned.until_ns)
-        self.healing.note_strike(planned.host, planned.kind.effect)
+        self.healing.note_strike(planned.host, planned.kind)
         taken = self.holds.strike(hold)
         strike.shoot(planned.due_ns)
         for ended in taken:

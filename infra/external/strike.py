@@ -20,41 +20,44 @@ PROOF_POLL_S = 0.1
 class CommandStrike(Strike):
     """Starts the user's command when it is due.
 
-    Whether the host is up is asked when the strike is prepared, and answered when it is checked again. A command that
-    takes longer than there is time between the two makes the strike late.
+    Whether the host is up is first asked when the strike is prepared, and answered when it is checked again. A command
+    that takes longer than there is time between the two makes the strike late.
     """
 
     def __init__(self, borrowing: Borrowing, host: str, kind: FaultKind) -> None:
         self._borrowing, self._host, self._kind = borrowing, host, kind
         self._due_ns = NOT_YET
-        self._up: bool | None = None
-        self._running = [_start(borrowing, "prove_healed", host, kind)]
+        self._look: RunningCommand | None = self._begin_look()
+        self._command: RunningCommand | None = None
+
+    def _begin_look(self) -> RunningCommand:
+        return _start(self._borrowing, "prove_healed", self._host, self._kind)
 
     def refresh(self) -> bool:
-        if self._up is None:
-            (look,) = self._running
-            ended = _wait(self._borrowing, look)
-            self._up = ended.code == 0
-            if self._up:
-                moment(look.called, ended, since_ns=0)  # what tells no moment now would prove no heal later
-        return self._up
+        look, self._look = self._look or self._begin_look(), None
+        ended = _wait(self._borrowing, look)
+        is_up = ended.code == 0
+        if is_up:
+            moment(look.called, ended, since_ns=0)  # what tells no moment now would prove no heal later
+        return is_up
 
     def shoot(self, due_ns: int = 0) -> None:
         """Start the command when it is due. That the host will have to be healed is noted before, with its process."""
+        self._shot(due_ns)
+
+    def _shot(self, due_ns: int) -> RunningCommand:
         note = self._borrowing.note(self._host, self._kind)
         note.announce()
-        command = _start(self._borrowing, "strike", self._host, self._kind, held=True)
-        self._running.append(command)
+        self._command = command = _start(self._borrowing, "strike", self._host, self._kind, held=True)
         note.strikes(command.pid)
         now_ns = wait_until(due_ns)
         self._due_ns = due_ns or now_ns
         command.release()
+        return command
 
     def fire(self) -> Proof:
         """Wait for the end of the command, then for its proof; the fault took effect when the proof says so."""
-        if self._due_ns == NOT_YET:
-            self.shoot()
-        command = self._running[-1]
+        command = self._command or self._shot(due_ns=0)
         ended = succeeded(command.called, _wait(self._borrowing, command, self._due_ns))
         self.close()
         at_ns = _proved(self._borrowing, "prove", self._host, self._kind, since_ns=ended.began_ns)
@@ -63,7 +66,7 @@ class CommandStrike(Strike):
         return Proof(at_ns or ended.began_ns, time.time_ns(), done, left)
 
     def close(self) -> None:
-        for command in self._running:
+        for command in filter(None, (self._look, self._command)):
             command.close()
 
 

@@ -180,6 +180,22 @@ def test_a_host_that_came_back_can_be_killed_again(hosts):
     assert [entry["fault"] for entry in entries] == [0, 0, 1, 1]
 
 
+def test_strikes_that_a_long_heal_has_held_up_come_one_after_the_other(hosts, monkeypatch):
+    """All are looked at when the heal has ended. Each is over by then, so its own heal begins at once."""
+    heal = hosts.heal
+
+    def long_heal(*arguments):
+        time.sleep(2.0)
+        return heal(*arguments)
+
+    monkeypatch.setattr(hosts, "heal", long_heal)
+    held_up = [fault(at, "worker-1", heal_after=0.1) for at in (0.5, 0.9, 1.3)]
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=0.1), *held_up)
+    told = [(entry["event"], entry["fault"]) for entry in sorted(entries, key=lambda entry: entry["at_ns"])]
+    assert told == [(event, number) for _, number in told[::2] for event in ("injected", "healed")]
+    assert {number for _, number in told} == set(range(4))
+
+
 def test_a_shock_takes_all_its_targets(hosts):
     _, entries = inject(hosts, fault(0.0, "worker-1", "worker-3", heal_after=0.2))
     assert sorted(story(entries)) == [
