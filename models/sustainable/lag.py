@@ -15,7 +15,7 @@ from itertools import combinations
 from math import ceil, sqrt
 from statistics import median
 
-FEWEST_SAMPLES = 3
+FEWEST_SAMPLES = 5  # of four, it may be chance even if each lag is above the one before
 MOST_SAMPLES = 1000  # of more, as many at even distances stand for all: they have half a million pairs
 DEVIATIONS = 2.0  # of S, as far as chance goes but for one time in fifty
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
@@ -102,7 +102,7 @@ def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequenc
     left = _left(rate, interval_s, lag[-1][1])
     problem = _unbounded(rate, interval_s, lag) or left
     if problem is None and slope is None:
-        return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
+        return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} samples of lag", slope, level)
     if problem is None:
         return Judged(ProbeOutcome.SUSTAINED, "lag is bounded", slope, level)
     if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):
