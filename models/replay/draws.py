@@ -20,3 +20,10 @@ def draw(rng: np.random.Generator, weights: Array) -> npt.NDArray[np.int64]:
     """For each row of weights, (runs, values), one index at random in proportion to them, (runs,)."""
     reached = np.cumsum(weights, axis=1)
     return (reached > rng.uniform(size=(len(weights), 1)) * reached[:, -1:]).argmax(axis=1)
+
+
+def draw_each(rng: np.random.Generator, weights: Array, count: int) -> npt.NDArray[np.intp]:
+    """As `draw`, `count` indices for each row of weights, (runs, count): the same ones that as many calls draw."""
+    reached = np.cumsum(weights, axis=1)
+    at = rng.uniform(size=(count, len(weights))).T * reached[:, -1:]
+    return np.stack([row.searchsorted(wanted, side="right") for row, wanted in zip(reached, at, strict=True)])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.uncertainty import HostGaps, Prediction, predict_run, simulate_windows
+from models.replay.draws import draw, draw_each
+from models.uncertainty import MOST_FAILURES, HostGaps, Prediction, predict_run, simulate_windows
 from models.utilization import utilization
 
 COSTS = (0.8, 0.9, 1.0, 1.1, 1.2)
@@ -174,6 +175,21 @@ def test_a_benchmark_is_predicted_in_seconds():
     assert time.process_time() - started < 3
 
 
+def test_a_run_of_a_thousand_faults_is_predicted_in_seconds():
+    """The time to draw recoveries grows with the faults, not with faults times measured recoveries."""
+    rng, started = np.random.default_rng(5), time.process_time()
+    predict(window_s=2e4, failures=1000, recovery_times_s=rng.uniform(5.0, 15.0, 1000).tolist(), runs=500)
+    assert time.process_time() - started < 2
+
+
+def test_many_draws_are_those_that_single_ones_are():
+    weights = np.random.default_rng(1).exponential(size=(30, 7))
+    many, one = np.random.default_rng(2), np.random.default_rng(2)
+    found = draw_each(many, weights, 50)
+    np.testing.assert_array_equal(found, np.stack([draw(one, weights) for _ in range(50)], axis=1))
+    assert draw_each(many, weights, 0).shape == (30, 0)
+
+
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
@@ -186,6 +202,7 @@ def test_a_benchmark_is_predicted_in_seconds():
         ("runs", {"runs": 0}),
         ("interval", {"interval_s": 0.9}),
         ("failures", {"failures": None, "failure_rate": 1e9}),
+        ("failures", {"failures": MOST_FAILURES // 100 + 1, "runs": 100}),
         ("seed", {"seed": -1}),
         ("checkpoint_costs_s", {"checkpoint_costs_s": (float("nan"), 1.0, 1.0)}),
         ("checkpoint_costs_s", {"checkpoint_costs_s": (-5.0, 1.0, 9.0)}),
