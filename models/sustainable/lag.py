@@ -16,6 +16,7 @@ from math import ceil, sqrt
 from statistics import median
 
 FEWEST_SAMPLES = 5  # of four, it may be chance even if each lag is above the one before
+FEWEST_OF_LEVEL = 3
 MOST_SAMPLES = 1000  # of more, as many at even distances stand for all: they have half a million pairs
 DEVIATIONS = 2.0  # of S, as far as chance goes but for one time in fifty
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
@@ -116,10 +117,10 @@ def _left(rate: float, interval_s: float, lag: float) -> str | None:
 
 
 def _unbounded(rate: float, interval_s: float, samples: Sequence[Sample]) -> str | None:
-    """What is wrong with these samples. Too few of them are judged by the last."""
+    """What is wrong with these samples. Of one or two the last is the level."""
     slope, level = growth(samples), median(records for _, records in samples)
-    if slope is None:
-        level = samples[-1][1]
-    elif grows(samples, rate):
+    if slope is not None and grows(samples, rate):
         return f"lag grows by {slope / rate:.1%} of the rate"
+    if len(samples) < FEWEST_OF_LEVEL:
+        level = samples[-1][1]
     return f"lag is worth {level / rate:.1f} s of input" if level > limit_s(interval_s) * rate else None

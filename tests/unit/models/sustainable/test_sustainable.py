@@ -236,10 +236,18 @@ def test_what_is_left_at_the_end_is_the_doing_of_who_has_most_of_it(unread, outc
     assert judge(1000, INTERVAL_S, [*before, (14.0, 4100.0)], [*before, (14.0, unread)]).outcome is outcome
 
 
-@pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize(("unread", "outcome"), [(1900.0, UNSEEN), (2100.0, NOT_SUSTAINED)])
-def test_of_too_few_commits_to_tell_growth_only_the_last_is_known(count, unread, outcome):
-    samples = [*((float(second), 10.0 * second) for second in range(1, count)), (9.0, unread)]
+def test_of_two_commits_only_the_last_is_known(unread, outcome):
+    samples = [(3.0, 10.0), (9.0, unread)]
+    judged = judge(1000, INTERVAL_S, samples, samples)
+    assert (judged.outcome, judged.growth) == (outcome, None)
+
+
+@pytest.mark.parametrize(
+    ("lags", "outcome"), [((1000, 1500, 1900, 3900), UNSEEN), ((1000, 2100, 2200, 2300), NOT_SUSTAINED)]
+)
+def test_of_four_samples_the_level_is_known_but_not_whether_lag_grows(lags, outcome):
+    samples = [(2.0 * number, float(lag)) for number, lag in enumerate(lags)]
     judged = judge(1000, INTERVAL_S, samples, samples)
     assert (judged.outcome, judged.growth) == (outcome, None)
 
