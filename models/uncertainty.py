@@ -72,6 +72,8 @@ def predict_run(
       - the uncertainty of `failure_rate`, if `failures_seen` says from how many failures it was estimated: every
         simulated run then has a rate of its own, from the posterior under Jeffreys' prior.
     It does not hold an error of the period, of the hop delay or of the model, nor of a rate that is taken as known.
+    A resample of few measurements scatters less than they do: if recoveries scatter by 40 % of their mean, the interval
+    from three of them holds about 91 % of runs, from five 93 %, and from ten 95 %.
 
     recovery_times_s: detection + restart of recoveries that no further failure disturbed.
     failures_seen: 1 or more; None if the rate is known, as that of a law. It is of no use when `failures` is given.

@@ -7,6 +7,8 @@ import pytest
 
 from experiments.errors import BadInput
 from models.replay.draws import draw, draw_each
+from models.replay.periods import Periods
+from models.replay.process import Faults, replay
 from models.uncertainty import MOST_FAILURES, HostGaps, Prediction, predict_run, simulate_windows
 from models.utilization import utilization
 
@@ -136,6 +138,24 @@ def test_the_next_run_is_inside_as_often_as_the_interval_says_though_only_one_ru
         (next_run,) = simulate_windows(**given, checkpoint_cost=1.0, recovery_time=6.0, seed=10_000 + seed)
         inside += found.low <= next_run <= found.high
     assert 0.95 * runs - 4 * np.sqrt(0.95 * 0.05 * runs) <= inside
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(("seen", "expected"), [(3, 0.91), (10, 0.95)])
+def test_by_few_recoveries_that_scatter_the_interval_holds_somewhat_fewer_runs(seen, expected):
+    """Recoveries are normal, with a standard deviation of 40 % of the mean of 10 s."""
+    rng, runs, inside = np.random.default_rng(9), 400, 0
+    work = Periods(8.0, np.ones(runs), np.zeros(runs))
+    struck_s = rng.uniform(0.0, 480.0, (runs, 40))
+    struck_s[np.arange(40) >= rng.poisson(12.0, runs)[:, np.newaxis]] = np.inf
+    recoveries_s = np.maximum(rng.normal(10.0, 4.0, (runs, seen + 40)), 0.1)
+    faults = Faults(np.sort(struck_s, axis=1), recoveries_s[:, seen:], np.zeros((runs, 40)))
+    measured = replay(work, faults, 480.0, -rng.uniform(0.0, 8.0, runs)).utilizations
+    for run, utilization_of_run in enumerate(measured):
+        given = recoveries_s[run, :seen].tolist()
+        found = predict(failures=None, recovery_times_s=given, checkpoint_costs_s=(1.0,) * 3, runs=200, seed=run)
+        inside += found.low <= utilization_of_run <= found.high
+    assert inside / runs == pytest.approx(expected, abs=3 * np.sqrt(expected * (1 - expected) / runs))
 
 
 def test_a_failure_during_recovery_starts_the_recovery_again():
