@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.replay.draws import draw, draw_each
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
 from models.uncertainty import MOST_FAILURES, HostGaps, Prediction, predict_run, simulate_windows
@@ -200,14 +199,6 @@ def test_a_run_of_a_thousand_faults_is_predicted_in_seconds():
     rng, started = np.random.default_rng(5), time.process_time()
     predict(window_s=2e4, failures=1000, recovery_times_s=rng.uniform(5.0, 15.0, 1000).tolist(), runs=500)
     assert time.process_time() - started < 2
-
-
-def test_many_draws_are_those_that_single_ones_are():
-    weights = np.random.default_rng(1).exponential(size=(30, 7))
-    many, one = np.random.default_rng(2), np.random.default_rng(2)
-    found = draw_each(many, weights, 50)
-    np.testing.assert_array_equal(found, np.stack([draw(one, weights) for _ in range(50)], axis=1))
-    assert draw_each(many, weights, 0).shape == (30, 0)
 
 
 @pytest.mark.parametrize(
