@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.inputs import require, require_count, samples
-from models.replay.draws import draw, means
+from models.replay.draws import draw_each, means
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
 from models.replay.work import Array
@@ -16,7 +16,7 @@ from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
 PRIOR_FAILURES = 0.5  # what the prior of a failure rate counts for, that of Jeffreys: half a failure
-MOST_FAILURES = 10_000_000  # of one run, which are held at once
+MOST_FAILURES = 25_000_000  # of all runs, which are replayed at once: some 4 GB
 PERCENTILES = (2.5, 97.5)
 DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
 
@@ -72,6 +72,8 @@ def predict_run(
       - the uncertainty of `failure_rate`, if `failures_seen` says from how many failures it was estimated: every
         simulated run then has a rate of its own, from the posterior under Jeffreys' prior.
     It does not hold an error of the period, of the hop delay or of the model, nor of a rate that is taken as known.
+    A resample of few measurements scatters less than they do: if recoveries scatter by 40 % of their mean, the interval
+    from three of them holds about 91 % of runs, from five 93 %, and from ten 95 %.
 
     recovery_times_s: detection + restart of recoveries that no further failure disturbed.
     failures_seen: 1 or more; None if the rate is known, as that of a law. It is of no use when `failures` is given.
@@ -168,8 +170,9 @@ def _check(window_s: float, failures: int | None, failure_rate: float, runs: int
         require_count("failures", failures, 0)
     require("failure_rate", failure_rate, failure_rate >= 0, "a finite rate of 0 or more")
     expected = failure_rate * window_s if failures is None else failures
-    require("failures", expected, expected <= MOST_FAILURES, f"at most {MOST_FAILURES:,} in the window")
     require_count("runs", runs)
+    most = MOST_FAILURES // runs
+    require("failures", expected, expected <= most, f"at most {most:,} in the window of each of {runs:,} runs")
     require_count("seed", seed, 0)
 
 
@@ -196,5 +199,5 @@ def _faults(
     drawn_s = np.zeros(struck_s.shape)
     if recoveries_s.size:
         weights = rng.exponential(size=(count.size, recoveries_s.size))
-        drawn_s = np.stack([recoveries_s[draw(rng, weights)] for _ in range(most)], axis=1) if most else drawn_s
+        drawn_s = recoveries_s[draw_each(rng, weights, most)]
     return Faults(struck_s, drawn_s, np.zeros(struck_s.shape))

@@ -14,6 +14,8 @@ Distributed Stream Processing Systems"; the equation numbers below are theirs.
     eq. 10      utilization(L, c, R, T, delta, n)
     T*          optimal_interval(L, c) of sections 3.4 and 4.3
 
+`mean_lost_time` is not in the paper, but follows from it: what one failure undoes where U is that of eq. 10.
+
 Times are in any one unit and rates per that unit. Every argument is a scalar or a numpy array; arrays broadcast.
 The functions are pure and do not validate: `check_inputs` does, once, where input enters. From input that it
 accepts no function overflows, cancels or returns NaN (an expected time beyond the largest double is inf).
@@ -66,6 +68,19 @@ def mean_time_to_failure(failure_rate: Values, interval: Values) -> Values:
 def system_period(interval: Values, hop_delay: Values, depth: Values) -> Values:
     """T' of section 4: from the start of a period until its token has travelled all n operators."""
     return interval + np.subtract(depth, 1) * hop_delay
+
+
+def mean_lost_time(failure_rate: Values, interval: Values, hop_delay: Values = 0.0, depth: Values = 1) -> Values:
+    """The mean time that a failure undoes which strikes while the system is up: back to the last complete checkpoint.
+
+    With D = (n - 1) delta, the checkpoint of a period is complete D after its end. So a failure within D of the end of
+    a recovery undoes F(D) on average, and any later one D + F(T). (F(T') of eq. 6 is less, as the first D of each T'
+    belongs to the period before; eq. 8 takes it out again.)
+    """
+    travel = np.subtract(depth, 1) * hop_delay
+    travel_load = load(failure_rate, travel)
+    early = -np.expm1(-travel_load) * mean_time_to_failure(failure_rate, travel)
+    return early + np.exp(-travel_load) * (travel + mean_time_to_failure(failure_rate, interval))
 
 
 def effective_period(

@@ -58,7 +58,7 @@ class ZipfSharing:
 
     def draw(self, sizes: npt.NDArray[np.intp], rng: np.random.Generator) -> Mask:
         """(queries, partitions); partitions that no query draws are left out."""
-        weights = np.arange(1, self.partitions + 1) ** -self.skew
+        weights = np.arange(1.0, self.partitions + 1) ** -self.skew
         found = np.zeros((sizes.size, self.partitions), dtype=bool)
         for row, size in zip(found, sizes, strict=True):
             row[rng.choice(self.partitions, min(size, self.partitions), replace=False, p=weights / weights.sum())] = (

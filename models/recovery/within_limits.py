@@ -31,8 +31,8 @@ def plan_within(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple
 
     limit_s   after so long planners `exact` and `best-density` stop to look for a better plan [s]; of 0 or less, they
               do not begin, and `density-beam`, which helps them out, does not leave it to `best-density`. The others
-              have no limit: `density-beam` and `dp` bound their work, so that what they plan does not depend on the
-              machine, and `operator-centric` is done at once
+              have no limit, so that what they plan does not depend on the machine: `dp` bounds its work, as does
+              `density-beam` unless its plan may miss the bound of theorem 5.1, and `operator-centric` is done at once
 
     Where the quick planner refuses, too, nothing is planned.
     """

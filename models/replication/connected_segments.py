@@ -1,6 +1,6 @@
 """Connected segments: extends one segment of a structured topology to a set that may form an MC-tree.
 
-Source: `ppa`, section IV-C1, lines 11 to 19 of algorithm 3.
+Source: `ppa`, section IV-C1, lines 10 to 15 of algorithm 3.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Growing a plan for a full topology: one task of every operator first, then task by task.
 
-Source: `ppa`, section IV-C2, algorithm 4. What it prints and must mean otherwise:
+Source: `ppa`, section IV-C2, algorithm 4, with the paper's numbers of lines. What it prints and must mean otherwise:
 
-- line 17 adds a task to a plan of the operator, `P_i`, where it must be the plan;
+- line 14 adds a task to a plan of the operator, `P_i`, where it must be the plan;
 - the text has it rank single tasks of the whole topology by their increase alone, where the listing compares plans, as
   this does;
-- lines 13 to 20 go on (`while usage < R`) until the resources are used up. Algorithm 5 weighs the expansions of several
-  sub-topologies against each other, so here a call is one of them: the tasks of lines 4 to 9, or one more task.
+- lines 10 to 16 go on (`while usage < R`) until the resources are used up. Algorithm 5 weighs the expansions of several
+  sub-topologies against each other, so here a call is one of them: the tasks of lines 4 to 8, or one more task.
 """
 
 from __future__ import annotations

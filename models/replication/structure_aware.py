@@ -1,12 +1,12 @@
 """The structure-aware planner: whole MC-trees first, then always what raises output fidelity most for each task.
 
-Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwise:
+Source: `ppa`, section IV-C3, algorithm 5, with the paper's numbers of lines. What it prints and must mean otherwise:
 
-- lines 9 and 10 plan with resources R_i, which nothing defines: the initial plan of a sub-topology may take what the
+- lines 7 and 8 plan with resources R_i, which nothing defines: the initial plan of a sub-topology may take what the
   initial plans of the others leave, and an expansion of it what is left;
-- line 13 charges the number of operators for an initial plan: where branches of a sub-topology are alternatives the
+- line 10 charges the number of operators for an initial plan: where branches of a sub-topology are alternatives the
   plan may have fewer tasks, and those count;
-- lines 4 and 5 give up where the budget is below the number of operators, as a plan of all of their MC-trees does not
+- lines 3 and 4 give up where the budget is below the number of operators, as a plan of all of their MC-trees does not
   fit; `plan_as_printed` does so. Where an operator has independent inputs or there are several sinks, an MC-tree does
   without the other branches: then `plan` starts from the branches that fit (see `models.replication.branches`). As a
   budget that reaches every operator starts from all of them, it can do worse than one a little smaller;
@@ -14,8 +14,8 @@ Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwis
   be others too, and operators may have several outputs: then the initial plans need not meet in an MC-tree. Where they
   still have no output together once they have grown, the plan starts again from a smallest MC-tree (see
   `models.replication.smallest_tree`), and is empty only where none is found that fits;
-- line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for;
-- line 20 leaves `usage` as it is, so that line 23 would end the loop after one expansion: an expansion is charged.
+- line 15 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for;
+- line 16 leaves `usage` as it is, so that line 18 would end the loop after one expansion: an expansion is charged.
 
 The gain of a sub-topology is that of its output fidelity as a topology of its own, as in the paper.
 """
@@ -86,7 +86,7 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
 
 
 def plan_as_printed(topology: Topology, budget: int) -> ReplicationPlan:
-    """As `plan`, but the empty plan where the budget is below the number of operators (lines 4 and 5 of algorithm 5).
+    """As `plan`, but the empty plan where the budget is below the number of operators (lines 3 and 4 of algorithm 5).
 
     Raises `BadInput` as `plan` does.
     """

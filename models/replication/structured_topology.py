@@ -1,14 +1,14 @@
 """Growing a plan for a structured topology: by a segment, or by connected segments of several units.
 
-Source: `ppa`, section IV-C1, algorithm 3. What it prints and must mean otherwise:
+Source: `ppa`, section IV-C1, algorithm 3, with the paper's numbers of lines. What it prints and must mean otherwise:
 
-- line 22 intersects the plan with the best candidate: it must unite them;
-- line 24 returns after the first candidate, which is the one expansion that algorithm 5 weighs; where no candidate
+- line 18 intersects the plan with the best candidate: it must unite them;
+- line 19 returns after the first candidate, which is the one expansion that algorithm 5 weighs; where no candidate
   helps, the loop would go on without end: the plan stays as it is;
-- line 16 compares with `usage` what must fit into the resources that are left, and line 7 lets usage reach R before
+- line 13 compares with `usage` what must fit into the resources that are left, and line 4 lets usage reach R before
   the last expansion;
-- line 19 unites the candidates with the tasks of a set of segments: the set becomes one candidate;
-- of a set of segments only the tasks that are not replicated yet count, in line 16 too (the text says so);
+- line 16 unites the candidates with the tasks of a set of segments: the set becomes one candidate;
+- of a set of segments only the tasks that are not replicated yet count, in line 13 too (the text says so);
 - a single segment that raises the output fidelity is a candidate only if it fits.
 """
 

@@ -2,21 +2,23 @@
 
 Lag is how many records are due and not yet read. Growth is fitted as the median slope over all pairs of samples (Theil
 1950, Sen 1968), since a pause of the query or the machine spoils some samples: up to 29 % of them do not move it far.
-Growth must also be no work of chance: Sen's confidence bound on it, from the variance of Kendall's S, is above zero.
+Growth must also be no work of chance: Kendall's S (1938), the slopes above zero less those below, is beyond it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from math import ceil, floor, sqrt
+from math import ceil, sqrt
 from statistics import median
 
-FEWEST_SAMPLES = 3
+FEWEST_SAMPLES = 5  # of four, it may be chance even if each lag is above the one before
+FEWEST_OF_LEVEL = 3
 MOST_SAMPLES = 1000  # of more, as many at even distances stand for all: they have half a million pairs
-DEVIATIONS = 2.0  # of S, as far as chance goes: one-sided 98 %
+DEVIATIONS = 2.0  # of S, as far as chance goes but for one time in fifty
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
 MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
 STUCK = 2.0  # times that limit at the end: a batch of that length can be under way, and what came meanwhile waits
@@ -65,9 +67,9 @@ def grows(samples: Sequence[Sample], rate: float) -> bool:
     slopes, n = _slopes(some), len(some)
     if not slopes or median(slopes) <= MOST_GROWTH * rate:
         return False
-    by_chance = DEVIATIONS * sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    rank = floor((len(slopes) - by_chance) / 2)
-    return rank >= 0 and slopes[rank] > 0
+    s = len(slopes) - bisect_right(slopes, 0.0) - bisect_left(slopes, 0.0)
+    deviation = sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return s - 1 > DEVIATIONS * deviation  # S goes up by 2 at a time: the correction for continuity is 1
 
 
 def _thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
@@ -101,7 +103,7 @@ def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequenc
     left = _left(rate, interval_s, lag[-1][1])
     problem = _unbounded(rate, interval_s, lag) or left
     if problem is None and slope is None:
-        return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
+        return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} samples of lag", slope, level)
     if problem is None:
         return Judged(ProbeOutcome.SUSTAINED, "lag is bounded", slope, level)
     if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):
@@ -115,10 +117,10 @@ def _left(rate: float, interval_s: float, lag: float) -> str | None:
 
 
 def _unbounded(rate: float, interval_s: float, samples: Sequence[Sample]) -> str | None:
-    """What is wrong with these samples. Too few of them are judged by the last."""
+    """What is wrong with these samples. Of one or two the last is the level."""
     slope, level = growth(samples), median(records for _, records in samples)
-    if slope is None:
-        level = samples[-1][1]
-    elif grows(samples, rate):
+    if slope is not None and grows(samples, rate):
         return f"lag grows by {slope / rate:.1%} of the rate"
+    if len(samples) < FEWEST_OF_LEVEL:
+        level = samples[-1][1]
     return f"lag is worth {level / rate:.1f} s of input" if level > limit_s(interval_s) * rate else None

@@ -21,7 +21,7 @@ from models.interval_estimator import Estimate, IntervalEstimator
 from models.next_of_few import draw_next
 from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
-from models.utilization import mean_time_to_failure, optimal_interval, system_period
+from models.utilization import mean_lost_time, optimal_interval, system_period
 from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs import store
@@ -267,14 +267,16 @@ def _busy_share(process: MeasuredProcess) -> float:
 def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:
     """The latency of single recoveries: the mean, and the range in which 95 % of them are.
 
-    A failure strikes a period at an exponential time, cut off at the period's end.
+    A failure strikes an exponential time after the system is up. It undoes what came after the last checkpoint that
+    was complete by then, as `mean_lost_time` has it.
     """
-    rate, share = counted.inputs.failure_rate, counted.share
-    period_s = float(system_period(interval_s, counted.inputs.hop_delay_s, counted.inputs.depth))
+    found, rate, share = counted.inputs, counted.inputs.failure_rate, counted.share
+    travel_s = (found.depth - 1) * found.hop_delay_s
     rng = np.random.default_rng(SEED)
-    ages_s = -np.log1p(rng.uniform(size=DRAWS) * np.expm1(-rate * period_s)) / rate
+    up_s = rng.exponential(1.0 / rate, DRAWS)
+    ages_s = np.where(up_s < travel_s, up_s, travel_s + (up_s - travel_s) % interval_s)
     reaches_s = rng.choice([each.reach_s for each in counted.struck], DRAWS)
     drawn_s = draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
-    mean_s = counted.inputs.recovery_time_s + share * float(mean_time_to_failure(rate, period_s))
+    lost_s = float(mean_lost_time(rate, interval_s, found.hop_delay_s, found.depth))
     low, high = np.percentile(drawn_s, PERCENTILES)
-    return Estimate(mean_s, float(low), float(high))
+    return Estimate(found.recovery_time_s + share * lost_s, float(low), float(high))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
 from experiments.loads import LoadMode
 from experiments.wording import counted
 from models.replay.borders import Borders
-from models.replay.draws import draw, means
+from models.replay.draws import Pool, means
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
@@ -118,28 +120,40 @@ def _predicted(
     Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
     The faults of a burst strike when they did, and the recovery is from the last of them.
     """
-    waits = source.waits_for_hosts
-    weights = rng.exponential(size=(RUNS, len(source.recoveries)))
+    waits, pools = source.waits_for_hosts, _Pools(source.recoveries, rng)
     restarts_s = np.array([each.restart_s - (each.away_s if waits else 0.0) for each in source.recoveries])
     warm_ups_s = np.array([each.outage.warm_up_s for each in source.recoveries])
     down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
     columns = {strike.fault: column for column, strike in enumerate(struck.strikes)}
-    for recovery in struck.recoveries:
+    for number, recovery in enumerate(struck.recoveries):
         if not struck.stops_all(recovery.strikes[0]):
             continue
-        column, pool = columns[recovery.outage.fault], _others(recovery, source, own=source is struck)
-        drawn = draw(rng, weights[:, pool])
+        column = columns[recovery.outage.fault]
+        drawn = pools.draw(rng, recovery.kind, number if source is struck else None)
         known_s = recovery.extended_s + (recovery.away_s if waits else 0.0)
-        down_s[:, column] = restarts_s[pool][drawn] + known_s
-        warm_up_s[:, column] = warm_ups_s[pool][drawn]
+        down_s[:, column] = restarts_s[drawn] + known_s
+        warm_up_s[:, column] = warm_ups_s[drawn]
     return down_s, warm_up_s
 
 
-def _others(recovery: Recovery, source: MeasuredProcess, *, own: bool) -> list[int]:
-    """The outages that may stand for one: not itself; of the same kind rather than of another."""
-    given = list(enumerate(source.recoveries))
-    found = [index for index, other in given if not (own and other.outage.fault == recovery.outage.fault)]
-    return [index for index in found if source.recoveries[index].kind == recovery.kind] or found
+class _Pools:
+    """The recoveries that may stand for another: of the same kind rather than of another, and never itself."""
+
+    def __init__(self, recoveries: Sequence[Recovery], rng: np.random.Generator) -> None:
+        weights = rng.exponential(size=(RUNS, len(recoveries)))
+        members: dict[str | None, list[int]] = {None: list(range(len(recoveries)))}
+        for number, each in enumerate(recoveries):
+            members.setdefault(each.kind, []).append(number)
+        self._pools = {kind: (np.array(of_one), Pool(weights[:, of_one])) for kind, of_one in members.items()}
+
+    def draw(self, rng: np.random.Generator, kind: str, own: int | None) -> npt.NDArray[np.intp]:
+        """The numbers of recoveries that stand for one of a kind, one in each replay; `own` is its own number."""
+        members, pool = self._pools.get(kind, self._pools[None])
+        if own is None:
+            return members[pool.draw(rng)]
+        if len(members) == 1:
+            members, pool = self._pools[None]
+        return members[pool.draw(rng, int(np.searchsorted(members, own)))]
 
 
 def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator) -> tuple[Work, Array]:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.uncertainty import HostGaps, Prediction, predict_run, simulate_windows
+from models.replay.periods import Periods
+from models.replay.process import Faults, replay
+from models.uncertainty import MOST_FAILURES, HostGaps, Prediction, predict_run, simulate_windows
 from models.utilization import utilization
 
 COSTS = (0.8, 0.9, 1.0, 1.1, 1.2)
@@ -137,6 +139,24 @@ def test_the_next_run_is_inside_as_often_as_the_interval_says_though_only_one_ru
     assert 0.95 * runs - 4 * np.sqrt(0.95 * 0.05 * runs) <= inside
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize(("seen", "expected"), [(3, 0.91), (10, 0.95)])
+def test_by_few_recoveries_that_scatter_the_interval_holds_somewhat_fewer_runs(seen, expected):
+    """Recoveries are normal, with a standard deviation of 40 % of the mean of 10 s."""
+    rng, runs, inside = np.random.default_rng(9), 400, 0
+    work = Periods(8.0, np.ones(runs), np.zeros(runs))
+    struck_s = rng.uniform(0.0, 480.0, (runs, 40))
+    struck_s[np.arange(40) >= rng.poisson(12.0, runs)[:, np.newaxis]] = np.inf
+    recoveries_s = np.maximum(rng.normal(10.0, 4.0, (runs, seen + 40)), 0.1)
+    faults = Faults(np.sort(struck_s, axis=1), recoveries_s[:, seen:], np.zeros((runs, 40)))
+    measured = replay(work, faults, 480.0, -rng.uniform(0.0, 8.0, runs)).utilizations
+    for run, utilization_of_run in enumerate(measured):
+        given = recoveries_s[run, :seen].tolist()
+        found = predict(failures=None, recovery_times_s=given, checkpoint_costs_s=(1.0,) * 3, runs=200, seed=run)
+        inside += found.low <= utilization_of_run <= found.high
+    assert inside / runs == pytest.approx(expected, abs=3 * np.sqrt(expected * (1 - expected) / runs))
+
+
 def test_a_failure_during_recovery_starts_the_recovery_again():
     """A recovery longer than the window: what is kept ends at the last checkpoint before the first failure."""
     result = predict(recovery_times_s=(1000.0,) * 3, failures=40, checkpoint_costs_s=(0.0,) * 3, runs=2000)
@@ -174,6 +194,13 @@ def test_a_benchmark_is_predicted_in_seconds():
     assert time.process_time() - started < 3
 
 
+def test_a_run_of_a_thousand_faults_is_predicted_in_seconds():
+    """The time to draw recoveries grows with the faults, not with faults times measured recoveries."""
+    rng, started = np.random.default_rng(5), time.process_time()
+    predict(window_s=2e4, failures=1000, recovery_times_s=rng.uniform(5.0, 15.0, 1000).tolist(), runs=500)
+    assert time.process_time() - started < 2
+
+
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
@@ -186,6 +213,7 @@ def test_a_benchmark_is_predicted_in_seconds():
         ("runs", {"runs": 0}),
         ("interval", {"interval_s": 0.9}),
         ("failures", {"failures": None, "failure_rate": 1e9}),
+        ("failures", {"failures": MOST_FAILURES // 100 + 1, "runs": 100}),
         ("seed", {"seed": -1}),
         ("checkpoint_costs_s", {"checkpoint_costs_s": (float("nan"), 1.0, 1.0)}),
         ("checkpoint_costs_s", {"checkpoint_costs_s": (-5.0, 1.0, 9.0)}),

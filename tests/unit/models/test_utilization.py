@@ -14,6 +14,7 @@ from models.utilization import (
     daly,
     daly_higher_order,
     effective_period,
+    mean_lost_time,
     mean_time_to_failure,
     optimal_interval,
     optimal_utilization,
@@ -123,6 +124,26 @@ def test_eq_7_is_the_effective_period_of_the_travel_of_a_token():
 def test_utilization_is_useful_time_over_the_effective_period():
     useful_share = (20.0 - 1.5) / effective_period(0.02, 6.0, 20.0, 0.3, 9)
     assert utilization(0.02, 1.5, 6.0, 20.0, 0.3, 9) == pytest.approx(useful_share)
+
+
+@given(rates, periods, st.floats(0.0, 1e3), st.integers(1, 50))
+def test_what_failures_undo_and_what_eq_10_keeps_are_all_the_time_that_the_system_is_up(rate, interval, delay, depth):
+    """If recoveries take no time, the system is always up, and L failures a second undo what is not kept."""
+    with mpmath.workdps(80):
+        L, T = mpmath.mpf(rate), mpmath.mpf(interval)
+        travel = (depth - 1) * mpmath.mpf(delay)
+        lost = (1 - L * T * mpmath.exp(-L * travel) / mpmath.expm1(L * T)) / L
+    assert mean_lost_time(rate, interval, delay, depth) == pytest.approx(float(lost), rel=1e-12)
+    if rate * interval > 1e-3:
+        kept = utilization(rate, 0.0, 0.0, interval, delay, depth)
+        assert kept + rate * float(lost) == pytest.approx(1.0, rel=1e-10)
+
+
+def test_what_a_failure_undoes_is_half_a_period_and_the_travel_of_a_token_if_failures_are_rare():
+    assert mean_lost_time(1e-12, 8.0, 0.5, 5) == pytest.approx(2.0 + 4.0)
+    assert mean_lost_time(1e-12, 8.0, 10.0, 2) == pytest.approx(10.0 + 4.0), "the token travels for more than a period"
+    assert mean_lost_time(0.05, 8.0) == mean_time_to_failure(0.05, 8.0)
+    assert mean_lost_time(0.5, 8.0, 1e6, 2) == pytest.approx(2.0), "no checkpoint is ever complete"
 
 
 def test_figures_4_10_and_11_of_the_paper():
@@ -258,6 +279,8 @@ def test_every_formula_keeps_its_digits(rate, load, beyond, recovery_load, delay
         assert_accurate(utilization(rate, cost, recovery, interval, delay, depth), (T - c) / period)
         failing_time = 1 / L - T / mpmath.expm1(L * T)
         assert_accurate(mean_time_to_failure(rate, interval), failing_time)
+        lost = 1 / L - T * mpmath.exp(-L * (depth - 1) * hop) / mpmath.expm1(L * T)
+        assert_accurate(mean_lost_time(rate, interval, delay, depth), lost)
         assert_accurate(optimal_interval(rate, cost), best)
         at_best = (best - c) * L / mpmath.expm1(L * best) * mpmath.exp(-L * late)
         assert_accurate(optimal_utilization(rate, cost, recovery, delay, depth), at_best)
@@ -294,6 +317,7 @@ def test_finite_input_never_gives_nan_or_a_warning(rate, cost, recovery, interva
     assert all(0.0 <= share <= 1.0 for share in shares)
     assert effective_period(rate, recovery, interval, recovery, depth) >= interval * (1 - 1e-12)
     assert 0.0 < mean_time_to_failure(rate, interval) <= min(interval, 1 / rate) * (1 + 1e-12)
+    assert 0.0 < mean_lost_time(rate, interval, recovery, depth) <= 1 / rate * (1 + 1e-12)
     intervals = [optimal_interval(rate, cost), young(rate, cost), daly(rate, cost, recovery)]
     intervals += [daly_higher_order(rate, cost), zhuang(rate, cost, recovery)]
     assert not np.isnan(intervals).any()
@@ -309,6 +333,7 @@ def test_arrays_give_what_their_elements_give():
         lambda r, c: daly(r, c, 3.0),
         lambda r, c: zhuang(r, c, 3.0),
         lambda r, c: mean_time_to_failure(r, c),
+        lambda r, c: mean_lost_time(r, 8.0, c, 4),
         optimal_interval,
         young,
         daly_higher_order,

@@ -111,6 +111,11 @@ def test_uniform_sharing_is_within_its_bound_and_uses_it(most):
     assert np.all(np.abs(counts - shared.size / most) < 10 * math.sqrt(shared.size / most) + most)
 
 
+def test_the_skew_of_zipf_sharing_may_be_a_whole_number():
+    sizes, rng = np.full(50, 2), np.random.default_rng(1)
+    assert (ZipfSharing(2, 20).draw(sizes, rng).sum(axis=1) == 2).all()
+
+
 @pytest.mark.extended
 def test_zipf_sharing_falls_with_the_rank():
     spec = QuerySpec(ZipfSharing(0.5, 100), queries=4000, fewest=3, most=3)

@@ -89,6 +89,16 @@ def test_the_latency_is_recovery_and_the_age_of_the_checkpoint(run, measured):
     assert found.latency.high <= max(measured.recoveries_s) + found.advice.optimal_interval_s
 
 
+def test_the_latency_counts_that_a_checkpoint_is_complete_when_its_token_has_travelled(tmp_path):
+    """With D = (n - 1) delta, a failure of a system that is up undoes 1 / L - T exp(-L D) / (exp(L T) - 1)."""
+    slow = {"predictions": lambda rows: rows.assign(hop_delay_s=2.0, depth=3)}
+    delayed = made(tmp_path, changes=slow)
+    found, inputs = recommend(delayed), model_inputs(delayed)
+    rate, interval_s, recovery_s = inputs.failure_rate, found.advice.interval_s, inputs.recovery_time_s
+    age_s = 1 / rate - interval_s * math.exp(-rate * 4.0) / math.expm1(rate * interval_s)
+    assert found.latency_now_s == pytest.approx(recovery_s + age_s)
+
+
 def test_of_one_recovery_it_is_not_known_how_others_differ(tmp_path):
     found = advise(made(tmp_path, kills=(50.9,)))
     document, text = found.to_json(), recommended(found)
