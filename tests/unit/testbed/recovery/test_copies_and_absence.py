@@ -10,7 +10,6 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
-from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import FrameKind
 from testbed.core.partition.partition import PartitionLimits
@@ -19,6 +18,7 @@ from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.planting import OTHER_OUTPUT, assert_noticed
+from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.orders import addressed_orders_of, deleted
 from tests.unit.testbed.recovery.runs import faults
@@ -96,14 +96,7 @@ def with_copies(layout, wanted, slots, standby):
     """A coordinator under which all partitions run, and those that are wanted have copies on standby workers."""
     strategy = PartiallyActive(0.0)
     strategy.copied = lambda _: frozenset(wanted)
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], slots, 0, strategy, tentative=True)
-    for number in range(slots + standby):
-        coordinator.on_joined(f"w{number}")
-    for epoch in (1, 2):
-        for number in range(len(layout.partitions)):
-            coordinator.on_message(Ready(number, epoch))
-    coordinator.take_effects()
-    return coordinator
+    return running(layout, strategy, slots, standby, lives=(1, 2), spare_lines=0, tentative=True)
 
 
 def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
