@@ -5,18 +5,16 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import AftershockError
-from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import FrameKind
 from testbed.core.partition.partition import PartitionLimits
-from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts
+from tests.unit.testbed.lone_partitions import lone_by_batch
 from tests.unit.testbed.planting import OTHER_OUTPUT, assert_noticed
 from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.copied_runs import copied
@@ -117,9 +115,7 @@ def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
 def sending_to_a_copy(frames_in_flight):
     """A partition that goes on, and whose only receiver has a copy; both links have so much credit."""
     layout = chain(0, 0, 0)
-    schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(frames_in_flight)
-    protocol = PROTOCOLS["batch-aligned"]
-    partition = BatchedPartition(layout.partitions[1], 3, schemas, protocol, limits, Batching(5, 1))
+    partition = lone_by_batch(layout, layout.partitions[1], PartitionLimits(frames_in_flight))
     partition.restore(Restore(1, initial_line(layout)[1], ()), {})
     (output,) = (channel.id for channel in partition.outputs)
     for message in (Go(1), Attach(2, 0, (output,)), Attached(2)):
