@@ -1,8 +1,10 @@
 """Output while input is missing: set apart from exact output, and corrected once what was missing is back."""
 
+from functools import partial
+
 import pytest
 
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
@@ -17,10 +19,10 @@ from testbed.recovery import STRATEGIES, Passive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.planting import (
-    OTHER_OUTPUT,
     assert_noticed,
     checkpoint_all_the_same,
     forgets_what_was_missing,
+    notice_of,
     published_as_exact,
 )
 from tests.unit.testbed.recovery.coordinators import running
@@ -249,13 +251,8 @@ LATE = {
 def notice(seed):
     """What is wrong with a run; None if nothing is."""
     flow = ("tiny", "joined", "windowed", "spread")[seed % 4]
-    try:
-        run(flow, "passive", seed, spare_lines=seed % 2, returns=(LONG_ABSENCE, 0.02)[seed % 2])
-    except AftershockError as error:
-        return repr(error)
-    except AssertionError:
-        return OTHER_OUTPUT
-    return None
+    options = {"tentative": True, "spare_lines": seed % 2, "returns": (LONG_ABSENCE, 0.02)[seed % 2]}
+    return notice_of(partial(simulated(flow, "passive", seed, **options).run, MOST_STEPS), flow)
 
 
 @pytest.mark.parametrize("plant", quick(PLANTS, PLANTS.keys() - LATE))
