@@ -1,4 +1,4 @@
-"""What all unit tests share, a machine that seems to have Java and the jars, and what those with processes share."""
+"""What unit tests share: a machine that seems to have Java and the jars, a server of S3, and a token of processes."""
 
 import os
 import signal
@@ -24,6 +24,15 @@ def machine_with_java_and_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jvm, "_probe", lambda launcher: jvm.Java(launcher.parents[1], jvm.MINIMUM))
     monkeypatch.setattr(jars, "_download", lambda folder: None)
     monkeypatch.setattr(jars, "_verify", lambda folder, remedy: None)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """The address of a server that plays S3 and has an empty bucket."""
+    from tests.object_stores import s3_server  # which takes a second to load
+
+    with s3_server() as address:
+        yield address
 
 
 @pytest.fixture

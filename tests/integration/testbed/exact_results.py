@@ -20,7 +20,8 @@ from testbed.runtime.connectors.sinks import published
 from testbed.runtime.connectors.sources import Generated, stream_of
 from testbed.runtime.job import InputKind, Job
 from tests.unit.testbed.queries.average_prices import exact as averages
-from tests.unit.testbed.queries.window_trees import exact_rows, rows_of
+from tests.unit.testbed.queries.window_trees import exact_rows
+from tests.unit.testbed.small_job import tuples_in
 from workloads.cec_prices.input import prices
 from workloads.nexmark.stream import events_of
 from workloads.reachability.input import events_of as graph_events
@@ -153,7 +154,7 @@ _EXACT = {NexmarkQuery.Q1: _q1, NexmarkQuery.Q8: _q8, NexmarkQuery.Q12: _q12}
 
 def _tree(job: Job, read: pa.RecordBatch) -> Counter[tuple]:
     sources: list[list[tuple]] = [[] for _ in range(job.parallelism)]
-    for row in rows_of(read):
+    for row in tuples_in(read):
         sources[row[0] // _block(job) % job.parallelism].append(row)
     return exact_rows(job.workload, sources)
 

@@ -273,10 +273,13 @@ def _empty_plan(run: store.Run) -> None:
     store.write_json(run.raw / "plan.json", {"events": []})
 
 
-@pytest.mark.parametrize(
+DAMAGES = pytest.mark.parametrize(
     ("damage", "told"),
     [(_tear_status, "status.json"), (_refuse_experiment, "window_s"), (_empty_plan, "window_start_ns")],
 )
+
+
+@DAMAGES
 def test_a_live_run_that_cannot_be_looked_at_costs_the_others_nothing(
     browser: TestClient, damage: Callable[[store.Run], None], told: str
 ):
@@ -289,10 +292,7 @@ def test_a_live_run_that_cannot_be_looked_at_costs_the_others_nothing(
 
 
 @pytest.mark.parametrize("part", ["", "/state.json"])
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [(_tear_status, "status.json"), (_refuse_experiment, "window_s"), (_empty_plan, "window_start_ns")],
-)
+@DAMAGES
 def test_the_page_of_a_damaged_live_run_is_one_line_that_says_so(
     browser: TestClient, damage: Callable[[store.Run], None], told: str, part: str
 ):

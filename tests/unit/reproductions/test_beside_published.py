@@ -10,15 +10,14 @@ from reproductions import reproduce as module
 from reproductions.beside_published import beside_published
 from reproductions.catalogue import CATALOGUE
 from reproductions.claims import Ratio, at_least, mean_ratio
-from reproductions.plants import InRows
 from reproductions.reproduce import reproduce
 from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import between
 from results.publication import publish_results
 from results.runs.store import write_json
+from tests.unit.reproductions.verdicts import NOTHING
 
 FIGURE = "utilization/fig-04"
-NOTHING = InRows("none", lambda rows: rows)
 COLUMNS = ("what", "ratio", "low", "high")
 
 

@@ -4,18 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reproductions.claims import Ratio, at_least, mean_ratio, paired_ratio, samples
-from reproductions.judging import judge
-from reproductions.plants import InRows
-from reproductions.reproduction import Computed
+from reproductions.claims import Ratio, mean_ratio, paired_ratio, samples
 from results.checks.rules import NotEnough
+from tests.unit.reproductions.verdicts import claimed
 
-PLANT = InRows("nothing", lambda rows: rows)
 
-
-def verdict(found: list[Ratio], limit: float) -> str:
-    check = at_least("it", lambda table: found, limit, "so many times", PLANT)
-    return judge(check, Computed("it", pd.DataFrame({"any": [1]})))["verdict"]
+def verdict(found: list[Ratio], limit: float) -> str | None:
+    return claimed(found, limit)["verdict"]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +30,7 @@ def test_one_of_many_ratios_is_refuted_only_by_its_share_of_the_doubt():
     assert low.high < 1.0
     sound = Ratio("sound", 2.0, 1.9, 2.1)
     assert verdict([low], 1.0) == verdict([low, sound], 1.0) == "fail"
-    check = at_least("it", lambda table: [low, *[sound] * 5], 1.0, "so many times", PLANT)
-    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    row = claimed([low, *[sound] * 5], 1.0)
     assert row["verdict"] == "unknown"
     assert "one of the 6 ratios is below the limit with 99.2 % confidence; about 5 pairs of runs" in row["detail"]
 

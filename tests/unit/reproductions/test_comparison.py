@@ -6,8 +6,8 @@ import pytest
 from reproductions.catalogue import CATALOGUE
 from reproductions.comparison import by_algorithm, never_above, often_optimal, plot_comparison, summarize
 from reproductions.judging import judge
-from reproductions.plants import InRows
 from reproductions.reproduction import Computed
+from tests.unit.reproductions.verdicts import NOTHING
 
 
 def row(setting, share, algorithm, value, bound=3.0, **more):
@@ -51,7 +51,7 @@ def test_the_least_room_is_of_one_problem_and_not_of_the_means():
 @pytest.mark.parametrize(("highest", "verdict"), [(1.0, "pass"), (1.0 + 1e-12, "pass"), (1.001, "fail")])
 def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict):
     rows = [row("s", 0.5, "A", value, bound=1.0) for value in [0.2] * 99 + [highest]]
-    check = never_above("it", "nothing above", InRows("nothing", lambda rows: rows))
+    check = never_above("it", "nothing above", NOTHING)
     found = judge(check, Computed("it", summarize(rows)))
     assert found["verdict"] == verdict
     assert "of 100 values" in found["observed"]
@@ -60,7 +60,7 @@ def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict):
 def test_problems_of_which_nothing_can_be_reached_give_no_weight_to_those_beside_them():
     rows = [row("s", 0.1, "A", 0.0, bound=0.0)] * 9 + [row("s", 0.1, "A", 1.0, bound=1.0)]
     rows += [row("s", 0.5, "A", 0.9, bound=1.0)] * 10
-    check = often_optimal("it", "A", 0.5, "on half of all problems", InRows("nothing", lambda rows: rows))
+    check = often_optimal("it", "A", 0.5, "on half of all problems", NOTHING)
     found = judge(check, Computed("it", summarize(rows)))
     assert (found["verdict"], found["observed"]) == ("fail", "on 9% of 11 problems")
 

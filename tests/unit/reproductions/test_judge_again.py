@@ -15,13 +15,13 @@ from experiments.errors import BadInput
 from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
 from reproductions.judge_again import judge_again
-from reproductions.plants import InRows
 from reproductions.reproduce import reproduce
 from reproductions.reproduction import Reproduction, holds
 from results.checks.rules import between
 from results.publication import publish_results
 from results.runs.store import write_json
 from results.views.gallery import published_reproduction
+from tests.unit.reproductions.verdicts import NOTHING
 
 FIGURE, OTHER = "utilization/fig-04", "utilization/fig-14"
 NAME = "utilization-fig-04"
@@ -46,7 +46,7 @@ def stricter(monkeypatch: pytest.MonkeyPatch) -> Reproduction:
         [between("utilization", 1, None)],
         lambda rows: f"{rows['utilization'].min():.1f}",
         "1 everywhere",
-        InRows("nothing", lambda rows: rows),
+        NOTHING,
     )
     changed = replace(CATALOGUE[FIGURE], checks=(least,), what="utilization, told otherwise")
     monkeypatch.setattr(module, "CATALOGUE", {FIGURE: changed, OTHER: CATALOGUE[OTHER]})

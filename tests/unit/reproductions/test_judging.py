@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from reproductions.judging import RULES, judge
-from reproductions.plants import InRows
 from reproductions.reproduction import Computed, ReproductionCheck, holds
 from results.checks import rules
 from results.checks.rules import Rule, between, in_set, pairs_equal, present
+from tests.unit.reproductions.verdicts import NOTHING
 from tests.unit.results.judging import judged
 
 TABLE = pd.DataFrame(
@@ -53,7 +53,7 @@ def by_great_expectations(rule: Rule, folder) -> tuple[object, object]:
 @pytest.mark.parametrize("rule", RULES_TRIED, ids=lambda rule: f"{rule.expectation} {rule.arguments}")
 def test_both_judges_say_the_same(rule: Rule, tmp_path) -> None:
     """`holds` would ask for values as well; here each rule is alone."""
-    about = {"name": "it", "table": "it", "observed": str, "expected": str, "plant": InRows("nothing", lambda t: t)}
+    about = {"name": "it", "table": "it", "observed": str, "expected": str, "plant": NOTHING}
     asked = ReproductionCheck(subject=lambda evidence: TABLE, rules=lambda evidence: [rule], **about)
     row = judge(asked, Computed("it", TABLE))
     assert (row["verdict"], row["detail"]) == by_great_expectations(rule, tmp_path)
@@ -77,9 +77,8 @@ def test_every_rule_is_tried() -> None:
     ids=["no table", "no rows", "no numbers"],
 )
 def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | None, detail: str) -> None:
-    plant = InRows("nothing", lambda rows: rows)
     row = judge(
-        holds("it", lambda rows: rows, [between("value", 0, 1)], str, "0 to 1", plant), Computed("it", table, detail)
+        holds("it", lambda rows: rows, [between("value", 0, 1)], str, "0 to 1", NOTHING), Computed("it", table, detail)
     )
     assert row["verdict"] == "unknown"
     assert re.fullmatch(detail, row["detail"])
@@ -101,8 +100,7 @@ def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | 
 def test_a_stored_table_that_lacks_a_column_is_unknown_with_its_name(
     take: Callable[..., pd.DataFrame], told: str
 ) -> None:
-    plant = InRows("nothing", lambda rows: rows)
-    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", plant)
+    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", NOTHING)
     row = judge(check, Computed("it", TABLE, is_stored=True))
     assert (row["verdict"], row["detail"]) == ("unknown", told)
     with pytest.raises((KeyError, AttributeError)):  # of a table that was just computed, the name is a typing error
@@ -119,21 +117,19 @@ def test_a_stored_table_that_lacks_a_column_is_unknown_with_its_name(
     ids=["a column that the check removed", "a row", "a key of a dictionary"],
 )
 def test_a_key_that_is_no_missing_column_is_an_error_of_the_check(take: Callable[..., pd.DataFrame]) -> None:
-    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", InRows("nothing", lambda rows: rows))
+    check = holds("it", take, [between("value", -1, 2)], str, "-1 to 2", NOTHING)
     with pytest.raises(KeyError):
         judge(check, Computed("it", TABLE, is_stored=True))
 
 
 def test_an_attribute_that_is_no_column_is_an_error_of_the_check() -> None:
-    plant = InRows("nothing", lambda rows: rows)
-    check = holds("it", lambda rows: None.share, [between("value", -1, 2)], str, "-1 to 2", plant)
+    check = holds("it", lambda rows: None.share, [between("value", -1, 2)], str, "-1 to 2", NOTHING)
     with pytest.raises(AttributeError):
         judge(check, Computed("it", TABLE))
 
 
 def test_missing_values_break_a_rule_about_them() -> None:
-    plant = InRows("nothing", lambda rows: rows)
-    check = holds("it", lambda rows: rows, [between("value", -1, 2)], str, "-1 to 2", plant)
+    check = holds("it", lambda rows: rows, [between("value", -1, 2)], str, "-1 to 2", NOTHING)
     row = judge(check, Computed("it", TABLE))
     assert (row["verdict"], row["detail"]) == (
         "fail",

@@ -16,13 +16,13 @@ from experiments.locks import locked
 from experiments.waiting import poll_until
 from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
-from reproductions.plants import InRows
 from reproductions.reproduce import Reproduced, find, reproduce, teller
 from reproductions.reproduction import Progress, Reproduction, ReproductionKind, as_printed, half_unit, holds
 from results.checks.rules import NotEnough, between
 from results.verdict import Verdict
 from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.reproductions.small import SMALL
+from tests.unit.reproductions.verdicts import NOTHING
 
 COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
     *(f"utilization/{name}" for name in ("fig-04", "fig-05", "fig-10", "fig-11", "fig-12", "systems")),
@@ -128,9 +128,8 @@ def tiny(value: float | None) -> Reproduction:
             raise NotEnough("nothing was measured")
         return pd.DataFrame({"value": [value]})
 
-    nothing = InRows("none", lambda rows: rows)
     check = holds(
-        "it", lambda rows: rows, [between("value", 0, 1)], lambda rows: str(rows["value"].iat[0]), "", nothing
+        "it", lambda rows: rows, [between("value", 0, 1)], lambda rows: str(rows["value"].iat[0]), "", NOTHING
     )
     return replace(find(TINY), checks=(check,), compute=compute)
 
@@ -270,7 +269,7 @@ def test_half_a_unit_of_the_last_printed_digit(printed, expected):
 @pytest.mark.extended
 @pytest.mark.parametrize(("ours", "verdict"), [(2.3501, "pass"), (2.4499, "pass"), (2.349, "fail"), (2.46, "fail")])
 def test_a_figure_as_printed_must_round_to_it(ours, verdict, tmp_path, monkeypatch):
-    check = as_printed("it", "2.4", "%", lambda table: table["depth"].iat[0], InRows("none", lambda rows: rows))
+    check = as_printed("it", "2.4", "%", lambda table: table["depth"].iat[0], NOTHING)
     curve = find("utilization/fig-04")
     example = replace(
         find("utilization/fig-14"),

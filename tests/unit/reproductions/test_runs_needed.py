@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from reproductions.claims import Ratio, at_least, mean_ratio
-from reproductions.judging import judge
-from reproductions.plants import InRows
-from reproductions.reproduction import Computed
+from reproductions.claims import Ratio, mean_ratio
 from reproductions.runs_needed import MOST, Scatter, would_decide
+from tests.unit.reproductions.verdicts import claimed
 
 
 def detail(found: Ratio, limit: float) -> str:
-    check = at_least("it", lambda table: [found], limit, "so many times", InRows("nothing", lambda rows: rows))
-    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    row = claimed([found], limit)
     assert row["verdict"] == "unknown"
     return str(row["detail"])
 
@@ -95,8 +91,7 @@ def test_of_two_claims_the_one_below_its_limit_tells_the_number() -> None:
     below = mean_ratio("below", [(0.7, 1.0), (1.05, 1.0), (0.8, 1.0)])
     near = mean_ratio("near", [(1.1, 1.0), (0.95, 1.0), (0.97, 1.0)])
     needed = below.scatter.needed(math.log(below.ratio), among=2)
-    check = at_least("it", lambda table: [near, below], 1.0, "so many times", InRows("nothing", lambda rows: rows))
-    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    row = claimed([near, below], 1.0)
     assert row["verdict"] == "unknown"
     assert near.ratio > 1.0 > below.ratio
     assert f"about {needed} pairs of runs instead of 3 would tell" in str(row["detail"])
@@ -105,7 +100,6 @@ def test_of_two_claims_the_one_below_its_limit_tells_the_number() -> None:
 def test_searches_decide_if_another_ratio_than_the_one_within_its_bracket_is_below() -> None:
     coarse = mean_ratio("a / b", [(1.05, 1.0), (1.06, 1.0)])._replace(low=0.95, high=1.15, bracket=0.087)
     below = mean_ratio("c / d", [(0.7, 1.0), (1.0, 1.0), (0.8, 1.0)])._replace(bracket=0.087)
-    check = at_least("it", lambda table: [coarse, below], 1.0, "so many times", InRows("nothing", lambda rows: rows))
-    row = judge(check, Computed("it", pd.DataFrame({"any": [1]})))
+    row = claimed([coarse, below], 1.0)
     needed = below.scatter.needed(math.log(below.ratio), among=2)
     assert f"about {needed} pairs of runs instead of 3 would tell" in str(row["detail"])

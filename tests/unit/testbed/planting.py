@@ -12,8 +12,6 @@ from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.coordinator.line_record import LineRecord
 from tests.unit.testbed.runs import oracle
 
-OTHER_OUTPUT = "other output than without faults"
-
 
 def notice_of(simulate, flow, *errors):
     """What is wrong with a run: an error of ours, one of `errors`, or its output. None if nothing is."""
@@ -21,7 +19,7 @@ def notice_of(simulate, flow, *errors):
         outcome = simulate()
     except (AftershockError, *errors) as error:
         return repr(error)
-    return None if outcome.published == oracle(flow) else OTHER_OUTPUT
+    return None if outcome.published == oracle(flow) else "other output than without faults"
 
 
 def assert_noticed(monkeypatch, plant, notice, seeds):

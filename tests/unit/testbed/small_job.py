@@ -24,6 +24,11 @@ def rows(*numbers):
     return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=NUMBERS)
 
 
+def batch_of(schema, *tuples):
+    """Rows, each given as a tuple."""
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, each, strict=True)) for each in tuples], schema=schema)
+
+
 def partition_named(job, name):
     return next(each for each in job.layout().partitions if each.name == name)
 

@@ -9,8 +9,7 @@ import pytest
 
 from results.runs import store
 from tests.unit.results import synthetic
-from tests.unit.results.protection.runs import QUERY, TASK
-from tests.unit.results.protection.runs import write_run as write_protected
+from tests.unit.results.protection.runs import write_protections
 from tests.unit.results.regression.past import steady, write_nights
 
 MATRIX_FILES = ("matrix.csv", "matrix.png", "matrix.svg")
@@ -177,14 +176,8 @@ def test_compare_pools_no_runs_that_do_not_say_what_they_ran(call, home):
     assert json.loads(call(f"{words} --json")[1])["pooled"] is None
 
 
-def protected_runs() -> None:
-    for number in range(3):
-        write_protected(f"fast-{number}", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,))
-        write_protected(f"safe-{number}", engine=TASK, useful_s=80.0, checkpoint_s=20.0, costs_s=(4.0,))
-
-
 def test_compare_holds_protections_side_by_side(call, as_json, tmp_path):
-    protected_runs()
+    write_protections()
     code, out, _ = call(f"results compare --matrix wordcount --out {tmp_path / 'taken'}")
     assert code == 0
     assert out.splitlines()[-3:] == [f"written: {tmp_path / 'taken' / name}" for name in MATRIX_FILES]
@@ -198,14 +191,14 @@ def test_compare_holds_protections_side_by_side(call, as_json, tmp_path):
 
 def test_an_unknown_workload_is_refused_with_those_that_there_are(call):
     assert call("results compare --matrix nexmark")[2].endswith("or its first word: there is none yet\n")
-    protected_runs()
+    write_protections()
     code, out, err = call("results compare --matrix nexmark")
     assert (code, out) == (2, "")
     assert err.endswith("allowed: a workload of finished runs, or its first word: wordcount depth 1\n")
 
 
 def test_a_matrix_takes_no_runs_and_a_folder_only_a_matrix(call):
-    protected_runs()
+    write_protections()
     for words in ("fast-0 --matrix", "--matrix wordcount --against fast-0", "fast-0 safe-0 --out taken", "--matrix no"):
         code, out, err = call(f"results compare {words}")
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -267,12 +267,18 @@ def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
         live_run.wait("the faults to be prepared", lambda: armed_at(-1), {"injector"}, 60.0)
 
 
+def on_a_cluster():
+    """A run whose folder of the cluster is there, and a handle of it that has yet to be saved."""
+    live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
+    live_run.root.mkdir()
+    return live_run, startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250")
+
+
 @pytest.fixture
 def measured(home):
     """A run whose window is over, on a cluster of which no process runs any more, with its journals."""
-    live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
-    live_run.root.mkdir()
-    startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250").save()
+    live_run, handle = on_a_cluster()
+    handle.save()
     store.write_json(live_run.plan_path, FaultPlan(1, 2).to_json())
     Journal(live_run.journal_path("injector")).record(Disarmed())
     Journal(live_run.journal_path("query")).record(batch_committed(time.time_ns(), numInputRows=1))
@@ -352,10 +358,8 @@ def test_a_log_that_is_no_file_is_told_instead_of_read(tmp_path, kind):
 
 
 def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
-    steps.begin(DOCUMENT, "run-1")
-    live_run = steps.LiveRun("run-1")
-    live_run.root.mkdir()
-    startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250").save()
+    live_run, handle = on_a_cluster()
+    handle.save()
     logs = live_run.gateway / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("Error: of no interest\n")
@@ -370,10 +374,7 @@ def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
 
 
 def test_broker_and_master_of_a_borrowed_cluster_are_not_looked_for_on_the_gateway(monkeypatch):
-    steps.begin(DOCUMENT, "run-1")
-    live_run = steps.LiveRun("run-1")
-    live_run.root.mkdir()
-    owned = startup.handle_of(ClusterSpec(), "run-1", live_run.root, subnet=250, network="127.0.250")
+    live_run, owned = on_a_cluster()
     replace(owned, driver="external", token=tokens.new("external")).save()
     monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"query"})
     assert live_run.dead_service({"query", "broker", "spark-master"}) is None

@@ -28,7 +28,7 @@ from infra.processes import MARK, ROOT, members
 from infra.services import startup
 from results.runs import store
 from testbed.stores.s3 import S3Store
-from tests.object_stores import BUCKET, s3_server
+from tests.object_stores import BUCKET
 from tests.unit.marked_processes import wait_for
 
 HOLD = """
@@ -137,12 +137,6 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run):
         pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run on which no process works"),
     ):
         clean.clean("run-1")
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    with s3_server() as address:
-        yield address
 
 
 PLACE = f"s3://{BUCKET}/aftershock"

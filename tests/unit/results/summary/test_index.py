@@ -38,6 +38,13 @@ def _forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "row_of", forbidden)
 
 
+def _read_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    read: list[str] = []
+    row_of = index.row_of
+    monkeypatch.setattr(index, "row_of", lambda run: read.append(run.run_id) or row_of(run))
+    return read
+
+
 def test_an_empty_store_has_no_rows():
     assert index.rows() == []
 
@@ -70,9 +77,7 @@ def test_only_new_runs_are_read_and_removed_ones_go(monkeypatch: pytest.MonkeyPa
     index.rows()
     store.discard(store.home() / "runs" / "two")
     write_failed_run("three", "no disk")
-    read = []
-    row_of = index.row_of
-    monkeypatch.setattr(index, "row_of", lambda run: read.append(run.run_id) or row_of(run))
+    read = _read_by(monkeypatch)
     assert {row.run_id for row in index.rows()} == {"one", "three"}
     assert read == ["three"]
     assert set(json.loads(_index_file().read_text())["runs"]) == {"one", "three"}
@@ -86,13 +91,6 @@ def test_a_run_that_was_replaced_is_read_again():
     times = os.stat(before / "status.json")
     os.utime(again.root / "status.json", ns=(times.st_atime_ns, times.st_mtime_ns))
     assert {row.run_id: row.error for row in index.rows()}["one"] == "no network"
-
-
-def _read_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    read: list[str] = []
-    row_of = index.row_of
-    monkeypatch.setattr(index, "row_of", lambda run: read.append(run.run_id) or row_of(run))
-    return read
 
 
 def test_who_cannot_wait_is_told_what_the_others_status_says():
@@ -277,16 +275,6 @@ def test_a_damaged_status_costs_the_others_nothing(status: str):
     assert [row.run_id for row in select(index.rows(), Selection(until=date(2030, 1, 1)))] == ["one"]
     assert [row.run_id for row in select(index.rows(), Selection())] == ["one", "two"]
     assert index.rows(0.0) == index.rows(), "from the file"
-
-
-def test_a_damaged_table_costs_the_others_nothing():
-    write_run("one")
-    broken = write_run("two")
-    (broken.tables / "predictions.parquet").write_bytes(b"nothing")
-    rows = {row.run_id: row for row in index.rows()}
-    assert rows["one"].state == "done"
-    assert rows["two"].state == RunState.UNREADABLE
-    assert "table predictions of two is damaged" in rows["two"].error
 
 
 @pytest.mark.parametrize("error", [OSError("input/output error"), pa.ArrowNotImplementedError("no such codec"),

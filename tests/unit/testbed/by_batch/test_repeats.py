@@ -2,26 +2,22 @@
 
 import pyarrow as pa
 
-from testbed.core.by_batch.cutting import BORDER, Batching
-from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.cutting import BORDER
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore, Stable, Waiting
 from testbed.core.effects import Grant, Publish, Send
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.partition import PartitionLimits
-from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone_by_batch, named
 from tests.unit.testbed.small_flows import EVENTS, laid_out
 
 
 def restored(operator, reached=None, frames_in_flight=32):
     """The first partition of an operator, restored at its beginning; it goes if it is told what was reached."""
     layout, _ = laid_out("chain")
-    number = next(p.number for p in layout.partitions if p.operator == operator)
-    schemas = [channel.schema for channel in layout.channels]
-    limits = PartitionLimits(frames_in_flight=frames_in_flight)
-    protocol, of = PROTOCOLS["batch-aligned"], layout.partitions[number]
-    partition = BatchedPartition(of, len(layout.partitions), schemas, protocol, limits, Batching(10, 2))
-    partition.restore(Restore(1, initial_line(layout)[number], (), {c.id: 0 for c in of.outputs}), {})
+    of = named(layout, f"{operator}.0")
+    partition = lone_by_batch(layout, of, PartitionLimits(frames_in_flight))
+    partition.restore(Restore(1, initial_line(layout)[of.number], (), {c.id: 0 for c in of.outputs}), {})
     if reached is not None:
         partition.on_order(Go(1, reached))
     return partition

@@ -3,15 +3,13 @@
 import pyarrow as pa
 import pytest
 
-from testbed.core.by_batch.cutting import BORDER, Batching
-from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.publications import Publications
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Go, Restore
 from testbed.core.effects import Publish, PublishTentative
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.partition.partition import PartitionLimits
-from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone_by_batch, named
 from tests.unit.testbed.small_flows import laid_out
 
 
@@ -74,9 +72,7 @@ def go(sink, epoch):
 
 @pytest.fixture
 def sink():
-    (of,) = (each for each in LAYOUT.partitions if each.name == "out.0")
-    schemas, protocol = [channel.schema for channel in LAYOUT.channels], PROTOCOLS["batch-aligned"]
-    found = BatchedPartition(of, len(LAYOUT.partitions), schemas, protocol, PartitionLimits(), Batching(10, 2))
+    found = lone_by_batch(LAYOUT, named(LAYOUT, "out.0"))
     go(found, 1)
     return found
 

@@ -10,10 +10,11 @@ from testbed.core.control import Go, Ready, Restore, Round
 from testbed.core.effects import Fetch, Grant, Send, Spill, Store, Tell
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.partition.intake import ChannelGap
-from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.core.partition.partition_status import aligning
 from testbed.core.protocol import Protocol
 from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone, named
 from tests.unit.testbed.small_flows import events, laid_out
 
 ROUND_ONE = (1).to_bytes(8, "little")
@@ -22,12 +23,10 @@ ROUND_ONE = (1).to_bytes(8, "little")
 def started(name, flow="joined", protocol="uncoordinated", **limits):
     """A partition that was told to go."""
     layout, _ = laid_out(flow)
-    mine = next(each for each in layout.partitions if each.name == name)
-    schemas = [channel.schema for channel in layout.channels]
-    chosen = PROTOCOLS.get(protocol, protocol)
-    partition = Partition(mine, len(layout.partitions), schemas, chosen, PartitionLimits(**limits))
-    partition.restore(Restore(1, initial_line(layout)[mine.number], ()), {})
-    assert partition.take_effects() == [Tell(Ready(mine.number, 1))]
+    of = named(layout, name)
+    partition = lone(layout, of, PROTOCOLS.get(protocol, protocol), PartitionLimits(**limits))
+    partition.restore(Restore(1, initial_line(layout)[of.number], ()), {})
+    assert partition.take_effects() == [Tell(Ready(of.number, 1))]
     partition.on_order(Go(1))
     return partition
 

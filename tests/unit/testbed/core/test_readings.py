@@ -6,10 +6,11 @@ import pytest
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Send, Store
-from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.core.partition.partition_status import replaying
 from testbed.core.partition.readings import SourceChanged
 from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone, named
 from tests.unit.testbed.small_flows import events, laid_out
 
 BATCHES = events(1, batches=3, rows=7)
@@ -17,10 +18,8 @@ BATCHES = events(1, batches=3, rows=7)
 
 def source(flow="joined", name="left.0"):
     layout, _ = laid_out(flow)
-    mine = next(each for each in layout.partitions if each.name == name)
-    schemas = [channel.schema for channel in layout.channels]
-    protocol, limits = PROTOCOLS["communication-induced"], PartitionLimits(records_per_message=2)
-    return Partition(mine, len(layout.partitions), schemas, protocol, limits), initial_line(layout)[mine.number]
+    of, protocol = named(layout, name), PROTOCOLS["communication-induced"]
+    return lone(layout, of, protocol, PartitionLimits(records_per_message=2)), initial_line(layout)[of.number]
 
 
 def sent(partition):

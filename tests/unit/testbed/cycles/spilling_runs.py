@@ -15,7 +15,17 @@ from testbed.operators.state import decode_state
 from testbed.protocols import PROTOCOLS
 from testbed.simulation import Simulation
 from testbed.simulation.faults import spoil
-from tests.unit.testbed.ranges.lockstep import LOOKS, Differs, core_of, of_kind, published, rows_of, same
+from tests.unit.testbed.ranges.lockstep import (
+    EVENTS,
+    LOOKS,
+    Differs,
+    core_of,
+    happen_to_both,
+    of_kind,
+    published,
+    rows_of,
+    same,
+)
 from tests.unit.testbed.runs import faults
 from tests.unit.testbed.small_flows import laid_out
 
@@ -133,21 +143,7 @@ class InLockstep(Partition):
             same("ready", self.ready_channels(), self.whole.ready_channels())
 
 
-def both(name):
-    """An event that happens to both."""
-    real = getattr(Partition, name)
-
-    def happens(self, *arguments):
-        real(self, *arguments)
-        real(self.whole, *arguments)
-        self._compare()
-
-    return happens
-
-
-EVENTS = ("leave", "on_order", "on_frame", "on_credit", "on_input", "on_progress", "on_timer", "step")
-for each in (*EVENTS, "on_stored", "on_store_failed", "on_published"):
-    setattr(InLockstep, each, both(each))
+happen_to_both(InLockstep, "whole", (*EVENTS, "on_frame", "step"))
 
 
 def told(effects):

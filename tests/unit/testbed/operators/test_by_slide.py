@@ -8,7 +8,7 @@ from experiments.errors import BadInput
 from testbed.operators import END_OF_TIME_NS, Aggregation, tumbling
 from testbed.operators.by_slide import SlideTotals
 from tests.unit.testbed.operators.moving_states import moved
-from tests.unit.testbed.small_job import tuples_in
+from tests.unit.testbed.small_job import batch_of, tuples_in
 
 S = 10**9
 GIVEN = pa.schema([(name, pa.int64()) for name in ("at_ns", "road", "lane", "speed")])
@@ -24,8 +24,7 @@ def opened(by=("road",), where=None):
 
 def rows(*given):
     """Rows of a time [s], a road, a lane and a speed."""
-    columns = zip(*((round(at * S), *rest) for at, *rest in given), strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=GIVEN)
+    return batch_of(GIVEN, *((round(at * S), *rest) for at, *rest in given))
 
 
 def test_totals_by_key_come_once_in_the_order_of_keys_when_the_slide_ends():

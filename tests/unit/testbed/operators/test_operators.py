@@ -24,21 +24,11 @@ from testbed.operators import (
     tumbling,
 )
 from tests.unit.testbed.small_flows import EVENTS, doubled
+from tests.unit.testbed.small_job import batch_of, tuples_in
 
 WHAT = tuple(Aggregation(name, name, None if name == "count" else "value") for name in ("count", "sum", "min", "max"))
 PLAIN = {"count": len, "sum": sum, "min": min, "max": max}
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50), st.integers(-30, 60)), max_size=30)
-
-
-def batch_of(records):
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.int64()) for column in (zip(*records, strict=True) if records else ((), (), ()))],
-        schema=EVENTS,
-    )
-
-
-def rows_of(batch):
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True)) if batch is not None else []
 
 
 def opened(operator, *schemas):
@@ -56,14 +46,14 @@ def fed(operator, records, port=0, piece=7):
     return [
         row
         for i in range(0, len(records), piece)
-        for row in rows_of(operator.process(port, batch_of(records[i : i + piece])))
+        for row in tuples_in(operator.process(port, batch_of(EVENTS, *records[i : i + piece])))
     ]
 
 
 def test_map_and_filter():
-    batch = batch_of([(1, 10, 0), (2, 20, 0)])
-    assert rows_of(opened(Map(doubled)).process(0, batch)) == [(1, 20, 0), (2, 40, 0)]
-    assert rows_of(opened(Filter(lambda b: pc.greater(b.column("value"), 10))).process(0, batch)) == [(2, 20, 0)]
+    batch = batch_of(EVENTS, (1, 10, 0), (2, 20, 0))
+    assert tuples_in(opened(Map(doubled)).process(0, batch)) == [(1, 20, 0), (2, 40, 0)]
+    assert tuples_in(opened(Filter(lambda b: pc.greater(b.column("value"), 10))).process(0, batch)) == [(2, 20, 0)]
 
 
 @given(RECORDS)
@@ -86,9 +76,9 @@ def test_windows_emit_once_when_they_close(records, shape):
     wanted = [(key, start, *(PLAIN[e.name](groups[start, key]) for e in WHAT)) for start, key in sorted(groups)]
     operator = opened(Aggregate("key", WHAT, Windows("at_ns", *shape), Emit.ON_CLOSE))
     assert fed(operator, records) == []
-    early = rows_of(operator.advance(15))
+    early = tuples_in(operator.advance(15))
     assert early == [row for row in wanted if row[1] + shape[0] <= 15]
-    assert early + rows_of(operator.advance(END_OF_TIME_NS)) == wanted
+    assert early + tuples_in(operator.advance(END_OF_TIME_NS)) == wanted
     assert operator.advance(END_OF_TIME_NS) is None
 
 
@@ -155,6 +145,6 @@ def test_windows_that_cannot_be_are_refused():
 
 def test_text_keys_are_as_good_as_numbers():
     batch = pa.record_batch({"key": ["b", "a", "b"], "value": [1, 2, 3], "at_ns": [0, 0, 0]})
-    found = rows_of(opened(Aggregate("key", WHAT[:2]), batch.schema).process(0, batch))
+    found = tuples_in(opened(Aggregate("key", WHAT[:2]), batch.schema).process(0, batch))
     assert found == [("b", 1, 1), ("a", 1, 2), ("b", 2, 4)]
     assert np.dtype("int64") == batch.column("value").to_numpy().dtype

@@ -9,19 +9,13 @@ from experiments.errors import AftershockError, EnvironmentFailure
 from testbed.output_log.policies import Targets
 from testbed.output_log.reading import LogReader
 from testbed.stores.s3 import S3Store
-from tests.object_stores import BUCKET, s3_server
+from tests.object_stores import BUCKET
 from tests.unit.testbed.output_log.crashes import NAME, Run, without_faults
 from tests.unit.testbed.output_log.inputs import CASES, PRICES, Records
 from tests.unit.testbed.output_log.test_damage import newest
 
 CASE = CASES["windows of 3 records"]
 POLICY = Targets(extent=8, replay=15)
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    with s3_server() as address:
-        yield address
 
 
 class Bucket:

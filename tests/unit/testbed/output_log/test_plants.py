@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import testbed.output_log.logged as logged_module
@@ -18,24 +17,15 @@ from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
 from testbed.output_log.recorded import ReplayDiverged
 from tests.unit.testbed.output_log.crashes import Run, WrongState, without_faults
 from tests.unit.testbed.output_log.inputs import CASES
+from tests.unit.testbed.output_log.planted import as_printed, closed_forgotten, parts_without_their_state
 from tests.unit.testbed.output_log.test_damage import rotten, torn
 
 SEEDS = 25
 SHARP = (15, 16, 24, 11)  # seeds that notice what others miss: they come first
 
 
-def as_printed(known, windows, positions):
-    """The paper's "<": a window takes the record at t_i in again."""
-    until = np.array([known._until.get(window, 0) for window in windows], dtype=np.int64)
-    return positions >= until
-
-
 def ignores_nothing(known, *windows_and_positions):
     return
-
-
-def closed_forgotten(operator, window, at):
-    """Of a window that closed in the extent the records come again."""
 
 
 def closed_ones_read_past(scan, entries, before, open_windows, real=_Scan._take):
@@ -97,10 +87,6 @@ def not_suppressed(logged, reader, delivered=0, replayable_after=0, real=LoggedO
     return found
 
 
-def checked_without_their_state(operator, windows, real=CountWindows.parts_of):
-    return [part[:8] + bytes(8) for part in real(operator, windows)]
-
-
 def replay_ahead(log, real=OutputLog.replay_after.fget):
     return real(log) + 1 if log._guarded else 0
 
@@ -121,7 +107,7 @@ PLANTS = [
     (OutputLog, "replay_after", property(replay_ahead), "torn"),
     (LoggedOperator, "commit", sent_before_safe, "none"),
     (LoggedOperator, "restore", not_suppressed, "none"),
-    (CountWindows, "parts_of", checked_without_their_state, "none"),
+    (CountWindows, "parts_of", parts_without_their_state, "none"),
 ]
 DAMAGES = {"none": lambda store, random: None, "torn": torn, "rotten": rotten}
 

@@ -19,7 +19,7 @@ from tests.unit.testbed.campaigns import first_and_rest, quick
 from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.queries.hashtag_queries import FIFTEEN, TWO, exact, inputs, laid_out
 from tests.unit.testbed.runtime.source_reads import reads_of
-from tests.unit.testbed.small_job import JOB, tuples_in
+from tests.unit.testbed.small_job import JOB, batch_of, tuples_in
 from workloads.hashtags.input import TOTALS, TWEETS, tweets
 from workloads.schedule import Schedule
 
@@ -71,14 +71,8 @@ def test_in_any_order_of_arrival_with_crashes_the_windows_give_what_the_definiti
         assert simulation.run().published == exact(TWO, given), f"seed {seed}"
 
 
-def rows(schema, *given):
-    columns = zip(*given, strict=True)
-    fields = zip(columns, schema.types, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in fields], schema=schema)
-
-
 def test_the_parser_takes_every_hashtag_out_with_the_time_of_its_tweet():
-    assert tuples_in(parsed(rows(TWEETS, (0, 7, "#a #b"), (1, 9, "#a")))) == [("a", 7), ("b", 7), ("a", 9)]
+    assert tuples_in(parsed(batch_of(TWEETS, (0, 7, "#a #b"), (1, 9, "#a")))) == [("a", 7), ("b", 7), ("a", 9)]
 
 
 def opened(operator, *schemas):
@@ -89,7 +83,7 @@ def opened(operator, *schemas):
 
 def test_a_count_belongs_to_the_last_nanosecond_of_its_window():
     counts = opened(WindowedCounts(1, 2 * S, S), TAGS)
-    counts.process(0, rows(TAGS, ("a", 0), ("a", S), ("b", S + 5)))
+    counts.process(0, batch_of(TAGS, ("a", 0), ("a", S), ("b", S + 5)))
     assert tuples_in(counts.advance(2 * S - 1)) == [("a", S - 1, 1, 1)]
     assert tuples_in(counts.advance(2 * S)) == [("a", 2 * S - 1, 2, 1), ("b", 2 * S - 1, 1, 1)]
     assert tuples_in(counts.advance(END_OF_TIME_NS)) == [("a", 3 * S - 1, 1, 1), ("b", 3 * S - 1, 1, 1)]
@@ -97,17 +91,17 @@ def test_a_count_belongs_to_the_last_nanosecond_of_its_window():
 
 def test_a_total_is_of_all_inputs_and_of_all_slides_and_stays_within_its_bound():
     totals = opened(Totals(4, 2, S), COUNTS, COUNTS)
-    totals.process(0, rows(COUNTS, ("a", S - 1, TOTALS - 1, 0), ("b", 2 * S - 1, 7, 0)))
-    totals.process(1, rows(COUNTS, ("a", S - 1, 3, 1)))
+    totals.process(0, batch_of(COUNTS, ("a", S - 1, TOTALS - 1, 0), ("b", 2 * S - 1, 7, 0)))
+    totals.process(1, batch_of(COUNTS, ("a", S - 1, 3, 1)))
     assert tuples_in(totals.advance(S - 1)) == []
     assert tuples_in(totals.advance(S)) == [("a", S - 1, 2, 4)]
-    totals.process(1, rows(COUNTS, ("b", 2 * S - 1, 1, 1), ("a", 3 * S - 1, 1, 1)))
+    totals.process(1, batch_of(COUNTS, ("b", 2 * S - 1, 1, 1), ("a", 3 * S - 1, 1, 1)))
     assert tuples_in(totals.advance(END_OF_TIME_NS)) == [("b", 2 * S - 1, 8, 4), ("a", 3 * S - 1, 3, 4)]
 
 
 def test_restored_totals_go_on_where_they_were():
     totals, again = (opened(Totals(4, 1, S), COUNTS) for _ in range(2))
-    totals.process(0, rows(COUNTS, ("a", S - 1, 5, 0), ("a", 2 * S - 1, 6, 0)))
+    totals.process(0, batch_of(COUNTS, ("a", S - 1, 5, 0), ("a", 2 * S - 1, 6, 0)))
     totals.advance(S)
     for name, state in totals.states().items():
         moved(state.changes(0), again.states()[name])
@@ -115,7 +109,7 @@ def test_restored_totals_go_on_where_they_were():
 
 
 def test_a_message_says_query_hashtag_and_window():
-    results = rows(COUNTS, ("h7", 6 * S - 1, 9, 1), ("h7", 6 * S - 1, 2, 4))
+    results = batch_of(COUNTS, ("h7", 6 * S - 1, 9, 1), ("h7", 6 * S - 1, 2, 4))
     window, total = (json.loads(value) for _, value in as_messages(FIFTEEN, results, partitions=1))
     assert window == {"start_ms": 3000, "end_ms": 6000, "key": "q1 h7", "value": {"count": 9}}
     assert (total["start_ms"], total["key"]) == (5000, "q4 h7")

@@ -21,7 +21,7 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.campaigns import first_and_rest, paired
 from tests.unit.testbed.queries.ppa_queries import ROADS, SITE, SPREAD, exact, inputs, laid_out, made
 from tests.unit.testbed.runs import FAULT_TOLERANT
-from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.small_job import JOB, batch_of, tuples_in
 
 QUERIES = {"bound": (SITE, 800, 100.0), "spread": (SPREAD, 800, 100.0), "incidents": (ROADS, 1440, 120.0)}
 BATCHING, READ = Batching(10**9 // 4, 2), 12
@@ -75,19 +75,14 @@ def test_partitions_that_have_the_same_region_meet_in_the_join():
 
 def rows(schema, *given):
     """Rows of a time [s] and numbers."""
-    columns = zip(*((round(at * S), *rest) for at, *rest in given), strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
-
-
-def emitted(batch):
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return batch_of(schema, *((round(at * S), *rest) for at, *rest in given))
 
 
 def test_windows_that_end_at_once_have_their_own_slides_only():
     top = TopEntries(sliding("at_ns", 2 * S, S))
     top.open()
     top.process(0, rows(COUNTS, *((second, 7, 10**second) for second in range(4))))
-    assert emitted(top.advance(END_OF_TIME_NS)) == [
+    assert tuples_in(top.advance(END_OF_TIME_NS)) == [
         (end * S - 1, 7, count) for end, count in zip((1, 2, 3, 4), (1, 11, 110, 1100), strict=True)
     ]
 
@@ -99,7 +94,7 @@ def jams(speeds, incidents):
     for port, (schema, given) in enumerate(((SPEED_COLUMNS, speeds), (INCIDENT_COLUMNS, incidents))):
         if given:
             found.process(port, rows(schema, *given))
-    return emitted(found.advance(END_OF_TIME_NS))
+    return tuples_in(found.advance(END_OF_TIME_NS))
 
 
 def test_an_incident_is_judged_by_the_mean_speed_since_its_first_report_in_the_window():
@@ -132,7 +127,7 @@ def test_counts_go_up_the_hierarchy_to_one_partition():
 
 
 def test_a_result_belongs_to_the_window_that_ends_with_its_slide():
-    results = pa.RecordBatch.from_arrays([pa.array([each]) for each in (5 * 10**9 - 1, 17, 42)], schema=COUNTS)
+    results = batch_of(COUNTS, (5 * S - 1, 17, 42))
     ((key, value),) = as_messages(SITE, results, partitions=4)
     assert key == "2000|17"
     assert json.loads(value) == {"start_ms": 2000, "end_ms": 5000, "key": "17", "value": {"requests": 42}}

@@ -21,7 +21,7 @@ from tests.unit.testbed.operators.moving_states import moved
 from tests.unit.testbed.queries.window_trees import PAPER, SMALL, exact, inputs, laid_out
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.runtime.source_reads import reads_of
-from tests.unit.testbed.small_job import JOB, tuples_in
+from tests.unit.testbed.small_job import JOB, batch_of, tuples_in
 from workloads.schedule import Schedule
 from workloads.window_tree.input import FACTOR, MARKS, TUPLES, tuples
 
@@ -97,10 +97,7 @@ def opened(window_s=3, bar=MARKS):
 
 def rows(*given):
     """Tuples of a time [s], a mark and a value; the position is their number."""
-    columns = zip(
-        *((number, round(at * S), mark, value) for number, (at, mark, value) in enumerate(given)), strict=True
-    )
-    return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=TUPLES)
+    return batch_of(TUPLES, *((number, round(at * S), *rest) for number, (at, *rest) in enumerate(given)))
 
 
 def test_a_slide_goes_on_when_it_ends_with_the_sum_of_its_window():

@@ -7,6 +7,7 @@ from experiments.workloads.window_tree import WindowTreeSpec
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery
 from testbed.queries.window_tree import window_tree
+from tests.unit.testbed.small_job import tuples_in
 from workloads.schedule import Schedule
 from workloads.window_tree.input import FACTOR, MARKS, VALUES, limit, tuples
 
@@ -27,11 +28,7 @@ def laid_out(spec, delivery=Delivery.EXACTLY_ONCE):
 
 def exact(spec, given):
     """The rows that must come out for what the partitions of the source have read."""
-    return exact_rows(spec, [[row for batch in batches for row in rows_of(batch)] for batches in given["tuples"]])
-
-
-def rows_of(batch):
-    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return exact_rows(spec, [[row for batch in batches for row in tuples_in(batch)] for batches in given["tuples"]])
 
 
 def exact_rows(spec, level):

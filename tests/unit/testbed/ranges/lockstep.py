@@ -125,20 +125,22 @@ class InLockstep(Partition):
             same(name, look(self), look(self.single))
 
 
-def both(name):
-    """An event that happens to both."""
-    real = getattr(Partition, name)
+def happen_to_both(kind, twin, events):
+    """Let these events of a partition of this kind happen to its twin as well, and compare the two after each."""
+    for name in events:
+        setattr(kind, name, _both(getattr(Partition, name), twin))
 
+
+def _both(real, twin):
     def happens(self, *arguments):
         real(self, *arguments)
-        real(self.single, *arguments)
+        real(getattr(self, twin), *arguments)
         self._compare()
 
     return happens
 
 
-for each in EVENTS:
-    setattr(InLockstep, each, both(each))
+happen_to_both(InLockstep, "single", EVENTS)
 
 LOOKS = {
     "sent up to": lambda partition: partition.sending.sent,

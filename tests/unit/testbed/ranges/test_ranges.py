@@ -9,9 +9,10 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import OVERHEAD_BYTES, CorruptFrame, Frame, FrameKind, FrameReader, encode
-from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.core.partition.partition import PartitionLimits
 from testbed.core.ranges import cut, gather, message
 from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone, named
 from tests.unit.testbed.runs import simulated
 from tests.unit.testbed.small_flows import EVENTS, events, laid_out
 
@@ -30,11 +31,9 @@ def numbers(frame):
 
 def started(name, protocol="uncoordinated", **limits):
     layout, _ = laid_out("joined")
-    mine = next(each for each in layout.partitions if each.name == name)
-    schemas = [channel.schema for channel in layout.channels]
-    limits = PartitionLimits(records_per_message=1, **limits)
-    partition = Partition(mine, len(layout.partitions), schemas, PROTOCOLS[protocol], limits)
-    partition.restore(Restore(1, initial_line(layout)[mine.number], ()), {})
+    of = named(layout, name)
+    partition = lone(layout, of, PROTOCOLS[protocol], PartitionLimits(records_per_message=1, **limits))
+    partition.restore(Restore(1, initial_line(layout)[of.number], ()), {})
     partition.on_order(Go(1))
     partition.take_effects()
     return partition

@@ -5,13 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Rejoin, Restore
 from testbed.core.effects import Store, Tell
-from testbed.core.partition.partition import PartitionLimits
-from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.lone_partitions import lone_by_batch
 from tests.unit.testbed.recovery import abstract, interleavings
 from tests.unit.testbed.recovery.exploring import Explored
 from tests.unit.testbed.recovery.small_layouts import chain
@@ -56,7 +53,7 @@ class Twins:
 
     def _restored(self, layout, order):
         initial = initial_line(self._layout)[layout.number]
-        real, objects = self._new(layout), {}
+        real, objects = lone_by_batch(self._layout, layout), {}
         if order.number:
             real.restore(Restore(0, initial, ()), {})
             real.checkpoint(order.number)
@@ -66,11 +63,6 @@ class Twins:
         real.restore(Restore(order.epoch, initial, ()), objects)
         real.take_effects()
         return real
-
-    def _new(self, layout):
-        schemas = [channel.schema for channel in self._layout.channels]
-        count, protocol = len(self._layout.partitions), PROTOCOLS["batch-aligned"]
-        return BatchedPartition(layout, count, schemas, protocol, PartitionLimits(), Batching(5, 1))
 
     def _copied(self, layout, real):
         return copy.deepcopy(real, {id(each): each for each in (layout, *layout.inputs, *layout.outputs)})

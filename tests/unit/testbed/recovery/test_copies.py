@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import BadInput
-from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.muted import WithheldOutput
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator.coordinator import Coordinator
@@ -18,6 +16,8 @@ from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
+from tests.unit.testbed.lone_partitions import lone_by_batch
+from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.orders import addressed_orders_of
 from tests.unit.testbed.recovery.runs import FLOWS
@@ -113,13 +113,7 @@ def test_a_copy_of_a_source_does_not_run_away():
 
 def with_copies(line=0):
     """A chain of source 0, operator 1 and sink 2 on one slot, with copies on a second worker, all at this line."""
-    layout = chain(0, 0, 0)
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], 1, 0, PartiallyActive(1.0))
-    for name in ("w0", "w1"):
-        coordinator.on_joined(name, name)
-    for epoch in (1, 2):
-        for number in range(3):
-            coordinator.on_message(Ready(number, epoch))
+    coordinator = running(chain(0, 0, 0), PartiallyActive(1.0), 1, standby=1, lives=(1, 2), spare_lines=0)
     for initial in coordinator.history.line if line else ():
         taken = {"number": line, "epoch": 1, "state_keys": (f"{initial.partition}/state-{line}-1",)}
         coordinator.on_message(Stored(1, replace(initial, **taken)))
@@ -217,10 +211,8 @@ def taken(partition, number):
 
 
 def test_a_copy_takes_no_checkpoints_and_its_first_one_after_promotion_is_full():
-    layout, protocol = chain(0, 0, 0), PROTOCOLS["batch-aligned"]
-    schemas = [channel.schema for channel in layout.channels]
-    given = layout.partitions[1], 3, schemas, protocol, PartitionLimits(), Batching(5, 1)
-    primary, copy = BatchedPartition(*given), BatchedPartition(*given)
+    layout = chain(0, 0, 0)
+    primary, copy = (lone_by_batch(layout, layout.partitions[1]) for _ in range(2))
     primary.restore(Restore(1, initial_line(layout)[1], ()), {})
     (store,) = taken(primary, 1)
     objects = {key: b"".join(map(bytes, content())) for key, content in store.objects.items()}

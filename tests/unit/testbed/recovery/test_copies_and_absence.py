@@ -4,21 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.errors import AftershockError
-from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
-from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.effects import Grant, Send
 from testbed.core.frames import FrameKind
 from testbed.core.partition.partition import PartitionLimits
-from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts
-from tests.unit.testbed.planting import OTHER_OUTPUT, assert_noticed
+from tests.unit.testbed.lone_partitions import lone_by_batch
+from tests.unit.testbed.planting import assert_noticed, notice_of
+from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.orders import addressed_orders_of, deleted
 from tests.unit.testbed.recovery.runs import faults
@@ -28,8 +25,8 @@ from tests.unit.testbed.runs import oracle
 LONG_ABSENCE, SHARE = 0.004, 50
 
 
-def run(flow, seed, room=None, **options):
-    """A run that is over; its exact output is whole.
+def simulated(flow, seed, room=None, **options):
+    """A run, not yet begun.
 
     Unless it is said otherwise, two slots are lost, or one and the standby worker, the second soon after the first.
     `room`: how many partitions without a copy a standby worker takes; by default as many as a slot has.
@@ -39,8 +36,14 @@ def run(flow, seed, room=None, **options):
     simulation = copied(flow, seed, **(given | options))
     if room is not None:
         simulation.coordinator.placement.room = room
-    assert simulation.run().published == oracle(flow), f"seed {seed}"
-    return simulation.outcome
+    return simulation
+
+
+def run(flow, seed, room=None, **options):
+    """What came of such a run; its exact output is whole."""
+    outcome = simulated(flow, seed, room, **options).run()
+    assert outcome.published == oracle(flow), f"seed {seed}"
+    return outcome
 
 
 @pytest.mark.parametrize(("flow", "ratio", "room"), [("tiny", 0.5, None), ("spread", 0.6, 1)])
@@ -96,14 +99,7 @@ def with_copies(layout, wanted, slots, standby):
     """A coordinator under which all partitions run, and those that are wanted have copies on standby workers."""
     strategy = PartiallyActive(0.0)
     strategy.copied = lambda _: frozenset(wanted)
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], slots, 0, strategy, tentative=True)
-    for number in range(slots + standby):
-        coordinator.on_joined(f"w{number}")
-    for epoch in (1, 2):
-        for number in range(len(layout.partitions)):
-            coordinator.on_message(Ready(number, epoch))
-    coordinator.take_effects()
-    return coordinator
+    return running(layout, strategy, slots, standby, lives=(1, 2), spare_lines=0, tentative=True)
 
 
 def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
@@ -124,9 +120,7 @@ def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
 def sending_to_a_copy(frames_in_flight):
     """A partition that goes on, and whose only receiver has a copy; both links have so much credit."""
     layout = chain(0, 0, 0)
-    schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(frames_in_flight)
-    protocol = PROTOCOLS["batch-aligned"]
-    partition = BatchedPartition(layout.partitions[1], 3, schemas, protocol, limits, Batching(5, 1))
+    partition = lone_by_batch(layout, layout.partitions[1], PartitionLimits(frames_in_flight))
     partition.restore(Restore(1, initial_line(layout)[1], ()), {})
     (output,) = (channel.id for channel in partition.outputs)
     for message in (Go(1), Attach(2, 0, (output,)), Attached(2)):
@@ -224,13 +218,8 @@ SEEDS = 12
 def notice(seed):
     """What is wrong with a run; None if nothing is."""
     flow = ("tiny", "spread")[seed % 2]
-    try:
-        run(flow, seed, room=0, slots=3, standby=2, ratio=(0.5, 0.75)[seed % 2], spare_lines=0)
-    except AftershockError as error:
-        return repr(error)
-    except AssertionError:
-        return OTHER_OUTPUT
-    return None
+    options = {"slots": 3, "standby": 2, "ratio": (0.5, 0.75)[seed % 2], "spare_lines": 0}
+    return notice_of(simulated(flow, seed, room=0, **options).run, flow)
 
 
 def test_the_simulation_notices_copies_that_get_what_is_tentative(monkeypatch):

@@ -1,20 +1,10 @@
 """Schedules under which a coordinator once did wrong; the enumeration found them."""
 
 from testbed.core.control import Failure, Go, Ready, Restore, Stable, Stored
-from testbed.core.coordinator.coordinator import Coordinator
-from testbed.protocols import PROTOCOLS
-from testbed.recovery import STRATEGIES
+from testbed.recovery import STRATEGIES, Passive
+from tests.unit.testbed.recovery.coordinators import joined
 from tests.unit.testbed.recovery.orders import orders_of
 from tests.unit.testbed.recovery.small_layouts import chain
-
-
-def joined(layout, strategy, workers, spare_lines=0):
-    """A coordinator whose workers have joined, named by their slots."""
-    recovery = STRATEGIES[strategy]()
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], workers, spare_lines, recovery)
-    for slot in range(workers):
-        coordinator.on_joined(f"w{slot}")
-    return coordinator
 
 
 def ready(coordinator, epoch, *partitions):
@@ -23,7 +13,7 @@ def ready(coordinator, epoch, *partitions):
 
 
 def test_who_was_lost_meanwhile_is_not_told_to_go():
-    coordinator = joined(chain(0, 1, 0), "passive", 2)
+    coordinator = joined(chain(0, 1, 0), Passive(), 2)
     coordinator.on_lost("w0")
     coordinator.on_joined("w2")
     coordinator.take_effects()
@@ -32,7 +22,7 @@ def test_who_was_lost_meanwhile_is_not_told_to_go():
 
 
 def test_who_is_restored_hears_who_is_still_down():
-    coordinator = joined(chain(0, 1, 2), "passive", 3)
+    coordinator = joined(chain(0, 1, 2), Passive(), 3)
     ready(coordinator, 1, 0, 1, 2)
     coordinator.on_lost("w1")
     coordinator.on_lost("w0")
@@ -43,7 +33,7 @@ def test_who_is_restored_hears_who_is_still_down():
 
 
 def test_everybody_hears_what_is_stable_since_everybody_retains_output():
-    coordinator = joined(layout := chain(0, 0, 0), "global", 1)
+    coordinator = joined(layout := chain(0, 0, 0), STRATEGIES["global"](), 1, spare_lines=0)
     ready(coordinator, 1, 0, 1, 2)
     coordinator.take_effects()
     for initial in coordinator.history.line:

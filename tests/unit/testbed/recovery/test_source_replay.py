@@ -59,13 +59,6 @@ def test_tentative_output_is_refused():
         Coordinator(chain(0, 1, 2), PROTOCOLS["batch-aligned"], 3, recovery=SourceReplay(), tentative=True)
 
 
-@pytest.mark.parametrize("batches", [0, -1])
-def test_a_checkpoint_comes_after_some_batches_or_never(batches):
-    with pytest.raises(BadInput, match="per_checkpoint"):
-        Batching(5, batches)
-    assert not any(map(Batching(5, None).checkpoint_at, range(100)))
-
-
 def only_the_lost(strategy, world):
     return STRATEGIES["blocking"]().restored_now(world)
 

@@ -1,28 +1,31 @@
 """Output while input is missing: set apart from exact output, and corrected once what was missing is back."""
 
+from functools import partial
+
 import pytest
 
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
-from testbed.core.control import Absent, Ready, Restore, TurnedTentative
+from testbed.core.control import Absent, Restore, TurnedTentative
 from testbed.core.coordinator.absent_partitions import AbsentPartitions
 from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.partition.partition import PartitionLimits
 from testbed.core.partition.sending import Sending
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
-from testbed.recovery import STRATEGIES
+from testbed.recovery import STRATEGIES, Passive
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.campaigns import first_and_rest, parts, quick
 from tests.unit.testbed.planting import (
-    OTHER_OUTPUT,
     assert_noticed,
     checkpoint_all_the_same,
     forgets_what_was_missing,
+    notice_of,
     published_as_exact,
 )
+from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.orders import orders_of
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
@@ -130,20 +133,8 @@ def test_only_a_partial_recovery_lets_anybody_go_on():
 # What the coordinator tells.
 
 
-def joined(layout, workers):
-    """A coordinator under which all partitions run, on workers named by their slots."""
-    recovery = STRATEGIES["passive"]()
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], workers, recovery=recovery, tentative=True)
-    for slot in range(workers):
-        coordinator.on_joined(f"w{slot}")
-    for partition in layout.partitions:
-        coordinator.on_message(Ready(partition.number, 1))
-    coordinator.take_effects()
-    return coordinator
-
-
 def test_absence_goes_downwards_where_nothing_else_comes_in():
-    coordinator = joined(chain(0, 1, 2), 3)
+    coordinator = running(chain(0, 1, 2), Passive(), 3, tentative=True)
     coordinator.on_lost("w0")
     assert orders_of(coordinator, Absent) == [(1, Absent(1, (0,))), (2, Absent(1, (1,)))]
     assert coordinator.absent == {0, 1, 2}
@@ -153,7 +144,7 @@ def test_absence_goes_downwards_where_nothing_else_comes_in():
 
 
 def test_who_went_on_goes_back_with_what_it_missed():
-    coordinator = joined(two_sources(0, 1, 2), 3)
+    coordinator = running(two_sources(0, 1, 2), Passive(), 3, tentative=True)
     coordinator.on_lost("w0")
     assert orders_of(coordinator, Absent) == [(2, Absent(1, (0,)))]
     coordinator.on_message(TurnedTentative(2, 1, 7))
@@ -163,7 +154,7 @@ def test_who_went_on_goes_back_with_what_it_missed():
 
 
 def test_who_says_too_late_that_it_went_on_goes_back_alone():
-    coordinator = joined(two_sources(0, 1, 2), 3)
+    coordinator = running(two_sources(0, 1, 2), Passive(), 3, tentative=True)
     coordinator.on_lost("w0")
     coordinator.on_joined("w3")
     coordinator.take_effects()
@@ -172,7 +163,7 @@ def test_who_says_too_late_that_it_went_on_goes_back_alone():
 
 
 def test_who_went_on_waits_for_all_that_it_depends_on():
-    coordinator = joined(two_sources(0, 1, 2), 3)
+    coordinator = running(two_sources(0, 1, 2), Passive(), 3, tentative=True)
     coordinator.on_lost("w0")
     coordinator.on_message(TurnedTentative(2, 1, 7))
     coordinator.on_lost("w1")
@@ -260,13 +251,8 @@ LATE = {
 def notice(seed):
     """What is wrong with a run; None if nothing is."""
     flow = ("tiny", "joined", "windowed", "spread")[seed % 4]
-    try:
-        run(flow, "passive", seed, spare_lines=seed % 2, returns=(LONG_ABSENCE, 0.02)[seed % 2])
-    except AftershockError as error:
-        return repr(error)
-    except AssertionError:
-        return OTHER_OUTPUT
-    return None
+    options = {"tentative": True, "spare_lines": seed % 2, "returns": (LONG_ABSENCE, 0.02)[seed % 2]}
+    return notice_of(partial(simulated(flow, "passive", seed, **options).run, MOST_STEPS), flow)
 
 
 @pytest.mark.parametrize("plant", quick(PLANTS, PLANTS.keys() - LATE))

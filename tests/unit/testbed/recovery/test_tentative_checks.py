@@ -3,7 +3,6 @@
 import pytest
 
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Promote, Restore
 from testbed.core.coordinator.coordinator import Coordinator
@@ -15,10 +14,11 @@ from testbed.simulation.outcome import SimulationResult
 from testbed.simulation.storage import Storage
 from testbed.simulation.tentative import TentativeBroken
 from testbed.simulation.workers import SimulatedWorker
+from tests.unit.testbed.lone_partitions import lone_by_batch, named
 from tests.unit.testbed.small_flows import laid_out
 
 LAYOUT, PROTOCOL, LIMITS, BATCHING = laid_out("tiny")[0], PROTOCOLS["batch-aligned"], PartitionLimits(), Batching(5, 1)
-(OUT,) = (each for each in LAYOUT.partitions if each.name == "out.0")
+OUT = named(LAYOUT, "out.0")
 
 
 class Sink:
@@ -26,8 +26,7 @@ class Sink:
 
     def __init__(self, checks, name):
         self.checks, self.worker = checks, SimulatedWorker(name)
-        schemas = [channel.schema for channel in LAYOUT.channels]
-        self.partition = BatchedPartition(OUT, len(LAYOUT.partitions), schemas, PROTOCOL, LIMITS, BATCHING)
+        self.partition = lone_by_batch(LAYOUT, OUT, LIMITS, BATCHING)
         self.worker.partitions[OUT.number] = self.partition
 
     def begin(self, epoch, muted=False):

@@ -6,7 +6,6 @@ from testbed.core.by_batch.muted import WithheldOutput
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.control import Trim, decode_message
 from testbed.core.coordinator.copying import Copying
-from testbed.core.effects import Publish
 from testbed.operators import Sink
 from testbed.simulation import Simulation
 from testbed.simulation.workers import LEAVE
@@ -86,11 +85,3 @@ def test_only_copies_of_sinks_are_told():
     sinks = [each.number for each in run.layout.partitions if isinstance(each.element, Sink)]
     assert told == {number: run._storage.published(number) for number in sinks}
     assert all(told.values())
-
-
-def test_what_is_let_go_is_of_batches_before_a_number():
-    output = WithheldOutput()
-    output.hold(3, [Publish(4, ())])
-    output.hold(4, [Publish(5, ())])
-    output.trim(4)
-    assert [each.number for each in output.take()] == [5]

@@ -15,3 +15,9 @@ def serve_until(server: Server, condition: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + LIMIT_S
     server.serve(lambda: bool(condition()) or time.monotonic() > deadline_s)
     assert condition()
+
+
+def serve_turns(server: Server, count: int) -> None:
+    """Serves for so many turns of its loop."""
+    turns = iter(range(count))
+    server.serve(lambda: next(turns, None) is None)

@@ -18,8 +18,6 @@ from journal.writer import Journal
 from models.replication.planners import PLANNERS
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import is_muted
-from testbed.core.control import Ready
-from testbed.core.coordinator.coordinator import Coordinator
 from testbed.core.dataflow.layout import lay_out
 from testbed.operators import Delivery, Sink
 from testbed.protocols import PROTOCOLS
@@ -32,6 +30,7 @@ from testbed.runtime.server.following_load import FollowingLoad, following_load
 from testbed.simulation import Simulation
 from tests.unit.testbed.campaigns import first_and_rest
 from tests.unit.testbed.queries.window_trees import SMALL, exact, inputs, laid_out
+from tests.unit.testbed.recovery.coordinators import running
 from tests.unit.testbed.recovery.moving_loads import BUDGET, LAYOUT, fidelity, rates, skewed
 from tests.unit.testbed.runtime.backgrounds import AtOnce, Later
 from tests.unit.testbed.small_job import JOB
@@ -51,15 +50,11 @@ class Followed:
 
     def __init__(self, folder, planner="structure-aware", planning=None):
         self.file = folder / "query.jsonl"
-        self.coordinator = Coordinator(LAYOUT, PROTOCOLS["batch-aligned"], 2, 0, PartiallyActive(RATIO, "greedy"))
+        self.coordinator = running(LAYOUT, PartiallyActive(RATIO, "greedy"), 2, standby=2, spare_lines=0)
         self.first = self.coordinator.copies.wanted
         adaptation = Adaptation(LAYOUT, planner, BUDGET, self.first)
         journal = Journal(self.file)
         self.following = FollowingLoad(LAYOUT, self.coordinator, adaptation, EVERY_S, planning or AtOnce(), journal)
-        for worker in ("w0", "w1", "w2", "w3"):
-            self.coordinator.on_joined(worker, worker)
-        for number in range(len(LAYOUT.partitions)):
-            self.coordinator.on_message(Ready(number, 1))
         self.emitted = dict.fromkeys(range(len(LAYOUT.partitions)), 0.0)
 
     def run(self, now_s, weights, seconds=EVERY_S, without=()):
@@ -128,14 +123,10 @@ def test_while_somebody_is_down_nothing_is_planned(followed):
 def test_the_rate_of_a_sink_is_that_of_what_it_takes_in(busy):
     """Two sinks, one of which takes in nine times as much."""
     layout = lay_out(dataflow(parse(NexmarkSpec, {"query": "q1"}, "workload"), 2, Delivery.EXACTLY_ONCE))
-    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], 2, 0, PartiallyActive(0.5, named=["out.0"]))
+    coordinator = running(layout, PartiallyActive(0.5, named=["out.0"]), 2, standby=2, spare_lines=0)
     told = []
     adaptation = SimpleNamespace(next=told.append)
     following = FollowingLoad(layout, coordinator, adaptation, EVERY_S, AtOnce(), None)
-    for worker in ("w0", "w1", "w2", "w3"):
-        coordinator.on_joined(worker, worker)
-    for each in layout.partitions:
-        coordinator.on_message(Ready(each.number, 1))
     for seconds in (0.0, EVERY_S):
         tallies = {
             each.number: tally(seconds * (9 if each.name.endswith(str(busy)) else 1), each.number, layout)
@@ -202,11 +193,7 @@ def test_a_job_that_says_so_has_its_plans_made_in_a_thread(tmp_path):
     tree = {"workload": SMALL, "parallelism": 4, "slots": 2, "standby": 1, "store": str(tmp_path / "store")}
     job = replace(JOB, **ACTIVE, **tree)
     layout, selector, journal = job.layout(), selectors.DefaultSelector(), Journal(tmp_path / "query.jsonl")
-    coordinator = Coordinator(layout, job.protocol_class, 2, 0, job.brought_back_by())
-    for worker in ("w0", "w1", "w2"):
-        coordinator.on_joined(worker, worker)
-    for number in range(len(layout.partitions)):
-        coordinator.on_message(Ready(number, 1))
+    coordinator = running(layout, job.brought_back_by(), 2, standby=1, spare_lines=0)
     first = coordinator.copies.wanted
     with closing(following_load(job, layout, coordinator, selector, journal)) as following:
         for seconds in (0, 5):

@@ -50,7 +50,7 @@ from testbed.runtime.stillness import Counts
 from testbed.stores.store import UnreadableObject
 from tests.unit.testbed.runtime.connections import is_cut_off
 from tests.unit.testbed.runtime.hostile import disfigured, mutated, randoms
-from tests.unit.testbed.runtime.serving import serve_until
+from tests.unit.testbed.runtime.serving import serve_turns, serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
 SECRET = RunSecret.draw()
@@ -293,8 +293,7 @@ def test_no_message_ends_the_server(tmp_path, changes):
             connection = stack.enter_context(socket.create_connection(run.server.address))
             connection.sendall(begun + change(random, random.choice(said)))
             if number % 10 == 9:
-                turns = iter(range(3))
-                run.server.serve(lambda turns=turns: next(turns, None) is None)
+                serve_turns(run.server, 3)
                 stack.close()
         assert run.events("guest-refused")
         assert run.events("worker-lost")

@@ -1,4 +1,4 @@
-"""What the runtime is made of, piece by piece: jobs, sources, files, blocks, messages and threads."""
+"""What the runtime is made of, piece by piece: jobs, sources, blocks, messages and threads."""
 
 import json
 import selectors
@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from experiments.errors import BadInput
 from experiments.workloads.catalogue import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.shapes import UnknownMessage
-from testbed.queries import as_messages
 from testbed.runtime.background import Background, Results
-from testbed.runtime.connectors.sinks import Files, published
 from testbed.runtime.connectors.sources import Generated, columns, stream_of
 from testbed.runtime.job import InputKind, Job, JobInput
 from testbed.runtime.network import messages
 from testbed.runtime.network.messages import Broken, Hello, Kept, Peers, SlotError, SlotStatus, Stop
 from testbed.runtime.network.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
-from tests.unit.testbed.small_job import HERE, JOB, rows
+from tests.unit.testbed.small_job import HERE, JOB
 from workloads.nexmark.stream import events
 from workloads.schedule import Schedule
 
@@ -70,29 +68,6 @@ def test_the_partitions_of_a_source_make_every_bid_once():
 
 def test_events_are_not_made_before_they_are_due():
     assert feed_of(0, start_ns=time.time_ns() + 10**12).read(0) is None
-
-
-def test_a_file_is_published_once(tmp_path):
-    for number, content in ((1, 10), (2, 20), (2, 99), (3, 30)):
-        Files(tmp_path / "out.0").publish({number: [rows(content)]})
-    assert [table["number"].to_pylist() for table in published(tmp_path)] == [[10], [20], [30]]
-
-
-def test_results_look_like_those_of_the_other_engine():
-    bids = pa.RecordBatch.from_pydict(
-        {
-            "position": [7],
-            "at_ns": [5_000_000],
-            "auction": [1],
-            "bidder": [2],
-            "euros_milli": [12_040],
-            "extra": ["x"],
-        }
-    )
-    ((key, value),) = as_messages(JOB.workload, bids, partitions=3)
-    assert key == "5|1:2"
-    bid = '{"auction":1,"bidder":2,"euros":12.040,"extra":"x"}'
-    assert value == f'{{"start_ms":5,"end_ms":5,"key":"1:2","value":{bid}}}'
 
 
 @given(st.lists(st.tuples(st.integers(-1, 9), st.binary(max_size=20))), st.integers(1, 30))

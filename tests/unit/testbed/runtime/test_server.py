@@ -37,7 +37,7 @@ from testbed.runtime.server import guest as guest_module
 from testbed.runtime.server import server as server_module
 from testbed.runtime.server.server import BROKEN_GRACE_S, MOST_FAILURES, Server
 from testbed.runtime.slot.slot import tell_failure
-from tests.unit.testbed.runtime.serving import serve_until
+from tests.unit.testbed.runtime.serving import serve_turns, serve_until
 from tests.unit.testbed.small_job import HERE, JOB
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
@@ -70,6 +70,18 @@ def say(slot, *words):
     slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
 
 
+@contextmanager
+def slots_of(server, folder, count):
+    """Slots that join one after the other."""
+    with ExitStack() as stack:
+        slots = []
+        for task in range(count):
+            slots.append(stack.enter_context(guest(server)))
+            say(slots[-1], Hello((HERE, 1), task, 0))
+            serve_until(server, lambda: len(events_in(folder, "worker-joined")) == len(slots))
+        yield slots
+
+
 def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
     server._begin_recovery(Sweep(1, frozenset(), frozenset()))
     assert [(each["epoch"], each["restored"]) for each in events_in(tmp_path, "recovering")] == [(1, [])]
@@ -97,11 +109,7 @@ def test_slots_that_cannot_even_begin_end_the_run_too_but_not_before_each_has_tr
 
 def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
     server = server_in(tmp_path)
-    with guest(server) as living, ExitStack() as stack:
-        dying = stack.enter_context(guest(server))
-        for slot in (dying, living):
-            say(slot, Hello((HERE, 1), 0, 0))
-        serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == 2)
+    with slots_of(server, tmp_path, 2) as (dying, living):
         dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
         dying.close()
         server.close()
@@ -110,25 +118,19 @@ def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
 
 
 def test_a_connection_that_breaks_while_an_earlier_break_is_remembered_is_known(server, tmp_path):
-    with guest(server) as staying, ExitStack() as stack:
-        leaving = stack.enter_context(guest(server))
-        for slot in (staying, leaving):
-            say(slot, Hello((HERE, 1), 0, 0))
+    with slots_of(server, tmp_path, 2) as (staying, leaving), guest(server) as coming:
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         first = events_in(tmp_path, "recovering")[-1]["epoch"]
         say(staying, Broken(first, 1))
         leaving.close()
-        say(stack.enter_context(guest(server)), Hello((HERE, 1), 0, 1))
+        say(coming, Hello((HERE, 1), 0, 1))
         serve_until(server, lambda: events_in(tmp_path, "recovering")[-1]["epoch"] > first)
         say(staying, Broken(events_in(tmp_path, "recovering")[-1]["epoch"], 1))
         serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
 
 
 def test_a_break_between_two_that_are_there_counts_while_a_third_is_away(server, tmp_path):
-    with guest(server) as staying, ExitStack() as stack:
-        leaving = stack.enter_context(guest(server))
-        for slot in (staying, leaving):
-            say(slot, Hello((HERE, 1), 0, 0))
+    with slots_of(server, tmp_path, 2) as (staying, leaving):
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         (own,) = (slot for slot, name in server._coordinator.placement.hosts.items() if name == "slot-1")
         say(staying, Broken(1, own))
@@ -154,9 +156,7 @@ class Heard:
 
 
 def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_stopped(server, tmp_path):
-    with guest(server) as first, guest(server) as second:
-        for slot in (first, second):
-            say(slot, Hello((HERE, 1), 0, 0))
+    with slots_of(server, tmp_path, 2) as (first, second):
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         partitions = JOB.layout().partitions
         first.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in partitions))
@@ -166,8 +166,7 @@ def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_sto
         say(first, SlotStatus(1, positions={sources[0]: 10}, caught_up=True))
         say(second, SlotStatus(1))
         serve_until(server, lambda: all(each.status.epoch == 1 for each in server._guests.values()))
-        turns = iter(range(5))
-        serve_until(server, lambda: next(turns, None) is None)
+        serve_turns(server, 5)
         assert not heard.has(Drain({})), "the other has yet to make again what is out"
         say(second, SlotStatus(1, caught_up=True))
         serve_until(server, lambda: heard.has(Drain({})))
@@ -191,11 +190,8 @@ def test_where_sources_end_is_told_before_a_recovery_that_lets_them_go_on(server
 def test_a_run_that_is_to_end_takes_a_checkpoint_at_once(tmp_path):
     with (
         closing(server_in(tmp_path, checkpoint_interval_s=1e4)) as server,
-        guest(server) as slot,
-        guest(server) as other,
+        slots_of(server, tmp_path, 2) as (slot, _),
     ):
-        for each in (slot, other):
-            say(each, Hello((HERE, 1), 0, 0))
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         slot.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in JOB.layout().partitions))
         serve_until(server, lambda: events_in(tmp_path, "ready"))
@@ -213,22 +209,10 @@ def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
     server._carry_out()
 
 
-@contextmanager
-def three_guests(server, folder):
-    """Slots that join one after the other."""
-    with ExitStack() as stack:
-        slots = []
-        for task in range(3):
-            slots.append(stack.enter_context(guest(server)))
-            say(slots[-1], Hello((HERE, 1), task, 0))
-            serve_until(server, lambda: len(events_in(folder, "worker-joined")) == len(slots))
-        yield slots
-
-
 @pytest.fixture
 def three(server, tmp_path):
     """Two slots that host, and one that stands by, since it came last."""
-    with three_guests(server, tmp_path) as slots:
+    with slots_of(server, tmp_path, 3) as slots:
         yield slots
 
 
@@ -263,8 +247,7 @@ def test_a_slot_is_not_silent_because_the_coordinator_was_too_busy_to_hear_it(
     busy_for(server, clock, monkeypatch, 2 * JOB.silence_limit_s, speak)
     three[2].close()
     serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
-    turns = iter(range(5))
-    serve_until(server, lambda: next(turns, None) is None)
+    serve_turns(server, 5)
     assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-3"]
 
 
@@ -282,7 +265,7 @@ def test_a_death_explains_a_break_though_the_coordinator_was_too_busy_to_hear_of
 
 def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, clock):
     server = server_in(tmp_path, slots=3, protocol="batch-aligned", recovery="passive")
-    with closing(server), three_guests(server, tmp_path) as (staying, _, dying):
+    with closing(server), slots_of(server, tmp_path, 3) as (staying, _, dying):
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         seats = {name: seat for seat, name in server._coordinator.placement.hosts.items()}
         say(staying, Broken(1, seats["slot-3"]), Broken(1, seats["slot-2"]))
@@ -297,7 +280,7 @@ def test_a_death_that_explains_one_break_of_a_slot_hides_no_other(tmp_path, cloc
 def test_a_break_with_a_slot_that_has_died_is_none_with_the_one_in_its_seat(tmp_path, clock):
     """The survivor hears of the death last, such as after a partition. No recovery begins before all are back."""
     server = server_in(tmp_path, slots=3, protocol="batch-aligned", recovery="blocking")
-    with closing(server), three_guests(server, tmp_path) as (staying, *_), guest(server) as new:
+    with closing(server), slots_of(server, tmp_path, 3) as (staying, *_), guest(server) as new:
         serve_until(server, lambda: events_in(tmp_path, "recovering"))
         for name in ("slot-2", "slot-3"):
             server.lose(server._guests[name], "both at once")
@@ -307,8 +290,7 @@ def test_a_break_with_a_slot_that_has_died_is_none_with_the_one_in_its_seat(tmp_
         say(staying, Broken(1, seat), SlotStatus(1, idle_s=1.0))
         serve_until(server, lambda: server._guests["slot-1"].status.idle_s)
         clock.s += BROKEN_GRACE_S
-        turns = iter(range(3))
-        serve_until(server, lambda: next(turns, None) is None)
+        serve_turns(server, 3)
     assert [each["worker"] for each in events_in(tmp_path, "worker-lost")] == ["slot-2", "slot-3"]
 
 
@@ -354,13 +336,9 @@ def test_what_is_lost_again_before_anybody_was_told_of_its_recovery_is_not_told_
 def test_what_waits_for_room_after_it_was_lost_again_is_neither_told_nor_awaited(tmp_path):
     """Its own slot has a worker, which has no room for it. Nobody has heard of the first recovery yet."""
     in_parts = {"protocol": "batch-aligned", "recovery": "query-centric"}
-    with closing(server_in(tmp_path, **in_parts)) as server, ExitStack() as stack:
-        slots = [stack.enter_context(guest(server)) for _ in range(3)]
-        for slot in slots:
-            say(slot, Hello((HERE, 1), 0, 0))
-        serve_until(server, lambda: events_in(tmp_path, "recovering") and len(server._guests) == 3)
+    with closing(server_in(tmp_path, **in_parts)) as server, slots_of(server, tmp_path, 3) as slots:
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
         coordinator, heard = server._coordinator, Heard(slots[0])
-        serve_until(server, lambda: len(coordinator.placement.workers) == 3)
         for name in ("slot-2", "slot-3"):
             server.lose(server._guests[name], "both at once")
         assert coordinator.epoch == 2, "the third slot took over what the second had"
@@ -373,10 +351,8 @@ def test_what_waits_for_room_after_it_was_lost_again_is_neither_told_nor_awaited
 
 def test_the_death_of_a_slot_takes_nothing_that_waits_there_for_room(tmp_path):
     in_parts = {"protocol": "batch-aligned", "recovery": "query-centric"}
-    with closing(server_in(tmp_path, **in_parts)) as server, ExitStack() as stack:
-        for slot in [stack.enter_context(guest(server)) for _ in range(2)]:
-            say(slot, Hello((HERE, 1), 0, 0))
-        serve_until(server, lambda: events_in(tmp_path, "recovering") and len(server._guests) == 2)
+    with closing(server_in(tmp_path, **in_parts)) as server, slots_of(server, tmp_path, 2):
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
         coordinator = server._coordinator
         had = {server._name(number) for number in coordinator.placement.partitions_of("slot-1")}
         server.lose(server._guests["slot-2"], "first")

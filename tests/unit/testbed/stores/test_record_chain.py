@@ -11,16 +11,10 @@ from testbed.stores import s3
 from testbed.stores.record_chain import NOTHING, RecordChain, TakenOver
 from testbed.stores.s3 import S3Store
 from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
-from tests.object_stores import BUCKET, s3_server
+from tests.object_stores import BUCKET
 from tests.unit.testbed.campaigns import quick
 
 KEY = bytes(KEY_BYTES)
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    with s3_server() as address:
-        yield address
 
 
 @pytest.fixture(params=["memory", "directory", "s3"])

@@ -20,16 +20,10 @@ from testbed.core.seal import KEY_BYTES
 from testbed.stores import s3
 from testbed.stores.s3 import S3Store
 from testbed.stores.store import DirectoryStore, MemoryStore, UnreadableObject
-from tests.object_stores import BUCKET, HERE, s3_server
+from tests.object_stores import BUCKET, HERE
 from tests.unit.testbed.runtime.connections import no_descriptors
 from tests.unit.testbed.small_job import JOB
 from tests.unit.testbed.syncs import note_syncs
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    with s3_server() as address:
-        yield address
 
 
 class Memory:

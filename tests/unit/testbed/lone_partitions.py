@@ -1,0 +1,26 @@
+"""Partitions by themselves, without coordinator, worker and network."""
+
+from testbed.core.by_batch.cutting import Batching
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.partition.partition import Partition, PartitionLimits
+from testbed.protocols import PROTOCOLS
+
+
+def named(layout, name):
+    """The partition with this name."""
+    return next(each for each in layout.partitions if each.name == name)
+
+
+def lone(layout, of, protocol, limits):
+    """One that works in order of arrival, and has yet to be restored."""
+    return Partition(of, len(layout.partitions), _schemas(layout), protocol, limits)
+
+
+def lone_by_batch(layout, of, limits=PartitionLimits(), batching=Batching(10, 2)):  # noqa: B008
+    """The same of one that works by batches."""
+    protocol = PROTOCOLS["batch-aligned"]
+    return BatchedPartition(of, len(layout.partitions), _schemas(layout), protocol, limits, batching)
+
+
+def _schemas(layout):
+    return [channel.schema for channel in layout.channels]
