@@ -13,12 +13,14 @@ import runpy
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from experiments.errors import BadInput
 from workloads.results import COLUMNS
 
 ORACLE = "oracle.py"  # the copy in the raw logs of a run
 FUNCTIONS = ("exact", "results")
+MOMENTS = (TimestampType, TimestampNTZType)  # as numbers they would be seconds
 
 
 def applied(oracle: Path, function: str, records: DataFrame) -> DataFrame:
@@ -29,5 +31,8 @@ def applied(oracle: Path, function: str, records: DataFrame) -> DataFrame:
     found: DataFrame = functions[function](records)
     if missing := set(COLUMNS) - set(found.columns):
         raise BadInput("workload.oracle", sorted(missing), f"{function}() with the columns {', '.join(COLUMNS)}")
+    if moments := [name for name in COLUMNS[:2] if isinstance(found.schema[name].dataType, MOMENTS)]:
+        allowed = f"{function}() with milliseconds in {' and '.join(moments)}: F.unix_millis makes them of timestamps"
+        raise BadInput("workload.oracle", moments, allowed)
     start, end = (found[name].cast("long").alias(name) for name in COLUMNS[:2])
     return found.select(start, end, *(found[name].cast("string").alias(name) for name in COLUMNS[2:]))
