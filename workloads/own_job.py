@@ -2,7 +2,8 @@
 
     exact(records)    what the job should write, from its input: a batch DataFrame with topic, partition, offset,
                       timestamp, key and value of every record that it has read
-    results(output)   what it wrote: key and value of every record of its output topic
+    results(output)   what it wrote, from its output topic: a batch DataFrame with partition, offset, timestamp, key
+                      and value of every record
 
 Both give results (`workloads.results`): a window in milliseconds, a key, and a value as text, which are compared.
 """
