@@ -28,7 +28,7 @@ def exact(records):
 
 
 def results(output):
-    last = output.groupBy("key").agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
+    last = output.groupBy("key").agg(F.max_by("value", F.struct("timestamp", "offset")).alias("value"))
     return last.selectExpr("0 AS start_ms", "1000 AS end_ms", "CAST(key AS STRING) AS key", "value")
 """
 
