@@ -32,9 +32,11 @@ def latency(seen: DataFrame, window: tuple[int, int]) -> DataFrame:
     second = F.floor((F.col("seen_ms") - start_ms) / 1000)
     delay = (F.col("seen_ms") - F.col("due_ms")) / 1000
     inside = seen.where((F.col("seen_ms") >= start_ms) & (F.col("seen_ms") < end_ms))
-    by_second = inside.groupBy(second.alias("second"))
-    percentiles = [F.percentile(delay, share).alias(name) for name, share in QUANTILES.items()]
-    return by_second.agg(F.count("*").alias("records"), *percentiles).orderBy("second")
+    # Of several percentiles, each would keep all delays for itself, which takes three times as long.
+    percentiles = F.percentile(delay, list(QUANTILES.values())).alias("percentiles")
+    by_second = inside.groupBy(second.alias("second")).agg(F.count("*").alias("records"), percentiles)
+    columns = [F.col("percentiles")[place].alias(name) for place, name in enumerate(QUANTILES)]
+    return by_second.select("second", "records", *columns).orderBy("second")
 
 
 def seen_at_commit(records: DataFrame, commits: Iterable[Commit]) -> DataFrame:
