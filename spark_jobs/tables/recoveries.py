@@ -68,12 +68,15 @@ def recoveries(
     touched: they tell which lag is normal.
     """
     found: list[MeasuredRecovery] = []
+    struck = frozenset[int | None]()  # the known faults of the last recovery
     for outage in outages:
-        recovery = follow(outage)
+        recovery, own = follow(outage), (outage.others | {outage.fault}) - {None}
         if found and (found[-1].restored_ns is None or found[-1].restored_ns > outage.death_ns):
-            found[-1] = _extended(found[-1], recovery)
+            found[-1] = _extended(found[-1], recovery, len(struck & own))
+            struck |= own
         else:
             found.append(recovery)
+            struck = own
     return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
@@ -109,12 +112,11 @@ def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: Undist
     )
 
 
-def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery) -> MeasuredRecovery:
-    """Both as one recovery; a fault that began both of them counts once."""
-    is_same = later.fault is not None and later.fault == earlier.fault
+def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery, in_both: int) -> MeasuredRecovery:
+    """Both as one recovery; faults that struck in both of them, of which there are so many, count once."""
     return MeasuredRecovery(
         earlier.fault,
-        earlier.faults + later.faults - is_same,
+        earlier.faults + later.faults - in_both,
         earlier.death_ns,
         earlier.notice_ns,
         later.ready_ns,

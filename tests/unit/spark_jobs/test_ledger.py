@@ -465,6 +465,26 @@ def test_a_fault_that_begins_two_outages_of_a_recovery_counts_once(fault, faults
     assert found.faults == faults
 
 
+@pytest.mark.parametrize(
+    ("strikes", "faults"),
+    [
+        ([(16, 0), (17, 4), (23, 4)], 2),
+        ([(16, 0), (17, 4), (23, 5), (23, 4)], 3),
+        ([(16, 0), (17, 0), (23, 5), (23, 6)], 3),
+        ([(16, 0), (17, 4), (23, 5), (23, 0), (31, 4)], 3),
+    ],
+)
+def test_a_fault_that_strikes_in_several_outages_of_a_recovery_counts_once(strikes, faults):
+    """A fault on several hosts may strike one of them late: after the query has restarted without the others."""
+    restarts = [(18, MomentKind.NOTICE), (22, MomentKind.READY), (24, MomentKind.NOTICE), (30, MomentKind.READY)]
+    restarts += [(32, MomentKind.NOTICE), (35, MomentKind.READY)] if strikes[-1][0] > 30 else []
+    told = [Moment(at_s * NS, MomentKind.DEATH, fault) for at_s, fault in strikes]
+    told += [Moment(at_s * NS, kind) for at_s, kind in restarts]
+    cuts = outages(sorted(told, key=lambda moment: (moment.at_ns, moment.kind)))
+    (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 36, 45)]), [], [], None)
+    assert found.faults == faults
+
+
 @pytest.mark.parametrize(("first", "second", "last"), [(20, 28, 28), (20, None, 20), (None, 28, 28)])
 def test_an_extended_recovery_waits_for_the_last_executor(first, second, last):
     up = {0: first, 1: second}
