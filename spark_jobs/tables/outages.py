@@ -67,6 +67,11 @@ class Outage:
     back_ns: int | None = None
     others: frozenset[int | None] = field(default=frozenset(), compare=False)
 
+    @property
+    def struck(self) -> frozenset[int | None]:
+        """All faults that struck in it, the first included."""
+        return self.others | {self.fault}
+
 
 def moments(
     query: Iterable[Event],

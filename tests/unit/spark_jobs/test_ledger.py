@@ -13,8 +13,8 @@ from journal.events.common import ExecutorsLost
 from journal.events.injector import Absorbed, Healed, Injected
 from journal.events.query import QUERY, QueryReady
 from journal.events.services import ProgramEnded
-from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
+from results.tables.schema import RUN_TABLES, LedgerClass
+from spark_jobs.tables.ledger import NS, LedgerSegment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import by_batches, lost_to, recoveries
 from tests.unit.example_events import batch_committed, example, named
@@ -441,6 +441,18 @@ def test_what_was_lost_is_counted_once_if_two_outages_have_one_fault(fault):
     )
     assert [each.lost_s for each in found] == [6, 4]
     assert classes(segments)["lost"] == 6 + 4
+
+
+def test_an_outage_has_what_was_lost_to_any_of_its_faults_and_no_other_has_that():
+    """Where partitions are lost one by one, the ledger names the fault of each."""
+
+    def lost(fault, start_s, end_s):
+        return LedgerSegment(start_s * NS, end_s * NS, LedgerClass.LOST, fault=fault)
+
+    first = replace(outage(0, 16, 17, 22, faults=2), others=frozenset({1}))
+    second = replace(outage(2, 30, 31, 36, faults=2), others=frozenset({1}))
+    segments = [lost(0, 10, 16), lost(1, 17, 19), lost(1, 28, 29), lost(2, 29, 30), lost(3, 31, 40)]
+    assert [lost_to(cut, [first, second], segments) for cut in (first, second)] == [8 * NS, 2 * NS]
 
 
 def test_a_rack_that_is_noticed_host_by_host_loses_its_work_once():
