@@ -60,6 +60,7 @@ class ProtocolName(StrEnum):
     OUTPUT_LOG = "output-log"
 
 
+STATED_BY_OLD_RUNS = {"name", "checkpoint_interval_s", "recovery", "trigger", "partitions", "protocol"}
 BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
 BY_OWN_CLOCK = (ProtocolName.UNCOORDINATED, ProtocolName.COMMUNICATION_INDUCED)
 
@@ -278,7 +279,7 @@ class EngineSpec(Spec):
     def _read_the_default_of_earlier_versions(cls, document: Any) -> Any:
         """Runs of the testbed from before it had strategies have the default of the other engine in their documents,
         which state every field of that time."""
-        if isinstance(document, dict) and "trigger" in document and "standby" not in document:
+        if isinstance(document, dict) and document.keys() >= STATED_BY_OLD_RUNS and "standby" not in document:
             of_the_testbed = document.get("name") == EngineName.DATAFLOW
             if of_the_testbed and document.get("recovery") == RecoveryMode.QUERY:
                 return {**document, "recovery": None}

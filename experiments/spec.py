@@ -235,7 +235,7 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 
     Raises `BadInput` naming the file (not for what an override has set), the field, its value and what is allowed.
     """
-    path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
+    path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else user_path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
     return _of_file(document, source, overrides or [])
 

@@ -47,8 +47,9 @@ def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calib
     def measure(topic: str, records: int) -> list[BatchTiming]:
         is_enough = _is_warm
         if topic != WARM:
-            _feed(config, topic, records * full_batches, LOAD_FACTOR * records / target_s)
-            is_enough = partial(_has_at_least, full_batches)
+            count = records * full_batches
+            _feed(config, topic, count, LOAD_FACTOR * records / target_s)
+            is_enough = partial(_is_measured, full_batches, count)
         measured = _measure(spark, config, topic, records, is_enough)
         journal.record(BatchesMeasured(topic, tuple(measured)))
         return measured
@@ -153,8 +154,12 @@ def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, BatchTi
             found[batch.batch_id] = _timing(batch, config)
 
 
-def _has_at_least(number: int, batches: list[BatchTiming]) -> bool:
-    return len(batches) >= number
+def _is_measured(number: int, records: int, batches: list[BatchTiming]) -> bool:
+    """Whether there are so many batches, or the input of so many records is used up.
+
+    Spark reads at least one record of each partition: a batch that shall have fewer records than that has more.
+    """
+    return len(batches) >= number or sum(timing.records for timing in batches) >= records
 
 
 def _is_warm(batches: list[BatchTiming]) -> bool:

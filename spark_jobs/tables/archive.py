@@ -105,8 +105,10 @@ def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:
 
 
 def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
-    messages = written.select("key", "value")
-    return own_job.applied(raw / own_job.ORACLE, "results", messages) if job.has_oracle else messages
+    if not job.has_oracle:
+        return written.select("key", "value")
+    messages = written.select("partition", "offset", "timestamp", "key", "value")
+    return own_job.applied(raw / own_job.ORACLE, "results", messages)
 
 
 def _topics(spark: SparkSession, broker: Broker, topics: list[str], until: str) -> DataFrame:

@@ -53,6 +53,7 @@ class Moment:
 class Outage:
     """`fault` is the first one (None if the query failed by itself), `faults` how many struck until it ran again.
 
+    `others`: which these are beside the first.
     `went_on`: the query was never down, since other hosts did the work (mode `task`); `back_ns`: until then it had
     fewer of them than before, None if that is not known.
     """
@@ -64,6 +65,12 @@ class Outage:
     ready_ns: int | None = None
     went_on: bool = False
     back_ns: int | None = None
+    others: frozenset[int | None] = field(default=frozenset(), compare=False)
+
+    @property
+    def struck(self) -> frozenset[int | None]:
+        """All faults that struck in it, the first included."""
+        return self.others | {self.fault}
 
 
 def moments(
@@ -162,7 +169,7 @@ def outages(events: list[Moment]) -> list[Outage]:
                 causes.committed_ns = moment.at_ns
             case MomentKind.DEATH if current is not None:
                 struck.append(moment.fault)
-                current = replace(current, faults=len(set(struck)))
+                current = _with_struck(current, struck)
                 unnoticed += [] if current.notice_ns is None else [moment]
             case MomentKind.DEATH:
                 current, struck, unnoticed = Outage(moment.fault, 1, moment.at_ns), [moment.fault], []
@@ -171,9 +178,9 @@ def outages(events: list[Moment]) -> list[Outage]:
                 unnoticed = []
             case MomentKind.NOTICE:
                 if unnoticed and closed and moment.at_ns - (closed[-1].ready_ns or 0) <= UNNOTICED_NS:
-                    closed[-1] = replace(closed[-1], faults=len(set(struck[: -len(unnoticed)])))
+                    closed[-1] = _with_struck(closed[-1], struck[: -len(unnoticed)])
                     struck = [each.fault for each in unnoticed]
-                    current = Outage(struck[0], len(set(struck)), causes.committed_ns, moment.at_ns)
+                    current = _with_struck(Outage(struck[0], 1, causes.committed_ns, moment.at_ns), struck)
                 else:
                     current = causes.outage(moment.at_ns)
                     struck = [] if current.fault is None else [current.fault]
@@ -189,3 +196,9 @@ def outages(events: list[Moment]) -> list[Outage]:
                     closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns, went_on=went_on))
                     current = None
     return closed + ([current] if current else [])
+
+
+def _with_struck(outage: Outage, struck: Iterable[int | None]) -> Outage:
+    """The outage with the faults that struck in it."""
+    faults = frozenset(struck)
+    return replace(outage, faults=len(faults), others=faults - {outage.fault})

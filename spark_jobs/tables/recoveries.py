@@ -68,27 +68,35 @@ def recoveries(
     touched: they tell which lag is normal.
     """
     found: list[MeasuredRecovery] = []
+    struck = frozenset[int | None]()  # the known faults of the last recovery
     for outage in outages:
-        recovery = follow(outage)
+        recovery, own = follow(outage), outage.struck - {None}
         if found and (found[-1].restored_ns is None or found[-1].restored_ns > outage.death_ns):
-            found[-1] = _extended(found[-1], recovery)
+            found[-1] = _extended(found[-1], recovery, len(struck & own))
+            struck |= own
         else:
             found.append(recovery)
+            struck = own
     return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
 def lost_to(outage: Outage, outages: Sequence[Outage], segments: Iterable[LedgerSegment]) -> int:
     """How much work an outage undid [ns], by the ledger; `outages` are all of the run, in order.
 
-    Several outages may have one fault, or none that is known. Then each has what was lost until it ended and after the
-    one before it had ended, and the last one has the rest.
+    Several outages may have one fault, or none that is known. Then each has what was lost to that until it ended and
+    after the one before it had ended, and the last one has the rest.
     """
-    same = [each for each in outages if each.fault == outage.fault]
+    lost = [each for each in segments if each.kind is LedgerClass.LOST and each.fault in outage.struck]
+    return sum(_lost_to_fault(fault, outage, outages, lost) for fault in outage.struck)
+
+
+def _lost_to_fault(fault: int | None, outage: Outage, outages: Sequence[Outage], lost: Iterable[LedgerSegment]) -> int:
+    same = [each for each in outages if fault in each.struck]
     place = same.index(outage)
     since_ns = same[place - 1].ready_ns or 0 if place else 0
     until_ns = float("inf") if outage.ready_ns is None or outage == same[-1] else outage.ready_ns
-    lost = (each for each in segments if each.kind is LedgerClass.LOST and each.fault == outage.fault)
-    return sum(each.end_ns - each.start_ns for each in lost if since_ns < each.end_ns <= until_ns)
+    own = (each for each in lost if each.fault == fault and since_ns < each.end_ns <= until_ns)
+    return sum(each.end_ns - each.start_ns for each in own)
 
 
 def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: UndisturbedPace | None) -> MeasuredRecovery:
@@ -109,12 +117,11 @@ def by_batches(outage: Outage, batches: list[Batch], lost_ns: int, usual: Undist
     )
 
 
-def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery) -> MeasuredRecovery:
-    """Both as one recovery; a fault that began both of them counts once."""
-    is_same = later.fault is not None and later.fault == earlier.fault
+def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery, in_both: int) -> MeasuredRecovery:
+    """Both as one recovery; faults that struck in both of them, of which there are so many, count once."""
     return MeasuredRecovery(
         earlier.fault,
-        earlier.faults + later.faults - is_same,
+        earlier.faults + later.faults - in_both,
         earlier.death_ns,
         earlier.notice_ns,
         later.ready_ns,

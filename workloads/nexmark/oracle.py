@@ -155,7 +155,8 @@ def _events(records: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFra
 def _table(read: DataFrame, kind: str, names: Sequence[str]) -> DataFrame:
     """Events of a kind, with `place`, `partition` and `offset` of the record, and `due` in UTC and as `ms`."""
     ms = F.unix_millis("timestamp")
-    due = F.convert_timezone(F.current_timezone(), F.lit("UTC"), F.col("timestamp").cast("timestamp_ntz"))
+    # Not by the session's own clock: where that is set back, an hour of it stands for two.
+    due = F.timestamp_add("MILLISECOND", ms, F.lit("1970-01-01").cast("timestamp_ntz"))
     place = F.format_string("%s:%s", F.col("partition").cast("string"), F.col("offset").cast("string"))
     derived = (place.alias("place"), "partition", "offset", ms.alias("ms"), due.alias("due"))
     return read.where(F.col("kind") == kind).select(*derived, *names)

@@ -7,6 +7,7 @@ Slots report twice a second how far they have read, and how long they were idle 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -167,9 +168,9 @@ def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outa
     Within a piece of work its shares stand one after the other. Lost is what was read before a recovery beyond the line
     that it went to: sources read it again.
     """
-    spans = [[_Work(piece, piece.end_ns) for piece in span] for span in _spans(window, pieces(journal), outages)]
-    for number, outage in enumerate(outages):
-        line = _line(journal, outage)
+    lines = [_line(journal, outage) for outage in outages]
+    spans = [[_Work(piece, piece.end_ns) for piece in span] for span in _spans(window, pieces(journal), outages, lines)]
+    for number, (outage, line) in enumerate(zip(outages, lines, strict=True)):
         for work in chain.from_iterable(spans[: number + 1]):
             work.roll_back(line, outage)
     segments: list[LedgerSegment] = []
@@ -204,20 +205,27 @@ class _Work:
         )
 
 
-def _spans(window: tuple[int, int], work: list[Piece], outages: list[Outage]) -> list[list[Piece]]:
-    """The work before each outage and after the last, without gaps: what no report covers is like what is beside it."""
+def _spans(window: tuple[int, int], work: list[Piece], outages: list[Outage], lines: list[float]) -> list[list[Piece]]:
+    """The work before each outage and after the last, without gaps: what no report covers is like what is beside it.
+
+    `lines`: how many events are kept by the line to which each outage rolled back.
+    """
     starts = [min([window[0], *(piece.start_ns for piece in work)])]
     starts += [outage.ready_ns or max(window[1], outage.death_ns) for outage in outages]
     ends = [*(outage.death_ns for outage in outages), window[1]]
-    return [_without_gaps(work, start, end) for start, end in zip(starts, ends, strict=True)]
+    return [_without_gaps(work, *span) for span in zip(starts, ends, [math.inf, *lines], strict=True)]
 
 
-def _without_gaps(work: list[Piece], start_ns: int, end_ns: int) -> list[Piece]:
+def _without_gaps(work: list[Piece], start_ns: int, end_ns: int, line: float) -> list[Piece]:
+    """The work between two moments, of which the first is a recovery to this line; infinite if that is not known.
+
+    If the next death came before two reports, nothing is known but that something was read beyond the line.
+    """
     inside = list(_between(work, start_ns, end_ns))
     if start_ns >= end_ns:
         return []
     if not inside:
-        return [Piece(start_ns, end_ns, 0.0, 0.0)]
+        return [Piece(start_ns, end_ns, line, line + 1) if math.isfinite(line) else Piece(start_ns, end_ns, 0.0, 0.0)]
     found, cursor = list[Piece](), start_ns
     for piece in inside:
         found.append(piece.part(cursor, piece.end_ns) if cursor < piece.start_ns and not found else piece)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from spark_jobs.streaming.progress import MicroBatch, Place
-from spark_jobs.tables.streaming.query_events import STAGE_ENDED, Attempt, of_query
+from spark_jobs.tables.streaming.query_events import STAGE_ENDED, STARTED, Attempt, of_query
 
 MS = 1_000_000  # nanoseconds
 
@@ -122,15 +122,17 @@ def _seconds(reported_ms: int | None) -> float | None:
 def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, StageChain]:
     """From the Spark event log (job starts and stage completions): how each batch of the query was chained.
 
-    A batch that a fault cut off ran more than once: only the jobs of its last attempt count.
+    A batch that a fault cut off ran more than once: only the jobs of its last attempt count. The logs of several
+    drivers may come in any order.
     """
-    last: dict[int, Attempt] = {}
+    last: dict[int, tuple[int, Attempt]] = {}  # by batch: when its last job began, and in which attempt
     spans: dict[Attempt, list[tuple[int, int]]] = defaultdict(list)
     for attempt, event in of_query(events, query_id):
-        last[attempt.batch] = attempt
-        if event["Event"] == STAGE_ENDED and _ran(stage := event["Stage Info"]):
+        if event["Event"] == STARTED:
+            last[attempt.batch] = max(last.get(attempt.batch, (0, attempt)), (event["Submission Time"], attempt))
+        elif event["Event"] == STAGE_ENDED and _ran(stage := event["Stage Info"]):
             spans[attempt].append((stage["Submission Time"], stage["Completion Time"]))
-    attempts = {batch: sorted(spans[attempt]) for batch, attempt in last.items()}
+    attempts = {batch: sorted(spans[attempt]) for batch, (_, attempt) in last.items()}
     return {batch: _chain(found) for batch, found in attempts.items() if found}
 
 

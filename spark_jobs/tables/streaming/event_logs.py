@@ -18,9 +18,10 @@ LONGEST_LINE = 2**26  # characters of one event; those of a large query have som
 def spark_events(raw: Path, kinds: Container[str]) -> Iterator[dict[str, Any]]:
     """The events of these kinds in a run's folder of raw logs, of every driver in turn.
 
-    Each life of a driver numbers its stages from 0, and has a log named by its start. A driver's host may have put
-    anything there: only regular files of the run's user are read. Files may have a second name, as they have while
-    results are computed again; a host can make none that leads out of the folder it sees.
+    Each life of a driver numbers its stages from 0, and has a log of its own: mostly named by its start, on Kubernetes
+    by chance. A driver's host may have put anything there: only regular files of the run's user are read. Files may
+    have a second name, as they have while results are computed again; a host can make none that leads out of the folder
+    it sees.
     """
     uid = raw.stat().st_uid
     for name in sorted(os.listdir(raw / EVENT_LOG)):

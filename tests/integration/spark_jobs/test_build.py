@@ -69,7 +69,8 @@ def spark_events() -> Iterable[dict[str, Any]]:
     for batch, (start_s, _) in enumerate(BATCHES_S):
         stages, run = [{"Stage ID": 2 * batch + i} for i in (0, 1)], FIRST_RUN if batch < 4 else SECOND_RUN
         properties = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": str(batch), "spark.jobGroup.id": run}
-        yield {"Event": "SparkListenerJobStart", "Stage Infos": stages, "Properties": properties}
+        told = {"Event": "SparkListenerJobStart", "Submission Time": at(start_s + 1) // 10**6}
+        yield told | {"Stage Infos": stages, "Properties": properties}
         for i, stage in enumerate(stages):
             span = [at(start_s + 1 + i * 3 + edge) // 10**6 for edge in (0.05 * i, 3)]
             times = dict(zip(("Submission Time", "Completion Time"), span, strict=True))

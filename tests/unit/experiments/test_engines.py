@@ -81,6 +81,12 @@ def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
     assert spec.Experiment.model_validate(document).engine.recovery_run is RecoveryMode.GLOBAL
 
 
+def test_who_asks_the_testbed_for_a_recovery_that_it_lacks_is_refused():
+    """Though a file of theirs, as documents of old runs, says nothing of slots that stand by."""
+    with pytest.raises(BadInput, match=r"engine.recovery: .*query.* allowed: global, .* with engine dataflow"):
+        spec.load("nexmark-q1", ["engine={name: dataflow, trigger: micro-batch, recovery: query}"])
+
+
 def test_the_testbed_has_defaults_of_its_own():
     engine = spec.load("nexmark-q1", ["engine.name=dataflow"]).engine
     assert (engine.protocol_run, engine.records_per_message_run) == (ProtocolName.COORDINATED, 1024)

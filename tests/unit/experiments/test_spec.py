@@ -365,6 +365,13 @@ def test_a_field_that_there_is_not_is_told_those_that_there_are(document, known)
         parse(Experiment, document, "experiment")
 
 
+def test_an_experiment_in_the_users_home_is_found(tmp_path, monkeypatch):
+    """No shell reads what a quoted argument or a form says."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    assert spec.load("~/mine.yaml").name == "mine"
+
+
 def test_relative_paths_of_text_are_those_where_the_command_was_given(tmp_path, monkeypatch):
     """The generator of a run works in another directory."""
     monkeypatch.chdir(tmp_path)

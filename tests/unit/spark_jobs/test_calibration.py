@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
@@ -24,6 +25,7 @@ from spark_jobs.streaming.config import JobConfig
 from workloads.sending.producing import TopicSender
 
 TARGET_S = 7.6
+FOUND = Calibration(100.0, 0.4, 125.0, 2)
 
 
 @dataclass
@@ -108,6 +110,26 @@ def test_of_batches_that_get_faster_the_later_half_counts():
 @pytest.mark.parametrize(("target_s", "batches"), [(0.95, 16), (3.8, 4), (7.6, 2), (28.5, 2)])
 def test_short_batches_are_measured_as_long_as_a_jvm_gets_faster(target_s, batches):
     assert batches_of(target_s) == batches
+
+
+def test_batches_that_read_more_than_they_shall_are_not_awaited_beyond_the_end_of_their_input(monkeypatch):
+    """Of six partitions Spark reads six records at least: of 20 batches with 2 records each, 7 use up the input."""
+    measured = {}
+
+    def measure(_spark, _config, topic, records, is_enough):
+        found = []
+        while not is_enough(found) and len(found) < 100:
+            found.append(BatchTiming(max(records, 6), 0.5, 0.4))
+        measured[topic] = len(found)
+        return found
+
+    monkeypatch.setattr(calibration, "_feed", lambda *_: None)
+    monkeypatch.setattr(calibration, "_measure", measure)
+    monkeypatch.setattr(calibration, "approach", lambda measure, _target_s: measure("calibration-1", 2) and FOUND)
+    monkeypatch.setattr(calibration, "batches_of", lambda _target_s: 20)
+    config = JobConfig(Broker(""), "", NexmarkSpec(), EngineSpec(), 1, 2, "checkpoint", "")
+    assert calibration.calibrate(None, config, SimpleNamespace(record=lambda _: None)) == FOUND
+    assert measured == {"calibration-1": 7}
 
 
 def test_an_interval_that_the_overhead_fills_still_has_records():

@@ -13,8 +13,8 @@ from journal.events.common import ExecutorsLost
 from journal.events.injector import Absorbed, Healed, Injected
 from journal.events.query import QUERY, QueryReady
 from journal.events.services import ProgramEnded
-from results.tables.schema import RUN_TABLES
-from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
+from results.tables.schema import RUN_TABLES, LedgerClass
+from spark_jobs.tables.ledger import NS, LedgerSegment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages, with_hosts_back
 from spark_jobs.tables.recoveries import by_batches, lost_to, recoveries
 from tests.unit.example_events import batch_committed, example, named
@@ -443,6 +443,18 @@ def test_what_was_lost_is_counted_once_if_two_outages_have_one_fault(fault):
     assert classes(segments)["lost"] == 6 + 4
 
 
+def test_an_outage_has_what_was_lost_to_any_of_its_faults_and_no_other_has_that():
+    """Where partitions are lost one by one, the ledger names the fault of each."""
+
+    def lost(fault, start_s, end_s):
+        return LedgerSegment(start_s * NS, end_s * NS, LedgerClass.LOST, fault=fault)
+
+    first = replace(outage(0, 16, 17, 22, faults=2), others=frozenset({1}))
+    second = replace(outage(2, 30, 31, 36, faults=2), others=frozenset({1}))
+    segments = [lost(0, 10, 16), lost(1, 17, 19), lost(1, 28, 29), lost(2, 29, 30), lost(3, 31, 40)]
+    assert [lost_to(cut, [first, second], segments) for cut in (first, second)] == [8 * NS, 2 * NS]
+
+
 def test_a_rack_that_is_noticed_host_by_host_loses_its_work_once():
     """By task, each host begins an outage of its own, with the fault of the rack."""
     usual, made = UndisturbedPace(rate=1000 / (8 * NS)), [batch(0, 0, 12)]
@@ -462,6 +474,26 @@ def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
 def test_a_fault_that_begins_two_outages_of_a_recovery_counts_once(fault, faults):
     cuts = [outage(0, 16, 16.5, 22), outage(fault, 25, 25.5, 30, faults=int(fault is not None))]
     (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
+    assert found.faults == faults
+
+
+@pytest.mark.parametrize(
+    ("strikes", "faults"),
+    [
+        ([(16, 0), (17, 4), (23, 4)], 2),
+        ([(16, 0), (17, 4), (23, 5), (23, 4)], 3),
+        ([(16, 0), (17, 0), (23, 5), (23, 6)], 3),
+        ([(16, 0), (17, 4), (23, 5), (23, 0), (31, 4)], 3),
+    ],
+)
+def test_a_fault_that_strikes_in_several_outages_of_a_recovery_counts_once(strikes, faults):
+    """A fault on several hosts may strike one of them late: after the query has restarted without the others."""
+    restarts = [(18, MomentKind.NOTICE), (22, MomentKind.READY), (24, MomentKind.NOTICE), (30, MomentKind.READY)]
+    restarts += [(32, MomentKind.NOTICE), (35, MomentKind.READY)] if strikes[-1][0] > 30 else []
+    told = [Moment(at_s * NS, MomentKind.DEATH, fault) for at_s, fault in strikes]
+    told += [Moment(at_s * NS, kind) for at_s, kind in restarts]
+    cuts = outages(sorted(told, key=lambda moment: (moment.at_ns, moment.kind)))
+    (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 36, 45)]), [], [], None)
     assert found.faults == faults
 
 

@@ -12,7 +12,7 @@ from experiments.spec import LoadMode
 from journal.events.common import ExecutorsLost
 from journal.events.injector import Injected
 from journal.events.query import QueryReady
-from journal.events.services import ProgramEnded
+from journal.events.services import LoadStarted, ProgramEnded
 from spark_jobs.tables import logs as logs_module
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.logs import Logs
@@ -101,3 +101,23 @@ def test_of_what_an_own_job_reads_only_its_input_counts(monkeypatch):
     made = Logs(SimpleNamespace(raw=None, experiment=SimpleNamespace(cores=2, engine=engine, workload=workload)))
     vars(made).update(query=[committed])
     assert [(each.records, dict(each.ends)) for each in made.commits] == [(9, {("orders", "0"): 9})]
+
+
+class Counted(list):
+    """A list that counts how often all of it was looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_the_lag_at_a_moment_is_what_was_due_by_then_without_what_was_committed():
+    """A lag that never becomes normal is asked for at every batch: each answer must not look at all batches."""
+    batches = Counted([batch(2, 104, 108), batch(1, 100, 104), batch(3, 108, 112, records=500)])
+    made = Logs(SimpleNamespace(schedule=LoadStarted(100 * NS, 200.0, 1)))
+    vars(made).update(batches=batches)
+    moments_s = (99, 103.5, 104, 108, 110, 112, 200)
+    assert [made.lag(round(at_s * NS)) for at_s in moments_s] == [0, 700, -200, -400, 0, -100, 17_500]
+    assert batches.looks == 1

@@ -2,10 +2,13 @@
 
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from experiments.spec import Experiment
+from spark_jobs.tables import latency
 from spark_jobs.tables.dataflow import logs as testbed_logs
+from spark_jobs.tables.streaming.batches import Commit
 from tests.unit.spark_jobs.timelines import at, told
 
 DATAFLOW = {"name": "dataflow", "checkpoint_interval_s": 2, "partitions": 4}
@@ -51,3 +54,12 @@ def test_what_is_committed_is_seen_at_its_own_commit(monkeypatch, protocol, seen
     journal += [told("committed", second, positions={"bids.0": 10 * second}) for second in (4, 5, 8)]
     monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, commits: [each.at_ns for each in commits])
     assert logs_of("q12", {"protocol": protocol}, journal).seen() == [at(second) for second in seen_s]
+
+
+def test_a_record_that_was_committed_twice_is_seen_at_the_first_commit():
+    """A job without a checkpoint reads its input anew after a failure."""
+    commits = [Commit(at(second), 0, {("input", "0"): end}) for second, end in ((1, 10), (2, 20), (3, 5), (4, 25))]
+    columns = {"topic": ["input"] * 4, "partition": [0] * 4, "offset": [3, 9, 12, 22], "due_ms": [0] * 4}
+    frame = SimpleNamespace(mapInArrow=lambda assign, schema: list(assign(iter([pa.RecordBatch.from_pydict(columns)]))))
+    (seen,) = latency.seen_at_commit(frame, commits)
+    assert seen["seen_ms"].to_pylist() == [1000, 1000, 2000, 4000]

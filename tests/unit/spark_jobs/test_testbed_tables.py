@@ -163,6 +163,18 @@ def test_a_second_recovery_takes_no_more_than_what_was_kept():
     assert lost[4] / NS == pytest.approx(4 * (1 - IDLE), abs=0.01)
 
 
+@pytest.mark.parametrize(("line", "is_lost"), [(16_000, True), (15_000, True), (16_002, False)])
+def test_what_ran_too_briefly_for_two_reports_is_lost_unless_the_line_moved(line, is_lost):
+    """A second host dies 0.4 s after the recovery to 16,000."""
+    again = Outage(4, 1, at(25.4), at(26), at(28))
+    journal = [each for each in JOURNAL if each.at_ns <= at(25)]
+    journal += [told("recovering", 26.5, epoch=3, line={"a": 1}, positions=positions(line)), told("ready", 28)]
+    journal += list(reports(28, 40, 3, line))
+    found = ledger((at(2), at(38)), journal, [KILLED, again])
+    lost = [(each.start_ns, each.end_ns) for each in found if each.kind == "lost" and each.end_ns > at(25)]
+    assert lost == ([(at(25), at(25.4))] if is_lost else [])
+
+
 def test_the_pace_is_by_useful_time():
     segments = ledger((at(0), at(40)), JOURNAL, [KILLED])
     usual = pace(batches(JOURNAL, 10 * NS, commits=True)[:2], segments)
