@@ -22,6 +22,7 @@ import errno
 import signal
 import sys
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -98,7 +99,9 @@ class Injector:
         self._clocks = threading.Thread(target=self._note_clocks, daemon=True)
         self._clock_failures: list[BaseException] = []
         self._ending, self._is_disarmed = threading.Lock(), False  # a host may tell its clock after the last entry
-        for planned in strikes:
+        self._to_come: defaultdict[str, deque[PlannedStrike]] = defaultdict(deque)  # by target, in their order
+        for planned in sorted(strikes, key=lambda each: (each.due_ns, each.number)):
+            self._to_come[planned.target].append(planned)
             self._schedule(planned, planned.prepare_ns, self._prepare)
 
     def request_stop(self, *_: object) -> None:
@@ -178,8 +181,11 @@ class Injector:
         self._schedule(planned, planned.order_ns, self._strike, up, strikes)
 
     def _strike(self, planned: PlannedStrike, up: Future[bool], strikes: int) -> None:
-        """Strike if the host is `up`, as it was seen after so many strikes on it; if that is outdated, look again."""
-        if not up.done():
+        """Strike if the host is `up`, as it was seen after so many strikes on it; if that is outdated, look again.
+
+        A strike waits for the earlier ones on its host: a long heal holds up several, which would all come at once.
+        """
+        if not up.done() or self._to_come[planned.target][0] is not planned:
             self.agenda.retry(self._strike, planned, up, strikes, number=planned.number)
             return
         failure = up.exception()
@@ -188,8 +194,10 @@ class Injector:
         is_up = failure is not None or up.result()
         outcome = self.holds.outcome(planned.host, planned.kind)
         if outcome is StrikeOutcome.INJECTED and self.healing.outdates(planned.target, strikes):
-            self._recheck(planned)  # a long heal has held up several strikes, which would all come at once
-        elif outcome is not StrikeOutcome.INJECTED or not is_up:
+            self._recheck(planned)
+            return
+        self._to_come[planned.target].popleft()
+        if outcome is not StrikeOutcome.INJECTED or not is_up:
             self._leave(planned, outcome if is_up else StrikeOutcome.ABSORBED)
         elif failure is not None:
             self._miss(planned, failure)

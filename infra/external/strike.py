@@ -34,12 +34,16 @@ class CommandStrike(Strike):
         return _start(self._borrowing, "prove_healed", self._host, self._kind)
 
     def refresh(self) -> bool:
-        look, self._look = self._look or self._begin_look(), None
+        """Whether the host is up. If it was not when the strike was prepared, it may have been healed since."""
+        look, self._look = self._look, None
+        return (look is not None and self._is_up(look)) or self._is_up(self._begin_look())
+
+    def _is_up(self, look: RunningCommand) -> bool:
         ended = _wait(self._borrowing, look)
-        is_up = ended.code == 0
-        if is_up:
-            moment(look.called, ended, since_ns=0)  # what tells no moment now would prove no heal later
-        return is_up
+        if ended.code:
+            return False
+        moment(look.called, ended, since_ns=0)  # what tells no moment now would prove no heal later
+        return True
 
     def shoot(self, due_ns: int = 0) -> None:
         """Start the command when it is due. That the host will have to be healed is noted before, with its process."""

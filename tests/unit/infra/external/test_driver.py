@@ -29,6 +29,7 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from tests.unit.infra.external import clusters
 from tests.unit.infra.external.clusters import COMMANDS
+from tests.unit.marked_processes import wait_for
 
 LEAD_NS = 700_000_000  # from arming to the window: more than the injector looks ahead
 
@@ -103,7 +104,12 @@ def test_a_strike_and_its_heal_are_proved_by_the_users_own_commands(tmp_path: Pa
     absorbed = driver.prepare(handle, "worker-2", FaultKind.KILL)
     assert not absorbed.refresh(), "it is down"
     absorbed.close()
+    looks = called(tmp_path).count("alive pod-2")
+    held_up = driver.prepare(handle, "worker-2", FaultKind.KILL)
+    wait_for(lambda: called(tmp_path).count("alive pod-2") > looks)
     healed = driver.heal(handle, "worker-2", FaultKind.KILL)
+    assert held_up.refresh(), "it was healed since that strike was prepared"
+    held_up.close()
     assert (healed.done, healed.left) == ({"hosts healed": 1}, {"hosts not back": 0})
     assert struck(tmp_path) == set()
     assert list(Borrowing(handle).struck()) == []
