@@ -198,20 +198,26 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def remove(label: str) -> None:
     """Remove the interfaces and namespaces of a cluster whose processes have ended; proves that all is gone.
 
-    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go; all
+    else is gone then. What goes by itself meanwhile, as by another removal, is no failure.
     """
     lines = [f"link del {uplink(label)}"] if has_uplink(label) else []
-    _batch([*lines, *(f"netns del {name}" for name in of(label))])
+    failure: EnvironmentFailure | None = None
+    try:
+        _batch([*lines, *(f"netns del {name}" for name in of(label))], go_on=True)
+    except EnvironmentFailure as error:
+        failure = error
     left = [*of(label), *([uplink(label)] if has_uplink(label) else [])]
     if left:
-        raise EnvironmentFailure(f"{', '.join(left)} cannot be removed", "see `ip netns` and `ip link`")
+        why = f": {failure.cause}" if failure else ""
+        raise EnvironmentFailure(f"{', '.join(left)} cannot be removed{why}", "see `ip netns` and `ip link`")
 
 
-def _batch(lines: Iterable[str], name: str | None = None) -> None:
-    """Run lines of `ip` by one process, in a namespace if one is named."""
+def _batch(lines: Iterable[str], name: str | None = None, *, go_on: bool = False) -> None:
+    """Run lines of `ip` by one process, in a namespace if one is named; to `go_on`, also those after one that fails."""
     text = "".join(f"{line}\n" for line in lines)
     if text:
-        _ip(*(["-n", name] if name else []), "-batch", "-", text=text)
+        _ip(*(["-n", name] if name else []), *(["-force"] if go_on else []), "-batch", "-", text=text)
 
 
 def ip_program() -> str:
