@@ -65,10 +65,10 @@ def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
     label, switch = tokens.label(token), namespace(token, SWITCH)
     up, prefix = uplink(label), next(iter(addresses.values())).rpartition(".")[0]
     _batch(f"netns add {namespace(token, host)}" for host in (SWITCH, *addresses))
+    _batch([f"link add {up} type veth peer name uplink netns {switch}"])
+    _ip("link", "set", up, "alias", f"{label} {root}")  # in a batch, `#` would end it, and so might a quote
     _batch(
         [
-            f"link add {up} type veth peer name uplink netns {switch}",
-            f'link set {up} alias "{label} {root}"',
             f"link set {up} addrgenmode none",
             f"addr add {prefix}.{CONTROLLER_NUMBER}/{PREFIX_LENGTH} dev {up}",
             f"link set {up} up",
