@@ -51,7 +51,7 @@ class Example:
         self._script = str(folder / Path(script).name)
         (folder / "bin").mkdir()
         program(folder / "bin" / stand_in, text)
-        self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "TMPDIR": str(folder)}
+        self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "HOME": str(folder)}
 
     def __call__(self, *arguments: str) -> Ended:
         done = subprocess.run([self._script, *arguments], env=self._variables, capture_output=True, text=True)
