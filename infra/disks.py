@@ -25,9 +25,8 @@ def create(token: str, host: str, folder: Path, size_mb: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={size_mb}m,mode=0755,nosuid,nodev"
     source = f"aftershock-{tokens.label(token)}-{host}"
-    done = programs.run("mount", "-t", "tmpfs", "-o", options, source, str(folder), limit_s=COMMAND_LIMIT_S)
-    if done.returncode:
-        raise EnvironmentFailure(f"no disk could be mounted on {folder} ({done.stderr.strip()})", "see `mount`")
+    if reason := _failure("mount", "-t", "tmpfs", "-o", options, source, str(folder)):
+        raise EnvironmentFailure(f"no disk could be mounted on {folder} ({reason})", "see `mount`")
 
 
 def empty(folder: Path) -> None:
@@ -53,16 +52,21 @@ def of(label: str) -> list[Path]:
 def remove(label: str) -> None:
     """Unmount the disks of a cluster whose processes have ended, and prove it.
 
-    Idempotent. Raises `EnvironmentFailure` for a disk that somebody else's process keeps busy.
+    Idempotent. Raises `EnvironmentFailure` for a disk that somebody else's process keeps busy; all others are gone.
     """
     deadline = Deadline(REMOVAL_LIMIT_S)
     while left := of(label):
-        failed = [
-            done.stderr.strip()
-            for done in (programs.run("umount", str(folder), limit_s=COMMAND_LIMIT_S) for folder in left)
-            if done.returncode
-        ]
+        failed = list(filter(None, [_failure("umount", str(folder)) for folder in left]))
         if failed and deadline.passed:
             raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")
         if failed:
             time.sleep(PAUSE_S)
+
+
+def _failure(*command: str) -> str:
+    """Why a command failed; empty if it did not."""
+    try:
+        done = programs.run(*command, limit_s=COMMAND_LIMIT_S)
+    except OSError as error:  # its program is missing, or does not end
+        return f"{error.filename}: {error.strerror}"
+    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""

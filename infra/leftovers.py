@@ -143,13 +143,15 @@ def remove(label: str, uid: int | None = None) -> None:
     """End every process of a user's cluster, then remove interfaces, namespaces, disks, containers; proves it.
 
     The user is this one, unless another is named. Idempotent, however far the creation of the cluster came. Raises
-    `EnvironmentFailure` for what does not go.
+    `EnvironmentFailure` for what does not go; a Docker daemon that fails keeps nothing else.
     """
     if not tokens.TOKEN.fullmatch(label):
         raise EnvironmentFailure(f"{label!r} is no label of a cluster", "look at its handle")
     uid = os.geteuid() if uid is None else uid
-    if label.startswith(IN_DOCKER):
-        from infra.docker import containers
+    try:
+        if label.startswith(IN_DOCKER):
+            from infra.docker import containers
 
-        containers.remove(label, uid)
-    removal.remove(label, uid)
+            containers.remove(label, uid)
+    finally:
+        removal.remove(label, uid)

@@ -65,10 +65,10 @@ def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
     label, switch = tokens.label(token), namespace(token, SWITCH)
     up, prefix = uplink(label), next(iter(addresses.values())).rpartition(".")[0]
     _batch(f"netns add {namespace(token, host)}" for host in (SWITCH, *addresses))
+    _batch([f"link add {up} type veth peer name uplink netns {switch}"])
+    _ip("link", "set", up, "alias", f"{label} {root}")  # in a batch, `#` would end it, and so might a quote
     _batch(
         [
-            f"link add {up} type veth peer name uplink netns {switch}",
-            f'link set {up} alias "{label} {root}"',
             f"link set {up} addrgenmode none",
             f"addr add {prefix}.{CONTROLLER_NUMBER}/{PREFIX_LENGTH} dev {up}",
             f"link set {up} up",
@@ -198,20 +198,26 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def remove(label: str) -> None:
     """Remove the interfaces and namespaces of a cluster whose processes have ended; proves that all is gone.
 
-    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go; all
+    else is gone then. What goes by itself meanwhile, as by another removal, is no failure.
     """
     lines = [f"link del {uplink(label)}"] if has_uplink(label) else []
-    _batch([*lines, *(f"netns del {name}" for name in of(label))])
+    failure: EnvironmentFailure | None = None
+    try:
+        _batch([*lines, *(f"netns del {name}" for name in of(label))], go_on=True)
+    except EnvironmentFailure as error:
+        failure = error
     left = [*of(label), *([uplink(label)] if has_uplink(label) else [])]
     if left:
-        raise EnvironmentFailure(f"{', '.join(left)} cannot be removed", "see `ip netns` and `ip link`")
+        why = f": {failure.cause}" if failure else ""
+        raise EnvironmentFailure(f"{', '.join(left)} cannot be removed{why}", "see `ip netns` and `ip link`")
 
 
-def _batch(lines: Iterable[str], name: str | None = None) -> None:
-    """Run lines of `ip` by one process, in a namespace if one is named."""
+def _batch(lines: Iterable[str], name: str | None = None, *, go_on: bool = False) -> None:
+    """Run lines of `ip` by one process, in a namespace if one is named; to `go_on`, also those after one that fails."""
     text = "".join(f"{line}\n" for line in lines)
     if text:
-        _ip(*(["-n", name] if name else []), "-batch", "-", text=text)
+        _ip(*(["-n", name] if name else []), *(["-force"] if go_on else []), "-batch", "-", text=text)
 
 
 def ip_program() -> str:

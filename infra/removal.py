@@ -13,12 +13,15 @@ REMOVAL_LIMIT_S = 10.0
 def remove(label: str, uid: int) -> None:
     """End every process of a user's cluster, then remove its interfaces, namespaces and disks; proves it.
 
-    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go; a
+    namespace that does not keeps no disk.
     """
     kill_all(LabelledProcesses(label, uid), REMOVAL_LIMIT_S)
     if uid == ROOT_USER:
-        namespaces.remove(label)
-        disks.remove(label)
+        try:
+            namespaces.remove(label)
+        finally:
+            disks.remove(label)
 
 
 class LabelledProcesses(ProcessHandles):

@@ -27,7 +27,7 @@ from infra.strikes import partition
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
 # The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
 # rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
-INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
+INIT = 'PATH=$PATH:/usr/sbin:/sbin; [ ! -e "$0" ] || nft -f "$0"; trap "exit 0" TERM; sleep infinity & wait'
 # Ends well once the first process has set the rules, and badly after 10 s.
 LIST_RULES = f"nft list table {partition.TABLE}"
 AWAIT_RULES = f"PATH=$PATH:/usr/sbin:/sbin; for look in $(seq 500); do {LIST_RULES} && exit; sleep 0.02; done; exit 1"

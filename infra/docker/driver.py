@@ -162,8 +162,10 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        containers.remove(handle.label, os.geteuid())
-        removal.remove(handle.label, os.geteuid())
+        try:
+            containers.remove(handle.label, os.geteuid())
+        finally:
+            removal.remove(handle.label, os.geteuid())
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:

@@ -39,14 +39,17 @@ class ExecSession(JsonLines):
 
     @property
     def alive(self) -> bool:
-        """Whether the far end has not closed the stream."""
-        if self._socket.fileno() < 0:
-            return False
-        readable, _, _ = select.select([self._socket], [], [], 0)
+        """Whether neither end has closed the stream.
+
+        Another thread may be reading the stream meanwhile, or close it. So this does not look at what has come: by the
+        time of the look it may be taken, and the look would wait for more.
+        """
+        closed = select.poll()
         try:
-            return not readable or bool(self._socket.recv(1, socket.MSG_PEEK))
-        except OSError:
+            closed.register(self._socket, select.POLLRDHUP)
+        except ValueError:  # it is closed here
             return False
+        return not closed.poll(0)
 
     def set_limit(self, limit_s: float) -> None:
         self._limit_s = limit_s

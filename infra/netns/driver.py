@@ -190,8 +190,8 @@ def sshd_config(handle: Handle, host: str) -> str:
     keys = _keys(handle)
     settings = {
         "ListenAddress": f"{handle.hosts[host].address}:{ssh.PORT}",
-        "HostKey": f'"{keys / host}"',
-        "AuthorizedKeysFile": f'"{keys / "client.pub"}"',
+        "HostKey": _quoted(keys / host),
+        "AuthorizedKeysFile": _quoted(keys / "client.pub").replace("%", "%%"),  # it may name users by %u
         "StrictModes": "no",
         "PidFile": "none",
         "AllowUsers": "root",
@@ -209,6 +209,12 @@ def sshd_config(handle: Handle, host: str) -> str:
         "PrintMotd": "no",
     }
     return "".join(f"{name} {value}\n" for name, value in settings.items())
+
+
+def _quoted(path: Path) -> str:
+    """A path as it stands in sshd's configuration."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _root_is_locked() -> bool:

@@ -126,11 +126,13 @@ class Agent:
         """Send a word in `times` datagrams to each address and port; returns how many left."""
         return send(self.target.address, word, to, times)
 
-    def heard(self, port: int) -> tuple[dict[str, int], bool, bool]:
+    def heard(self, port: int) -> tuple[dict[str, int], bool, bool] | None:
         """Close the port; returns how often each word arrived, and whether packets were dropped and delayed here.
 
-        A fault may have struck this host since it listens.
+        A fault may have struck this host since it listens. None if an agent before this one has listened there.
         """
+        if port not in self.listeners:
+            return None
         listener, dropped, delayed = self.listeners.pop(port)
         words = listener.received()
         listener.close()

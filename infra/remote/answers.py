@@ -64,7 +64,7 @@ SHAPES: dict[str, Any] = {  # by what was asked
     "clock": int,
     "empty_disk": None,
     "fire": Fired | None,
-    "heard": tuple[Counts, bool, bool],
+    "heard": tuple[Counts, bool, bool] | None,
     "listen": Whole,
     "refresh": bool,
     "running": list[str],

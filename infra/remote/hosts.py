@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.waiting import Deadline, poll_until
+from experiments.waiting import Deadline, poll_until, retry
 from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle, Host
@@ -157,7 +157,8 @@ class RemoteHosts(DeclaredFaults, Driver):
         Peers that are down cannot be tried. A proof may hold without them, but not if no other peer was tried. How many
         of those tried tell nothing by a loss is said beside it.
         """
-        found = reach.between(self, handle, host, peers)
+        test = partial(reach.between, self, handle, host, peers)
+        found = retry(test, reach.ListenerLost, interval_s=0.0, limit_s=ANSWER_LIMIT_S)
         done = {"peers tried": len(found.came)}
         if doubtful := len(found.doubtful & found.came.keys()):
             done["peers doubtful"] = doubtful

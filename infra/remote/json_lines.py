@@ -37,14 +37,22 @@ class JsonLines(ABC):
         self._send(request)
 
     def ask(self, within_s: float, **request: Any) -> Any:
-        """As `Session.ask`: another thread may have lost the connection, and closed it, while this one waited."""
+        """As `Session.ask`: another thread may have lost the connection, and closed it, while this one waited.
+
+        Whatever interrupts it (Ctrl-C, say) ends the session: the answer may still come, and would be taken for that to
+        the next request.
+        """
         with self._asking:
             if not self.alive:
                 raise Unsent("it was gone already")
             deadline = Deadline(within_s)
-            self.set_limit(within_s)
-            self._send(request)
-            return self._answer(deadline)
+            try:
+                self.set_limit(within_s)
+                self._send(request)
+                return self._answer(deadline)
+            except BaseException:
+                self.close()
+                raise
 
     def _send(self, request: dict[str, Any]) -> None:
         try:

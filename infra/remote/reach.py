@@ -13,6 +13,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import Direction
 from infra.cluster import Handle, Host
 from infra.remote.requests import AgentRequest, AnswerT, Listen, SendWord, TakeHeard
+from infra.remote.session import Disconnected
 
 DATAGRAMS = 5  # several, because a network may lose one; a single arrival is enough
 WORD_BYTES = 16
@@ -25,6 +26,13 @@ class Asks(Protocol):
     def ask(self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ...) -> AnswerT:
         """Send a request to the agent of a host and return its answer; raises `EnvironmentFailure` without one."""
         ...
+
+
+class ListenerLost(Disconnected):
+    """The host's agent was replaced amid a test, since its connection was lost: what arrived there is not known."""
+
+    def __init__(self) -> None:
+        super().__init__("amid a test of its network")
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,9 @@ class Reach:
 
 
 def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> Reach:
-    """Test both directions between a host and each of `others`. Hosts whose agent does not answer are left out.
+    """Test both directions between a host and each of `others`. Of these, who does not answer to the end is left out.
+
+    Raises `ListenerLost` if the agent of the host itself is replaced meanwhile: the test can be made again.
 
     Each host calls by a word that is drawn for this test: every user of its machine could send datagrams in its name.
     A loss is not noticed as doubtful if the fault that causes it strikes and is undone within this test.
@@ -75,14 +85,17 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
             with suppress(EnvironmentFailure):
                 _call(hosts, handle, other, words[other.name], [(host.address, own_port)])
         time.sleep(UNDER_WAY_S)
-        heard, host_drops, delays_all = hosts.ask(handle, host, TakeHeard(own_port))
+        if (arrived := hosts.ask(handle, host, TakeHeard(own_port))) is None:
+            raise ListenerLost
+        heard, host_drops, delays_all = arrived
     finally:  # if the host has lost its power, the others still have to close their ports
         for other, port in ports.items():
             with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
-                there, drops, delays = hosts.ask(handle, other, TakeHeard(port))
-                went[other.name] = there.get(words[host.name], 0)
-                if drops or delays:
-                    doubtful.add(other.name)
+                if arrived := hosts.ask(handle, other, TakeHeard(port)):
+                    there, drops, delays = arrived
+                    went[other.name] = there.get(words[host.name], 0)
+                    if drops or delays:
+                        doubtful.add(other.name)
     came = {name: heard.get(words[name], 0) for name in went}
     return Reach(came, went, frozenset(went if delays_all else doubtful), host_drops)
 

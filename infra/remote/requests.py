@@ -169,9 +169,10 @@ class SendWord(AgentRequest[int], do="call"):
 
 
 @dataclass(frozen=True)
-class TakeHeard(AgentRequest[tuple[dict[str, int], bool, bool]], do="heard"):
+class TakeHeard(AgentRequest[tuple[dict[str, int], bool, bool] | None], do="heard"):
     """Close the port; the answer is how often each word arrived there, and whether the host has itself dropped packets,
-    and delayed them, when it began to listen or now.
+    and delayed them, when it began to listen or now. It is None if the agent has been replaced since, and the port with
+    it.
     """
 
     port: int

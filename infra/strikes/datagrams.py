@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 
-LONGEST_WORD = 100
-MOST_DATAGRAMS = 10_000  # that are read at once: strangers may send more while they are read
+# What is read at once: strangers may send anything, more while it is read, and all of it must fit into an answer.
+LONGEST_WORD, MOST_DATAGRAMS = 32, 10_000
 
 
 class DatagramListener:
-    """Counts the datagrams that arrive at a free port of `address`, by their text (a word)."""
+    """Counts the datagrams that arrive at a free port of `address`, by their text (a word of letters and digits)."""
 
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -30,7 +30,9 @@ class DatagramListener:
         words: Counter[str] = Counter()
         with suppress(BlockingIOError):
             for _ in range(MOST_DATAGRAMS):
-                words[self._socket.recv(LONGEST_WORD).decode(errors="replace")] += 1
+                word = self._socket.recv(LONGEST_WORD)
+                if word.isalnum():
+                    words[word.decode()] += 1
         return dict(words)
 
     def close(self) -> None:
@@ -39,7 +41,10 @@ class DatagramListener:
 
 
 def send(address: str, word: str, to: Iterable[tuple[str, int]], times: int) -> int:
-    """Send `word` `times` times from `address` to each of `to` (address, port); returns how many datagrams left."""
+    """Send `word` `times` times from `address` to each of `to` (address, port); returns how many datagrams left.
+
+    A word that a listener is to count has at most 32 letters and digits.
+    """
     sent = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.bind((address, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,10 +86,13 @@ def undo(target: Target, kind: FaultKind) -> Proof:
 
 def _slow(target: Target, options: FaultOptions) -> StrikeOnHost:
     parts: list[StrikeOnHost] = []
-    if options.delay > 0:
-        parts.append(Delay(target.mark, target.address, options.delay))
-    if options.cpu_share < 1:
-        parts.append(Throttle(target.mark, throttler=target.throttler, share=options.cpu_share))
+    with ExitStack() as waiting:  # programs, which nobody else would end if a later part cannot be made
+        if options.delay > 0:
+            parts.append(Delay(target.mark, target.address, options.delay))
+            waiting.callback(parts[-1].close)
+        if options.cpu_share < 1:
+            parts.append(Throttle(target.mark, throttler=target.throttler, share=options.cpu_share))
+        waiting.pop_all()
     return Together(parts)
 
 

@@ -1,5 +1,10 @@
 # A network of its own, shut but for SSH from the controller. Among themselves the machines may do anything.
 
+locals {
+  # A Local Zone that the account has opted into is listed, too; its name has more than a letter after the region's.
+  zones = sort([for zone in data.aws_ec2_instance_type_offerings.zones.locations : zone if can(regex("^${var.region}[a-z]$", zone))])
+}
+
 resource "aws_vpc" "cluster" {
   cidr_block = "10.77.0.0/16"
   tags       = { Name = local.name }
@@ -8,9 +13,18 @@ resource "aws_vpc" "cluster" {
 resource "aws_subnet" "hosts" {
   vpc_id                  = aws_vpc.cluster.id
   cidr_block              = "10.77.1.0/24" # one subnet: a placement group's partitions are those of one zone
-  availability_zone       = sort(data.aws_ec2_instance_type_offerings.zones.locations)[0]
+  availability_zone       = local.zones[0]
   tags                    = { Name = local.name }
   map_public_ip_on_launch = true # asked of each instance, a stop and start would have the next apply replace it
+
+  lifecycle {
+    ignore_changes = [availability_zone] # a zone that offers the type only later must not have all machines replaced
+
+    precondition {
+      condition     = length(local.zones) > 0
+      error_message = "No availability zone of ${var.region} offers ${var.instance_type}."
+    }
+  }
 }
 
 resource "aws_internet_gateway" "world" {

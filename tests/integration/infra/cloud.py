@@ -10,18 +10,20 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.server import ThreadedMotoServer
 
 from tests.integration.infra import placement_groups
 
-REGION = "eu-central-1"
+REGION, BY_ZONE = "eu-central-1", "availability-zone"
 TOKEN_TAG = "AftershockToken"
 
 
 class Cloud:
     """A region of an account that has its default network and images, and nothing else yet."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
         self.environment = {
             "AWS_ENDPOINT_URL": endpoint,
             "AWS_ACCESS_KEY_ID": "test",
@@ -35,6 +37,11 @@ class Cloud:
 
     def image(self) -> str:
         return self.client.describe_images()["Images"][0]["ImageId"]
+
+    def offer(self, instance_type: str, *zones: str) -> None:
+        """Have that instance type, and no other, in these zones, as long as the cloud lasts."""
+        offers = [{"InstanceType": instance_type, "Location": zone, "LocationType": BY_ZONE} for zone in zones]
+        self._patch.setitem(INSTANCE_TYPE_OFFERINGS[BY_ZONE], REGION, offers)
 
     def token_of(self, thing: dict[str, Any]) -> str | None:
         return _tag(thing, TOKEN_TAG)
@@ -95,6 +102,6 @@ def running() -> Iterator[Cloud]:
         server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
         server.start()
         try:
-            yield Cloud("http://{}:{}".format(*server.get_host_and_port()))
+            yield Cloud("http://{}:{}".format(*server.get_host_and_port()), patch)
         finally:
             server.stop()

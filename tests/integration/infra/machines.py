@@ -13,7 +13,7 @@ import os
 import shlex
 import signal
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,25 @@ CORES, MEMORY_MB = 2, 4096
 
 
 def make(folder: Path, workers: int) -> Handle:
-    """Make a gateway and workers, each two of which are a rack; writes `inventory.json` into the folder."""
+    """Make a gateway and workers, each two of which are a rack; writes `inventory.json` into the folder.
+
+    If that fails, nothing of them is left.
+    """
     spec = ClusterSpec(driver=ClusterDriver.NETNS, workers=workers, worker_disk_mb=64)
     netns.NetnsDriver().check(spec)
     root = folder / "machines"
     root.mkdir(parents=True)
-    with startup.one_at_a_time():
-        handle = startup.lay_out_on_bridge(spec, "machines", root)
-        handle.save()
-        for host in handle.hosts:
-            (handle.directory(host) / "logs").mkdir(parents=True)
-        netns.make_hosts(spec, handle)
-    write_inventory(folder, described(handle))
-    wait_for(lambda: all(gateway.answers(host.address, ssh.PORT) for host in handle.hosts.values()))
+    with ExitStack() as made:
+        with startup.one_at_a_time():
+            handle = startup.lay_out_on_bridge(spec, "machines", root)
+            handle.save()
+            for host in handle.hosts:
+                (handle.directory(host) / "logs").mkdir(parents=True)
+            made.callback(leftovers.remove, handle.label)
+            netns.make_hosts(spec, handle)
+        write_inventory(folder, described(handle))
+        wait_for(lambda: all(gateway.answers(host.address, ssh.PORT) for host in handle.hosts.values()))
+        made.pop_all()
     return handle
 
 

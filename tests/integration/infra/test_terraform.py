@@ -203,12 +203,14 @@ def test_the_aws_module_makes_a_closed_cluster_and_leaves_nothing(
     module = aws(**cloud.environment)
     places = {"key_file": str(tmp_path / "keys" / "controller"), "host_keys": str(tmp_path / "keys")}
     module.set_variables(AWS | places | {"ami": cloud.image()})
+    cloud.offer("m7i.large", "eu-central-1-ham-1a", "eu-central-1c", "eu-central-1b")  # the first is a Local Zone
     module.done("apply", "-auto-approve", "-input=false")
     found, instances = read_output(module), cloud.hosts(AWS["token"])
     check_inventory(found, instances, keys)
     check_placement(instances)
     check_safety(cloud, instances, keys)
-    assert unchanged(module)
+    cloud.offer("m7i.large", "eu-central-1a", "eu-central-1b")
+    assert unchanged(module), "no machine is replaced because another zone has the type now"
     cloud.client.terminate_instances(InstanceIds=[instances["worker-3"]["InstanceId"]])
     module.done("plan", "-refresh-only", "-input=false")  # a machine that is gone does not break the inventory
     shutil.rmtree(tmp_path / "keys")  # a user who has lost the keys must still be able to remove the machines
@@ -235,7 +237,8 @@ def check_inventory(found: inventory.Inventory, instances: dict[str, Any], keys:
 
 
 def check_placement(instances: dict[str, Any]) -> None:
-    """Each rack is a partition, and so is the gateway."""
+    """Each rack is a partition, and so is the gateway; all are in one zone."""
+    assert {instance["Placement"]["AvailabilityZone"] for instance in instances.values()} == {"eu-central-1b"}
     assert {instance["Placement"]["GroupName"] for instance in instances.values()} == {f"aftershock-{AWS['token']}"}
     partitions = {name: instance["Placement"]["PartitionNumber"] for name, instance in instances.items()}
     of_rack = {"rack-a": 2, "rack-b": 3}

@@ -1,6 +1,8 @@
 """What the docker driver refuses before it touches anything, and what its containers see of the machine."""
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import startup
 from results.runs import store
+from tests.unit.infra.external.clusters import program
+from tests.unit.marked_processes import wait_for
 
 
 def test_without_a_daemon_it_is_said_how_to_get_one(monkeypatch, tmp_path):
@@ -163,6 +167,23 @@ def test_a_host_writes_only_its_own_part_of_the_run(cluster):
         written = {Path(mount["Source"]) for mount in mounts.of(cluster, host) if not mount["ReadOnly"]}
         shared = {root / "store", mounts.scratch_of(cluster, host.name), cluster.directory(host.name)}
         assert written == shared | own.get(host.name, set())
+
+
+@pytest.mark.parametrize("name", ["cluster", "a run", "a*"])
+def test_a_host_that_was_cut_off_is_so_again_when_it_starts_whatever_the_home_is_called(tmp_path, name):
+    """Its partition outlives the loss of its power."""
+    program(tmp_path / "nft", f'#!/bin/sh\ncat "$2" >{tmp_path}/set && mv {tmp_path}/set {tmp_path}/done\n')
+    rules = tmp_path / name / "partition.nft"
+    rules.parent.mkdir()
+    rules.write_text("the rules\n")
+    command, variables = ["/bin/sh", "-c", creation.INIT, str(rules)], {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    first = subprocess.Popen(command, env=variables, start_new_session=True)
+    try:
+        wait_for((tmp_path / "done").exists, 10)
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert (tmp_path / "done").read_text() == "the rules\n"
 
 
 def test_a_container_has_no_more_rights_than_its_part_needs(cluster):

@@ -2,10 +2,12 @@
 
 import ipaddress
 import json
+import sys
 
 import pytest
 
 from infra import namespaces, tokens
+from tests.unit.infra.network_namespaces import in_a_namespace
 
 TOKEN = "n511-0123456789abcdef"
 
@@ -49,6 +51,26 @@ def test_a_subnet_is_free_that_no_route_but_a_default_one_leads_to(routes, free,
     monkeypatch.setattr(namespaces, "_ip", lambda *_: json.dumps([{"dst": each} for each in routes]))
     monkeypatch.setattr(namespaces, "labels", set)
     assert namespaces.free_subnet() == free
+
+
+IN_A_MACHINE_OF_ITS_OWN = f"""
+import subprocess, sys
+from pathlib import Path
+from infra import namespaces, tokens
+Path("/run/netns").mkdir(exist_ok=True)
+for what, where in (("tmpfs", "/run/netns"), ("sysfs", "/sys")):
+    subprocess.run(["mount", "-t", what, "none", where], check=True)
+namespaces.create({TOKEN!r}, sys.argv[1], {{"gateway": "198.19.255.1"}})
+print(namespaces.root_of(tokens.label({TOKEN!r})))
+namespaces.remove(tokens.label({TOKEN!r}))
+"""
+
+
+@pytest.mark.usefixtures("namespaces")
+@pytest.mark.parametrize("root", ["/srv/a run/cluster", "/srv/c#/cluster", '/srv/"a"/cluster', "/srv/it's/cluster"])
+def test_a_network_names_its_root_whatever_that_is_called(root):
+    done = in_a_namespace("unshare", "--mount", sys.executable, "-c", IN_A_MACHINE_OF_ITS_OWN, root)
+    assert (done.stdout, done.stderr) == (f"{root}\n", "")
 
 
 def test_what_was_never_made_has_no_traces_and_is_removed_at_once():

@@ -21,7 +21,7 @@ from infra.strikes.death import Termination
 from infra.strikes.freeze import LONGEST_PAUSE_S, thaw
 from infra.strikes.ready import Target, merged, ready, undo
 from infra.strikes.strike import Proof
-from infra.strikes.throttle import TOLERANCE, observe
+from infra.strikes.throttle import TOLERANCE, Throttle, observe
 from tests.unit.infra.descriptors import descriptors_left, opened
 from tests.unit.marked_processes import ignores_sigterm, start, start_python, wait_for
 
@@ -237,6 +237,15 @@ def test_a_delay_that_is_given_up_leaves_no_program(slow_tc):
     wait_for(slow_tc.exists)
     assert "tc" in {child.name() for child in psutil.Process().children()}
     strike.close()
+    assert "tc" not in {child.name() for child in psutil.Process().children()}
+
+
+def test_a_slowness_of_which_a_part_cannot_be_made_leaves_no_program_of_another(host, slow_tc, monkeypatch):
+    def no_process(*_):
+        raise OSError(errno.EAGAIN, "no process more")
+
+    monkeypatch.setattr(Throttle, "_start", no_process)
+    assert failure_of(lambda: prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=0.5, delay=0.1))) == errno.EAGAIN
     assert "tc" not in {child.name() for child in psutil.Process().children()}
 
 

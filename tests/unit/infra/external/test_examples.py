@@ -59,7 +59,7 @@ class Example:
         self._script = str(folder / Path(script).name)
         (folder / "bin").mkdir()
         program(folder / "bin" / stand_in, text)
-        self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "TMPDIR": str(folder)}
+        self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "HOME": str(folder)}
 
     def __call__(self, *arguments: str) -> Ended:
         done = subprocess.run([self._script, *arguments], env=self._variables, capture_output=True, text=True)
@@ -102,6 +102,30 @@ def test_a_pod_is_gone_once_another_one_has_its_name(pod: Example) -> None:
     assert not pod.proves("ready", "spark-worker-0")
     assert pod("await", "spark-worker-0").code == 0
     assert pod("ready", "spark-worker-0").output == "1767323045\n", "since when, not now"
+
+
+def test_a_pod_that_was_not_deleted_is_not_gone(pod: Example) -> None:
+    """Its uid could not be read, so nobody knows whether it is another one now."""
+    assert pod("delete", "spark-worker-0").code != 0
+    pod.write(uid="uid-1", ready="True 2026-01-01T00:00:00Z")
+    assert not pod.proves("gone", "spark-worker-0")
+    pod.write(uid="")
+    assert pod("delete", "spark-worker-0").code != 0, "there is none that could be deleted"
+    pod.write(uid="uid-1")
+    assert not pod.proves("gone", "spark-worker-0")
+    assert not (pod.state / "deleted").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "dead", "killed"), [(1, "", True, True), (0, "1073741823", False, True), (3, "", False, False)]
+)
+def test_a_search_that_fails_proves_no_death(tmp_path: Path, code: int, found: str, dead: bool, killed: bool) -> None:
+    """As when pgrep is missing, or the machine that is asked by ssh does not answer. No process has that id."""
+    host = Example("standalone/host", tmp_path, "pgrep", f"#!/bin/sh\necho {found}\nexit {code}\n")
+    settings = "SPARK_HOME=/ JAVA_HOME=/ WORK=/nowhere HOSTS='w-1 127.0.0.111 rack-a'"
+    (tmp_path / "settings.sh").write_text(settings, encoding="utf-8")
+    assert (host("kill", "w-1").code == 0, host.proves("dead", "w-1")) == (killed, dead)
+    assert not host.proves("dead", "w-2"), "no host of that name"
 
 
 def test_an_instance_is_stopped_once_its_state_says_so(instance: Example) -> None:

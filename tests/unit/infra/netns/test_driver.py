@@ -35,6 +35,24 @@ def test_sshd_listens_on_the_address_of_its_host_and_only_takes_the_key_of_the_r
     assert {"PasswordAuthentication no", "AuthenticationMethods publickey", "DisableForwarding yes"} <= set(lines)
 
 
+@pytest.mark.parametrize("name", ["a run", "100%", "c#", 'a"b', "a\\b", "it's"])
+def test_sshd_finds_the_keys_of_a_run_whatever_its_folder_is_called(tmp_path, name):
+    if not (sshd := programs.find("sshd")) or not programs.find("ssh-keygen"):
+        pytest.skip("no sshd: apt-get install openssh-server")
+    handle = Handle("run-1", "netns", "n7-0123456789abcdef", str(tmp_path / name), HOSTS)
+    keys, config = tmp_path / name / "ssh", tmp_path / "config"
+    keys.mkdir(parents=True)
+    netns._make_key(keys / "gateway")
+    config.write_text(netns.sshd_config(handle, "gateway"))
+    done = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True)
+    if "privilege separation" in done.stderr:
+        pytest.skip(done.stderr)  # /run/sshd, which the driver makes as root
+    understood = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert understood["hostkey"] == str(keys / "gateway"), done.stderr
+    assert understood["authorizedkeysfile"].replace("%%", "%") == str(keys / "client.pub")
+    assert "%%" in understood["authorizedkeysfile"] or "%" not in name, "sshd would look for another name, or end"
+
+
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(programs, "SBIN", "/nowhere")

@@ -124,6 +124,15 @@ def test_a_host_whose_interface_is_down_drops_what_is_sent_to_it(token, monkeypa
     assert agent.heard(agent.listen()) == ({}, drops, False)
 
 
+def test_a_port_of_an_agent_before_it_does_not_end_an_agent_with_its_strikes(agent, token):
+    """Whoever listened over a connection that was lost asks the next agent, which may have a strike to carry out."""
+    victim = start(f"{token}/h/a")
+    agent.ask("prepare", number=1, kind="kill", options={})
+    assert agent.ask("heard", port=1) == {"done": None}
+    assert agent.fired(1)["proof"]["done"] == {"processes killed": 1}
+    assert victim.wait(60) == -signal.SIGKILL
+
+
 def test_two_aims_at_one_host_are_kept_apart(agent, token):
     first = start(f"{token}/h/a")
     agent.ask("prepare", number=1, kind="kill", options={})

@@ -21,7 +21,7 @@ GOOD: dict[str, list[Any]] = {
     "clock": [10**18],
     "empty_disk": [None],
     "fire": [None, {"proof": PROOF, "ports": [22]}],
-    "heard": [[{}, False, False], [{"worker-1": 5}, False, True]],
+    "heard": [None, [{}, False, False], [{"worker-1": 5}, False, True]],
     "listen": [4711],
     "refresh": [True],
     "running": [[], ["broker"]],

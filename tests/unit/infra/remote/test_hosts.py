@@ -323,6 +323,45 @@ def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
     assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset(), host_drops=False)
 
 
+class LosesAgents(RemoteHosts):
+    """Loses, once, the agent of each of these hosts, after both sides have sent and before anybody tells what came."""
+
+    def __init__(self, *lost: str) -> None:
+        super().__init__(self._begin_one)
+        self.lost, self.begun = list(lost), list[str]()
+
+    def _begin_one(self, _handle: Handle, host: Host, command: Sequence[str]) -> Pipes:
+        self.begun.append(host.name)
+        return Pipes(command, host.address)
+
+    def ask(self, handle: Handle, host: Host, request: AgentRequest, within_s: float = 1.0) -> Any:
+        while isinstance(request, TakeHeard) and self.lost:
+            session = self.session(handle, handle.hosts[self.lost.pop()])
+            session.process.kill()
+            session.process.wait(60)
+        return super().ask(handle, host, request)
+
+
+@pytest.mark.parametrize(
+    ("lost", "done", "left"),
+    [("worker-1", {"peers tried": 1}, {}), ("worker-2", {"peers tried": 0, "peers down": 0}, {"peers untried": 1})],
+    ids=["the host's", "the peer's"],
+)
+def test_an_agent_that_is_replaced_amid_a_test_of_the_network_ends_neither_the_proof_nor_its_successor(
+    handle: Handle, lost: str, done: dict[str, int], left: dict[str, int]
+) -> None:
+    """The test is made again if it lost what arrived at the host itself; a peer is left out."""
+    hosts = LosesAgents(lost)
+    one, two = (handle.hosts[name] for name in ("worker-1", "worker-2"))
+    found, tried = hosts.tried(handle, one, [two])
+    assert (tried, hosts.lost) == ((done, left), [])
+    if lost == "worker-1":
+        assert found == reach.Reach({"worker-2": 5}, {"worker-2": 5}, frozenset(), host_drops=False)
+    hosts.running(handle, lost)
+    assert hosts.begun.count(lost) == 2
+    hosts.close(handle)
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize(
     ("lost", "done", "left"),

@@ -130,6 +130,26 @@ def test_who_waits_for_a_turn_on_a_connection_that_is_lost_meanwhile_has_not_ask
     assert heard.readline() == "", "the second request was sent"
 
 
+@pytest.mark.parametrize("interrupted_at", ["send", "receive"])
+def test_an_answer_that_nobody_awaits_any_more_is_not_taken_for_the_next_one(
+    ends: tuple[Lines, socket.socket], monkeypatch: pytest.MonkeyPatch, interrupted_at: str
+) -> None:
+    """Ctrl-C, or the end of a task, interrupts a step; then its teardown asks over the same session."""
+    lines, far = ends
+
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, interrupted_at, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lines.ask(LIMIT_S, do="running")
+    with suppress(OSError):  # nobody is there to hear it
+        far.sendall(b'{"done": ["spark-worker"]}\n')
+    with pytest.raises(Unsent):
+        lines.ask(LIMIT_S, do="vacate")
+
+
 def test_the_end_of_the_program_is_told_in_its_error_output(ends: tuple[Lines, socket.socket]) -> None:
     lines, far = ends
     far.shutdown(socket.SHUT_WR)

@@ -1,6 +1,7 @@
 """Who reaches whom: what is concluded from datagrams that were counted, and the counting itself, on loopback."""
 
 import contextlib
+import json
 
 import pytest
 
@@ -9,6 +10,7 @@ from experiments.fault_kinds import Direction
 from infra import programs
 from infra.cluster import Handle, Host, Role
 from infra.remote import reach
+from infra.remote.json_lines import LONGEST_LINE
 from infra.remote.reach import Reach
 from infra.remote.requests import Listen, SendWord, TakeHeard
 from infra.strikes import partition
@@ -42,9 +44,9 @@ def test_nothing_follows_from_what_a_host_loses_that_drops_packets_itself():
 
 def test_words_are_counted_by_who_called_and_only_once():
     listener = DatagramListener(ADDRESS)
-    assert send(OTHER, "worker-2", [(ADDRESS, listener.port)], 3) == 3
-    assert send(OTHER, "worker-3", [(ADDRESS, listener.port), (ADDRESS, listener.port)], 1) == 2
-    assert listener.received() == {"worker-2": 3, "worker-3": 2}
+    assert send(OTHER, "worker2", [(ADDRESS, listener.port)], 3) == 3
+    assert send(OTHER, "worker3", [(ADDRESS, listener.port), (ADDRESS, listener.port)], 1) == 2
+    assert listener.received() == {"worker2": 3, "worker3": 2}
     assert listener.received() == {}
     listener.close()
 
@@ -109,19 +111,26 @@ class CutOff:
                 return words, host in self.drops, host in self.delays
 
 
-def test_a_flood_of_datagrams_is_read_to_an_end(monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [(lambda number: str(number).encode(), MOST_DATAGRAMS), (lambda number: f"é\0-{number}".encode("latin-1"), 0)],
+    ids=["words", "anything"],
+)
+def test_a_flood_of_datagrams_is_read_to_an_end(monkeypatch, said, counted):
     """What comes while it is read would keep it from ending, and each word takes room."""
     listener, taken = DatagramListener(ADDRESS), []
 
     class Flooded:
         def recv(self, most):
             taken.append(most)
-            return str(len(taken)).encode()
+            return said(len(taken)).rjust(200, b"x")[-most:]
 
     with contextlib.closing(listener):
         monkeypatch.setattr(listener, "_socket", Flooded())
-        assert len(listener.received()) == MOST_DATAGRAMS
+        found = listener.received()
         monkeypatch.undo()
+    assert (len(taken), len(found)) == (MOST_DATAGRAMS, counted)
+    assert len(json.dumps(found)) < LONGEST_LINE / 2, "an answer that is longer ends the session"
 
 
 def test_what_the_system_refuses_to_send_is_not_sent():
