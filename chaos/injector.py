@@ -146,6 +146,7 @@ class Injector:
         if self.agenda.stopped and self.aborted():
             self.journal.record(Aborted())
         self.agenda.stop()
+        self.preparation.stop()
         self.healing.heal_all()
         self.queues.close()
         self.arrivals.close()
@@ -177,23 +178,23 @@ class Injector:
         if not self.preparation.is_prepared(planned):
             self.agenda.retry(self._recheck, planned, number=planned.number)
             return
-        strikes, up = self.healing.strikes(planned.target), self.preparation.recheck(planned)
-        self._schedule(planned, planned.order_ns, self._strike, up, strikes)
+        heal, up = self.healing.latest(planned.target), self.preparation.recheck(planned)
+        self._schedule(planned, planned.order_ns, self._strike, up, heal)
 
-    def _strike(self, planned: PlannedStrike, up: Future[bool], strikes: int) -> None:
-        """Strike if the host is `up`, as it was seen after so many strikes on it; if that is outdated, look again.
+    def _strike(self, planned: PlannedStrike, up: Future[bool], heal: Future[None] | None) -> None:
+        """Strike if the host is `up`. If a heal may have changed that, look again: `heal` was the latest by then.
 
         A strike waits for the earlier ones on its host: a long heal holds up several, which would all come at once.
         """
         if not up.done() or self._to_come[planned.target][0] is not planned:
-            self.agenda.retry(self._strike, planned, up, strikes, number=planned.number)
+            self.agenda.retry(self._strike, planned, up, heal, number=planned.number)
             return
         failure = up.exception()
         if failure is not None and not is_of_the_host(failure):
             raise failure
         is_up = failure is not None or up.result()
         outcome = self.holds.outcome(planned.host, planned.kind)
-        if outcome is StrikeOutcome.INJECTED and self.healing.outdates(planned.target, strikes):
+        if outcome is StrikeOutcome.INJECTED and self.healing.may_have_changed(planned.target, since=heal):
             self._recheck(planned)
             return
         self._to_come[planned.target].popleft()
@@ -208,7 +209,7 @@ class Injector:
         """Carry out a strike. Its hold is recorded first, so that a strike that fails half-way is undone, too."""
         self._note(Striking, planned)
         hold = Hold(planned.host, planned.kind, planned.fault, planned.until_ns)
-        self.healing.note_strike(planned.host, planned.kind)
+        self.healing.note_strike(planned.host, planned.kind.effect)
         taken = self.holds.strike(hold)
         strike.shoot(planned.due_ns)
         for ended in taken:

@@ -47,26 +47,20 @@ class Healing:
         self.driver, self.handle, self.journal, self.arrival = driver, handle, journal, arrival
         self.agenda, self.queues, self.arrivals, self.holds = agenda, queues, arrivals, holds
         self._strike_counts: Counter[tuple[str, Effect]] = Counter()
-        self._strikes: Counter[str] = Counter()  # by target; so are the others
-        self._latest: dict[str, Future[None]] = {}
-        self._strikes_before_latest: dict[str, int] = {}
+        self._latest: dict[str, Future[None]] = {}  # by target
 
-    def note_strike(self, host: str, kind: FaultKind) -> None:
-        """A strike of this kind is about to hit the host: the return from earlier ones need not be awaited any more."""
-        self._strike_counts[host, kind.effect] += 1
-        self._strikes[target_of(host, kind)] += 1
+    def note_strike(self, host: str, effect: Effect) -> None:
+        """A strike of this effect is about to hit the host: its earlier heals need not be awaited any more."""
+        self._strike_counts[host, effect] += 1
 
-    def strikes(self, target: str) -> int:
-        """How many strikes have hit this host or service."""
-        return self._strikes[target]
+    def latest(self, target: str) -> Future[None] | None:
+        """The latest heal of this host or service, if there was one."""
+        return self._latest.get(target)
 
-    def outdates(self, target: str, strikes: int) -> bool:
-        """Whether a target that was looked at after so many strikes is not any more as it was seen.
-
-        It is not while its heal is in progress, nor after the heal of a strike that came after the look.
-        """
-        heal = self._latest.get(target)
-        return heal is not None and (not heal.done() or self._strikes_before_latest[target] > strikes)
+    def may_have_changed(self, target: str, since: Future[None] | None) -> bool:
+        """Whether a heal may have changed the target since `since` was its latest: one goes on, or began later."""
+        latest = self.latest(target)
+        return latest is not since or (latest is not None and not latest.done())
 
     def plan(self, hold: Hold[int]) -> None:
         """Heal a hold when it is due, unless it has ended or was made longer by then."""
@@ -84,12 +78,11 @@ class Healing:
     def _heal(self, hold: Hold[int]) -> None:
         self.holds.release(hold)
         strikes, target = self._strike_counts[hold.host, hold.kind.effect], target_of(hold.host, hold.kind)
-        self._strikes_before_latest[target] = self._strikes[target]
         self._latest[target] = self.queues.add(target, self._undo, hold, strikes)
 
     def wait(self, target: str) -> None:
         """Wait until the latest heal of this host or service has ended; raises what it raised."""
-        if healing := self._latest.get(target):
+        if healing := self.latest(target):
             healing.result()
 
     def _undo(self, hold: Hold[int], strikes: int) -> None:

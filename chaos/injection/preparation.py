@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from threading import Semaphore
 from typing import TypeVar
@@ -30,6 +30,7 @@ class Preparation:
         self._threads = {each: started_thread() for each in set(targets)}
         self._at_work = Semaphore(MOST_AT_ONCE)
         self._prepared: dict[PlannedStrike, Future[Strike]] = {}
+        self._is_stopped = False
 
     def begin(self, planned: PlannedStrike) -> None:
         """Begin to prepare a strike."""
@@ -49,6 +50,8 @@ class Preparation:
     def _once_healed(self, target: str, act: Callable[[], ResultT]) -> Future[ResultT]:
         def wait_and_act() -> ResultT:
             self._healed(target)
+            if self._is_stopped:
+                raise CancelledError
             with self._at_work:
                 return act()
 
@@ -64,9 +67,16 @@ class Preparation:
         if not prepared.cancelled() and prepared.exception() is None:
             prepared.result().close()
 
-    def close(self) -> None:
-        """Wait for the steps that are in progress, begin no other, and close every strike that was not taken."""
+    def stop(self) -> None:
+        """Begin no further step, also on hosts whose heal is in progress."""
+        self._is_stopped = True
         for thread in self._threads.values():
-            thread.shutdown(cancel_futures=True)
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        """Stop, wait for the steps that are in progress, and close every strike that was not taken."""
+        self.stop()
+        for thread in self._threads.values():
+            thread.shutdown()
         for planned in list(self._prepared):
             self.give_up(planned)

@@ -91,9 +91,9 @@ class Borrowing:
     def healing_limit_s(self) -> float:
         """How long it can take at most to heal a host [s].
 
-        First a look, a strike and its proof may be under way. Then each kind may need its heal and the proof of that.
+        Two looks, a strike and its proof may be under way. Then each kind may need its heal and the proof of that.
         """
-        return (3 + 2 * len(self.known.cluster.faults)) * self.known.cluster.limit_s
+        return (4 + 2 * len(self.known.cluster.faults)) * self.known.cluster.limit_s
 
     def log(self, called: str, ended: Ended, due_ns: int | None = None) -> Ended:
         """Add a line about a command to the log: how late it was started, when its end was seen, and its exit code.

@@ -34,7 +34,7 @@ class CommandStrike(Strike):
         return _start(self._borrowing, "prove_healed", self._host, self._kind)
 
     def refresh(self) -> bool:
-        """Whether the host is up. If it was not when the strike was prepared, it may have been healed since."""
+        """Whether the host is up. One that was down when the strike was prepared is looked at again."""
         look, self._look = self._look, None
         return (look is not None and self._is_up(look)) or self._is_up(self._begin_look())
 

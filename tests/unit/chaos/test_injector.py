@@ -185,14 +185,23 @@ def test_strikes_that_a_long_heal_has_held_up_come_one_after_the_other(hosts, mo
     heal = hosts.heal
 
     def long_heal(*arguments):
-        time.sleep(2.0)
+        time.sleep(1.0)
         return heal(*arguments)
 
     monkeypatch.setattr(hosts, "heal", long_heal)
-    held_up = [fault(at, "worker-1", heal_after=0.1) for at in (0.5, 0.9, 1.3)]
-    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=0.1), *held_up)
-    told = [(entry["event"], entry["fault"]) for entry in sorted(entries, key=lambda entry: entry["at_ns"])]
-    assert told == [(event, number) for number in range(4) for event in ("injected", "healed")]
+    held_up = [fault(at, "worker-1", heal_after=0.1) for at in (0.3, 0.5, 0.7)]
+    inject(hosts, fault(0.0, "worker-1", heal_after=0.1), *held_up)
+    journal = raw_entries(Path(hosts.handle.root) / "injector.jsonl")
+    told = [(entry["event"], entry["fault"]) for entry in journal if "fault" in entry]
+    assert told == [(event, number) for number in range(4) for event in ("striking", "injected", "healed")]
+
+
+def test_a_host_that_was_down_at_the_look_and_is_back_when_the_strike_is_due_is_struck(hosts):
+    faults = [fault(0.0, "worker-1", heal_after=0.92), fault(1.0, "worker-1", heal_after=0.1)]
+    _, entries = inject(hosts, *faults)
+    assert [(entry["event"], entry["fault"]) for entry in entries] == [
+        ("injected", 0), ("healed", 0), ("injected", 1), ("healed", 1)
+    ]  # fmt: skip
 
 
 def test_a_shock_takes_all_its_targets(hosts):

@@ -14,7 +14,7 @@ from chaos.injection import healing
 from chaos.injection.agenda import Agenda
 from chaos.injection.healing import Healing
 from chaos.injection.target_queues import TargetQueues
-from experiments.fault_kinds import FaultKind
+from experiments.fault_kinds import Effect, FaultKind
 from infra.cluster import Handle
 from infra.processes import has_precedence
 from infra.strikes.strike import Proof
@@ -52,7 +52,7 @@ class Parts:
         self.healing = Healing(self.hosts, handle, Journal(self.path), *parts)
 
     def strike(self, hold: Hold[int]) -> None:
-        self.healing.note_strike(hold.host, hold.kind)
+        self.healing.note_strike(hold.host, hold.kind.effect)
         self.holds.strike(hold)
 
     def heal_what_is_due(self) -> None:
@@ -114,21 +114,20 @@ def test_whoever_waits_for_a_host_gets_it_healed_or_is_told_why_not(tmp_path: Pa
     assert parts.journaled() == [("healed", 0)]
 
 
-def test_a_look_is_outdated_by_a_heal_in_progress_and_by_that_of_a_later_strike(tmp_path: Path) -> None:
+def test_a_heal_in_progress_or_begun_since_a_look_may_have_changed_the_host(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
-    looked = parts.healing.strikes("worker-1")
-    assert not parts.healing.outdates("worker-1", looked), "nothing was healed"
+    before = parts.healing.latest("worker-1")
     parts.strike(KILLED)
-    assert not parts.healing.outdates("worker-1", looked), "what holds a host is the holds' affair"
-    since = parts.healing.strikes("worker-1")
+    assert not parts.healing.may_have_changed("worker-1", before), "what holds a host is the holds' affair"
     parts.hosts.may_end.clear()
     parts.healing.heal_all()
-    assert parts.healing.outdates("worker-1", since)
-    assert not parts.healing.outdates("worker-2", 0)
+    since = parts.healing.latest("worker-1")
+    assert parts.healing.may_have_changed("worker-1", since), "it is in progress"
+    assert not parts.healing.may_have_changed("worker-2", None)
     parts.hosts.may_end.set()
     parts.healing.wait("worker-1")
-    assert parts.healing.outdates("worker-1", looked)
-    assert not parts.healing.outdates("worker-1", since)
+    assert not parts.healing.may_have_changed("worker-1", since)
+    assert parts.healing.may_have_changed("worker-1", before), "it came between"
 
 
 def test_a_host_that_comes_back_is_journaled(tmp_path: Path) -> None:
@@ -160,11 +159,11 @@ def test_a_host_that_is_struck_again_is_not_awaited(tmp_path: Path) -> None:
     parts.strike(KILLED)
     parts.healing.heal_all()
     assert looked.wait(LIMIT_S)
-    parts.healing.note_strike("worker-1", FaultKind.PAUSE)
+    parts.healing.note_strike("worker-1", Effect.FROZEN)
     for _ in range(2):  # one look may have begun before
         looked.clear()
         assert looked.wait(LIMIT_S), "a pause does not keep a worker from joining"
-    parts.healing.note_strike("worker-1", FaultKind.POWER_OFF)
+    parts.healing.note_strike("worker-1", Effect.DOWN)
     assert parts.journaled() == [("healed", 0)]
 
 

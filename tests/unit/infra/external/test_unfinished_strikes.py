@@ -253,4 +253,4 @@ def test_the_last_look_at_a_proof_ends_with_the_time_for_it(tmp_path: Path, brok
 
 def test_the_injector_has_the_time_that_the_description_gives_to_its_heals(tmp_path: Path, broker: NoBroker) -> None:
     handle = provisioned(tmp_path, faults={"kill": COMMANDS, "pause": COMMANDS}, limit_s=900)
-    assert ExternalDriver().healing_limit_s(handle) == 60 + (3 + 2 * 2) * 900
+    assert ExternalDriver().healing_limit_s(handle) == 60 + (4 + 2 * 2) * 900
