@@ -58,7 +58,9 @@ def remove(label: str) -> None:
     while left := of(label):
         failed = list(filter(None, [_failure("umount", str(folder)) for folder in left]))
         if failed and deadline.passed:
-            raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")
+            raise EnvironmentFailure(
+                f"disks cannot be unmounted ({'; '.join(failed)})", "see who uses them with `fuser -vm`"
+            )
         if failed:
             time.sleep(PAUSE_S)
 

@@ -10,11 +10,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from experiments.documents.plain_files import read_plain
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra import disks, namespaces, removal, tokens
+from infra.attempts import try_all
 from infra.cluster import HANDLE_FILE
 from infra.processes import owners
 from infra.removal import ROOT_USER
@@ -143,15 +145,14 @@ def remove(label: str, uid: int | None = None) -> None:
     """End every process of a user's cluster, then remove interfaces, namespaces, disks, containers; proves it.
 
     The user is this one, unless another is named. Idempotent, however far the creation of the cluster came. Raises
-    `EnvironmentFailure` for what does not go; a Docker daemon that fails keeps nothing else.
+    `EnvironmentFailure` for what does not go. If the Docker daemon fails, everything else is still removed.
     """
     if not tokens.TOKEN.fullmatch(label):
         raise EnvironmentFailure(f"{label!r} is no label of a cluster", "look at its handle")
     uid = os.geteuid() if uid is None else uid
-    try:
-        if label.startswith(IN_DOCKER):
-            from infra.docker import containers
+    acts = [partial(removal.remove, label, uid)]
+    if label.startswith(IN_DOCKER):
+        from infra.docker import containers
 
-            containers.remove(label, uid)
-    finally:
-        removal.remove(label, uid)
+        acts.insert(0, partial(containers.remove, label, uid))
+    try_all(*acts)

@@ -214,7 +214,7 @@ def remove(label: str) -> None:
 
 
 def _batch(lines: Iterable[str], name: str | None = None, *, go_on: bool = False) -> None:
-    """Run lines of `ip` by one process, in a namespace if one is named; to `go_on`, also those after one that fails."""
+    """Run lines of `ip` by one process, in a namespace if one is named; `go_on`: continue after a line that fails."""
     text = "".join(f"{line}\n" for line in lines)
     if text:
         _ip(*(["-n", name] if name else []), *(["-force"] if go_on else []), "-batch", "-", text=text)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from infra import disks, namespaces, tokens
+from infra.attempts import try_all
 from infra.process_handles import ProcessHandles, kill_all
 from infra.processes import marked, owners
 
@@ -13,15 +16,12 @@ REMOVAL_LIMIT_S = 10.0
 def remove(label: str, uid: int) -> None:
     """End every process of a user's cluster, then remove its interfaces, namespaces and disks; proves it.
 
-    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go; a
-    namespace that does not keeps no disk.
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go. If a
+    namespace cannot be removed, the disks still are.
     """
     kill_all(LabelledProcesses(label, uid), REMOVAL_LIMIT_S)
     if uid == ROOT_USER:
-        try:
-            namespaces.remove(label)
-        finally:
-            disks.remove(label)
+        try_all(partial(namespaces.remove, label), partial(disks.remove, label))
 
 
 class LabelledProcesses(ProcessHandles):

@@ -15,9 +15,9 @@ what Airflow holds grows. Nothing else should start clusters on the machine mean
 unless the soak is kept apart (`apart.sh`).
 
 For driver docker a daemon is started, as root, if there is none. The machines of driver ssh are network namespaces with
-an sshd; this needs root. The cluster of driver external is Spark's own master and workers with a broker, on this
-machine, and its commands are those of docs/examples/external/standalone. Both are made before the first piece and
-removed after the last.
+an sshd; this needs root. They are made before the first piece and removed after the last. The cluster of driver
+external is Spark's own master and workers with a broker, on this machine, and its commands are those of
+docs/examples/external/standalone. It is there only during the pieces of that driver, so that it loads no others.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Ledger(JsonLedger[Piece]):
 def experiment(driver: str, seed: int, window_s: float, inventory: Path | None) -> dict[str, Any]:
     """The soak experiment of a driver with more faults, without those that the driver cannot inject.
 
-    `inventory` is of what drivers ssh and external find there.
+    `inventory`: the file that the experiment names (drivers ssh and external).
 
     Raises as the driver's check if that asks its machines.
     """
@@ -214,13 +214,21 @@ def main() -> None:
         os.environ |= {"AFTERSHOCK_HOME": folder, "TMPDIR": str(home / belongings.TEMPORARY)}
         (home / belongings.TEMPORARY).mkdir()
         daemon = docker_daemon() if "docker" in given.drivers else nullcontext()
-        with _made(home, given.drivers) as inventories, daemon, _torn_down(), served(folder) as (process, _):
+        with (
+            _machines(home, given.drivers) as machines_there,
+            daemon,
+            ExitStack() as cluster,  # ends after what is struck there was brought back
+            _torn_down(),
+            served(folder) as (process, _),
+        ):
             server, serve = Server(f"http://127.0.0.1:{PORT}", None), f"{time.time():.0f}"
             server.switch_on("benchmark")
             while ledger.faults < given.faults and time.monotonic() < end_s:
                 driver, seed = ledger.next(given.drivers)
-                document = experiment(driver, seed, given.window, inventories.get(driver))
+                inventory = cluster.enter_context(_inventory(home, driver, machines_there))
+                document = experiment(driver, seed, given.window, inventory)
                 ledger.add(played(driver, seed, serve, home, _Triggered(server, home, document), _held(process)))
+                cluster.close()
                 if ledger.lines[-1].wrong:
                     keep(home, ledger.lines[-1], given.ledger.with_suffix(".wrong"))
                 print(f"{driver}, seed {seed}: {ledger.lines[-1].faults} faults {ledger.lines[-1].wrong}", flush=True)
@@ -240,19 +248,27 @@ def _torn_down() -> Iterator[None]:
 
 
 @contextmanager
-def _made(home: Path, drivers: Sequence[str]) -> Iterator[dict[str, Path]]:
-    """Within, there is what drivers ssh and external need; what their experiments name as inventory, by driver."""
-    inventories = {}
-    with ExitStack() as at_end:
-        if "ssh" in drivers:
-            folder = home / "ssh"
-            at_end.callback(leftovers.remove, machines.make(folder, HOSTS).label)
-            inventories["ssh"] = folder / machines.INVENTORY
-        if "external" in drivers:
-            workers = [f"w-{number}" for number in range(1, HOSTS + 1)]
-            there = at_end.enter_context(standalone_cluster(home / "external", workers))
-            inventories["external"] = there.description
-        yield inventories
+def _machines(home: Path, drivers: Sequence[str]) -> Iterator[Path | None]:
+    """Yields the inventory of driver ssh, if that has pieces; makes the machines first."""
+    if "ssh" not in drivers:
+        yield None
+        return
+    made = machines.make(home / "ssh", HOSTS)
+    try:
+        yield home / "ssh" / machines.INVENTORY
+    finally:
+        leftovers.remove(made.label)
+
+
+@contextmanager
+def _inventory(home: Path, driver: str, machines_there: Path | None) -> Iterator[Path | None]:
+    """Yields the inventory of a piece, None if its driver needs none; for driver external, starts a cluster first."""
+    if driver != "external":
+        yield machines_there if driver == "ssh" else None
+        return
+    workers = [f"w-{number}" for number in range(1, HOSTS + 1)]
+    with TemporaryDirectory(prefix="external-", dir=home) as folder, standalone_cluster(Path(folder), workers) as there:
+        yield there.description
 
 
 @dataclass(frozen=True)

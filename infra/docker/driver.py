@@ -17,6 +17,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import removal
+from infra.attempts import try_all
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
@@ -162,10 +163,8 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        try:
-            containers.remove(handle.label, os.geteuid())
-        finally:
-            removal.remove(handle.label, os.geteuid())
+        ours = handle.label, os.geteuid()
+        try_all(partial(containers.remove, *ours), partial(removal.remove, *ours))
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:

@@ -11,7 +11,6 @@ The description is copied when the run begins, so that a change of the file does
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,16 +112,3 @@ class Borrowing:
 
 def _strength(kind: FaultKind) -> int:
     return STRENGTH[kind.effect]
-
-
-def each_tried(acts: list[Callable[[], object]]) -> list[str]:
-    """Do all of these, even if some of them fail; returns what went wrong, in words."""
-    problems = []
-    for act in acts:
-        try:
-            act()
-        except EnvironmentFailure as failure:
-            problems.append(failure.cause)
-        except OSError as error:
-            problems.append(f"{error.filename or 'the system'}: {error.strerror or error}")
-    return problems

@@ -22,10 +22,11 @@ from experiments.fault_kinds import GATEWAY, PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver, Role
 from experiments.spec import ClusterSpec
 from infra import credentials, launch
+from infra.attempts import each_tried
 from infra.clocks import ClockOffset
 from infra.cluster import Driver, Handle, Host
 from infra.external import listing, logins, strike, topics
-from infra.external.borrowed import Borrowed, Borrowing, each_tried
+from infra.external.borrowed import Borrowed, Borrowing
 from infra.external.commands import WHERE, RunningCommand, require_program, succeeded
 from infra.local import LocalDriver
 from infra.processes import Usage
@@ -145,7 +146,8 @@ class ExternalDriver(DeclaredFaults, Driver):
         borrowing = Borrowing(handle)
         acts = [partial(_bring_back, borrowing, host, kind) for host, kind in borrowing.struck()]
         problems = [f"{survivors} processes of run {handle.run_id} here survive SIGKILL"] if survivors else []
-        problems += each_tried([*acts, partial(topics.remove, handle), partial(_remove_checkpoints, handle)])
+        failures = each_tried([*acts, partial(topics.remove, handle), partial(_remove_checkpoints, handle)])
+        problems += [failure.cause for failure in failures]
         if problems:
             raise EnvironmentFailure("; ".join(problems), f"mend that and run `aftershock clean {handle.run_id}`")
 

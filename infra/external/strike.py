@@ -9,7 +9,8 @@ from functools import partial
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.waiting import Deadline
-from infra.external.borrowed import Borrowing, each_tried
+from infra.attempts import each_tried
+from infra.external.borrowed import Borrowing
 from infra.external.commands import Ended, RunningCommand, TookTooLong, moment, succeeded
 from infra.external.notes import NOT_STRUCK
 from infra.strikes.strike import NOT_YET, Proof, Strike, wait_until

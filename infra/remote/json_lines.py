@@ -39,8 +39,8 @@ class JsonLines(ABC):
     def ask(self, within_s: float, **request: Any) -> Any:
         """As `Session.ask`: another thread may have lost the connection, and closed it, while this one waited.
 
-        Whatever interrupts it (Ctrl-C, say) ends the session: the answer may still come, and would be taken for that to
-        the next request.
+        Whatever interrupts it (Ctrl-C, say) ends the session: the answer may still come, and would be read as the
+        answer to the next request.
         """
         with self._asking:
             if not self.alive:

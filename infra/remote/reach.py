@@ -67,7 +67,7 @@ class Reach:
 
 
 def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> Reach:
-    """Test both directions between a host and each of `others`. Of these, who does not answer to the end is left out.
+    """Test both directions between a host and each of `others`. Hosts that stop answering during the test are left out.
 
     Raises `ListenerLost` if the agent of the host itself is replaced meanwhile: the test can be made again.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 
-# What is read at once: strangers may send anything, more while it is read, and all of it must fit into an answer.
+# Limits of one read: anyone may send datagrams, and the counts must fit into one answer.
 LONGEST_WORD, MOST_DATAGRAMS = 32, 10_000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
 from infra.strikes.partition import NetworkPartition, reconnect
 from infra.strikes.program_death import ProgramDeath, resume
-from infra.strikes.strike import Proof, StrikeOnHost
+from infra.strikes.strike import Proof, StrikeOnHost, closed_on_failure
 from infra.strikes.throttle import Throttle, end_throttlers
 
 
@@ -86,13 +85,11 @@ def undo(target: Target, kind: FaultKind) -> Proof:
 
 def _slow(target: Target, options: FaultOptions) -> StrikeOnHost:
     parts: list[StrikeOnHost] = []
-    with ExitStack() as waiting:  # programs, which nobody else would end if a later part cannot be made
-        if options.delay > 0:
-            parts.append(Delay(target.mark, target.address, options.delay))
-            waiting.callback(parts[-1].close)
-        if options.cpu_share < 1:
+    if options.delay > 0:
+        parts.append(Delay(target.mark, target.address, options.delay))
+    if options.cpu_share < 1:
+        with closed_on_failure(Together(parts)):  # its programs, which nobody else would end
             parts.append(Throttle(target.mark, throttler=target.throttler, share=options.cpu_share))
-        waiting.pop_all()
     return Together(parts)
 
 

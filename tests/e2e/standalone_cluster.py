@@ -15,7 +15,8 @@ from pathlib import Path
 
 from kafka import KafkaAdminClient
 
-from experiments.waiting import wait_for
+from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_while, wait_for
 from infra.broker import Broker
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka
@@ -24,7 +25,7 @@ from infra.services.jvm import find_java
 from infra.services.spark import home
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "external" / "standalone"
-LIMIT_S = 180.0
+LIMIT_S, END_LIMIT_S, PAUSE_S = 180.0, 60.0, 0.2
 
 
 class StandaloneCluster:
@@ -36,6 +37,7 @@ class StandaloneCluster:
         self.center = f"{self.network}.1"
         self.checkpoints = folder / "checkpoints"
         self.started: list[subprocess.Popen[bytes]] = []
+        self._begun: list[str] = []  # workers
 
     def start(self) -> None:
         self.checkpoints.mkdir(parents=True)
@@ -46,10 +48,11 @@ class StandaloneCluster:
         self._start_broker()
         gateway.wait_port(self.center, MASTER_PORT, self.folder / "master.log")
         for worker in self.workers:
+            self._begun.append(worker)
             self.command("start", worker)
         kafka.wait_ready(Broker(self.broker), self.folder / "broker.log")
         cause, remedy = f"workers have not joined within {LIMIT_S:g} s", f"read the logs in {self.folder / 'work'}"
-        wait_for(lambda: all(map(self.is_alive, self.workers)), cause, remedy, interval_s=0.2, limit_s=LIMIT_S)
+        wait_for(lambda: all(map(self.is_alive, self.workers)), cause, remedy, interval_s=PAUSE_S, limit_s=LIMIT_S)
 
     @property
     def broker(self) -> str:
@@ -74,11 +77,20 @@ class StandaloneCluster:
             admin.close()
 
     def end(self) -> None:
+        """End all processes; raises `EnvironmentFailure` for workers whose death is not proved in time."""
         for process in self.started:
             process.kill()
             process.wait()
-        for worker in self.workers:
+        left = poll_while(self._killed, interval_s=PAUSE_S, limit_s=END_LIMIT_S)
+        if left:
+            cause = f"the death of {', '.join(left)} is not proved within {END_LIMIT_S:g} s"
+            raise EnvironmentFailure(cause, f"end what names {self.network} in its arguments")
+
+    def _killed(self) -> list[str]:
+        """Kill each worker that was started; returns those whose death is not proved."""
+        for worker in self._begun:
             self.command("kill", worker)
+        return [worker for worker in self._begun if self.command("dead", worker) != 0]
 
     def _begin(self, name: str, command: list[str]) -> None:
         variables = {"PATH": os.environ["PATH"], "JAVA_HOME": str(find_java().home), "SPARK_DAEMON_MEMORY": "160m"}

@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter, namedtuple
+from contextlib import contextmanager
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pandas as pd
 import psutil
@@ -214,6 +216,26 @@ def test_machines_have_an_experiment_without_what_they_lack(obstacle, tmp_path, 
     assert not kinds & {"power-off", "disk-full"}
     assert ("partition" in kinds) == (obstacle is None)
     assert found["cluster"]["inventory"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("driver", "inventory", "begun"),
+    [("local", None, []), ("ssh", "m.yaml", []), ("external", "c.json", ["on", "off"])],
+)
+def test_the_existing_cluster_is_there_only_for_the_pieces_of_its_driver(driver, inventory, begun, home, monkeypatch):
+    found = []
+
+    @contextmanager
+    def cluster(folder, workers):
+        found.append("on")
+        yield SimpleNamespace(description=folder / "c.json")
+        found.append("off")
+
+    monkeypatch.setattr(soak, "standalone_cluster", cluster)
+    with soak._inventory(home, driver, home / "m.yaml") as path:
+        assert (path and path.name, found) == (inventory, begun[:1])
+    assert found == begun
+    assert not list(home.glob("external-*"))
 
 
 def test_an_existing_cluster_has_an_experiment_with_the_faults_for_which_the_example_has_commands():

@@ -92,6 +92,9 @@ def test_namespaces_that_stay_keep_no_disk(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(EnvironmentFailure, match="it stays"):
         removal.remove(LABEL, removal.ROOT_USER)
     assert removed == [LABEL]
+    monkeypatch.setattr(disks, "remove", lambda label: _fail("the disk, too"))
+    with pytest.raises(EnvironmentFailure, match="it stays; the disk, too"):
+        removal.remove(LABEL, removal.ROOT_USER)
 
 
 IN_DOCKER = Handle("run-1", "docker", "d509-0123456789abcdef", "/r")
@@ -111,3 +114,14 @@ def test_a_docker_daemon_that_fails_keeps_no_process_of_this_machine(
     with pytest.raises(EnvironmentFailure, match="the Docker daemon does not answer"):
         remove()
     assert removed == [(IN_DOCKER.label, os.geteuid())]
+    monkeypatch.setattr(removal, "remove", lambda *_: _fail("processes survive"))
+    with pytest.raises(EnvironmentFailure, match="the Docker daemon does not answer; processes survive"):
+        remove()
+
+
+def test_every_disk_that_stays_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "of", lambda label: [Path("/r/1/lives"), Path("/r/2/lives")])
+    monkeypatch.setattr(disks, "REMOVAL_LIMIT_S", 0.0)
+    monkeypatch.setattr(disks, "_failure", lambda _, folder: f"{folder} is busy")
+    with pytest.raises(EnvironmentFailure, match=r"\(/r/1/lives is busy; /r/2/lives is busy\)"):
+        disks.remove(LABEL)

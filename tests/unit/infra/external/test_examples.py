@@ -46,6 +46,7 @@ esac
 """
 
 ADDRESS = f"127.3.{os.getpid() % 250}.{{}}"  # no other test's processes name it
+LIMIT_S = 60.0
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -62,7 +63,9 @@ class Example:
         self._variables = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "STATE": str(self.state), "HOME": str(folder)}
 
     def __call__(self, *arguments: str) -> Ended:
-        done = subprocess.run([self._script, *arguments], env=self._variables, capture_output=True, text=True)
+        done = subprocess.run(
+            [self._script, *arguments], env=self._variables, capture_output=True, text=True, timeout=LIMIT_S
+        )
         assert done.returncode < 9, done.stderr
         return Ended(done.returncode, done.stdout, done.stderr, 0, 2**62)
 
@@ -126,6 +129,42 @@ def test_a_search_that_fails_proves_no_death(tmp_path: Path, code: int, found: s
     (tmp_path / "settings.sh").write_text(settings, encoding="utf-8")
     assert (host("kill", "w-1").code == 0, host.proves("dead", "w-1")) == (killed, dead)
     assert not host.proves("dead", "w-2"), "no host of that name"
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> Callable[[str], Example]:
+    """A host with one process, whose state such a `ps` tells. No process has its id."""
+
+    def make(ps: str) -> Example:
+        host = Example("standalone/host", tmp_path, "pgrep", "#!/bin/sh\necho 1073741823\n")
+        program(tmp_path / "bin" / "ps", f"#!/bin/sh\n{ps}\n")
+        settings = f"SPARK_HOME=/ JAVA_HOME=/ WORK='{tmp_path}' HOSTS='w-1 127.0.0.111 rack-a'"
+        (tmp_path / "settings.sh").write_text(settings, encoding="utf-8")
+        (tmp_path / "w-1").mkdir()
+        (tmp_path / "w-1" / "worker-1.log").write_text("Successfully registered with master\n", encoding="utf-8")
+        return host
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("ps", "paused", "resumed"),
+    [("echo T", True, False), ("echo Sl", False, True), ("exit 127", False, False), ("echo T; exit 255", False, False)],
+)
+def test_a_state_that_cannot_be_read_proves_neither_a_pause_nor_its_end(
+    seen: Callable[[str], Example], ps: str, paused: bool, resumed: bool
+) -> None:
+    """As when the machine that is asked by ssh does not answer."""
+    host = seen(ps)
+    assert (host.proves("paused", "w-1"), host.proves("resumed", "w-1")) == (paused, resumed)
+    assert (host("pause", "w-1").code == 0) == paused
+
+
+def test_a_process_that_does_not_stop_is_told_after_a_while(seen: Callable[[str], Example]) -> None:
+    """As one of another user, or in state D."""
+    ended = seen("echo D")("pause", "w-1")
+    assert ended.code == 1
+    assert ended.complaint.startswith("w-1 cannot be paused: its processes 1073741823 are")
 
 
 def test_an_instance_is_stopped_once_its_state_says_so(instance: Example) -> None:

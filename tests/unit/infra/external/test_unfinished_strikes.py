@@ -18,7 +18,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.external import notes
-from infra.external.borrowed import Borrowing, each_tried
+from infra.external.borrowed import Borrowing
 from infra.external.commands import RunningCommand
 from infra.external.driver import ExternalDriver
 from infra.launch import REPOSITORY
@@ -130,15 +130,6 @@ def test_a_disk_without_room_keeps_no_host_from_its_heal(
     with pytest.raises(OSError, match="No space left"):
         driver.prepare(handle, "worker-1", FaultKind.KILL).shoot(0)
     assert struck(tmp_path) == set(), "what cannot be noted is not struck: nobody would know that it has to be healed"
-
-
-def test_what_the_system_refuses_keeps_no_other_act_from_being_tried() -> None:
-    def refused() -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    done: list[str] = []
-    assert each_tried([refused, lambda: done.append("this one")]) == ["the system: Too many open files"]
-    assert done == ["this one"]
 
 
 def test_a_command_that_never_ends_is_ended_with_what_it_started(tmp_path: Path) -> None:
