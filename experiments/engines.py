@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from experiments.documents.field_types import Spelling
 from experiments.documents.parsing import Positive, Spec
@@ -60,7 +60,6 @@ class ProtocolName(StrEnum):
     OUTPUT_LOG = "output-log"
 
 
-STATED_BY_OLD_RUNS = {"name", "checkpoint_interval_s", "recovery", "trigger", "partitions", "protocol"}
 BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
 BY_OWN_CLOCK = (ProtocolName.UNCOORDINATED, ProtocolName.COMMUNICATION_INDUCED)
 
@@ -273,17 +272,6 @@ class EngineSpec(Spec):
         Annotated[str, ENDPOINT] | None,
         Field(description="dataflow: address of the S3 service; by default that of AWS"),
     ] = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_the_default_of_earlier_versions(cls, document: Any) -> Any:
-        """Runs of the testbed from before it had strategies have the default of the other engine in their documents,
-        which state every field of that time."""
-        if isinstance(document, dict) and document.keys() >= STATED_BY_OLD_RUNS and "standby" not in document:
-            of_the_testbed = document.get("name") == EngineName.DATAFLOW
-            if of_the_testbed and document.get("recovery") == RecoveryMode.QUERY:
-                return {**document, "recovery": None}
-        return document
 
     @property
     def recovery_run(self) -> RecoveryMode:

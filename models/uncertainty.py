@@ -16,7 +16,7 @@ from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
 PRIOR_FAILURES = 0.5  # what the prior of a failure rate counts for, that of Jeffreys: half a failure
-MOST_FAILURES = 25_000_000  # of all runs, which are replayed at once: some 4 GB
+MOST_FAILURES = 25_000_000  # of all runs at once, each with the room that the one with the most takes: some 4 GB
 PERCENTILES = (2.5, 97.5)
 DRAWS, RAREST = 10_000, 0.001  # plans drawn at once, and the least share of them that must follow a rule
 
@@ -169,11 +169,15 @@ def _check(window_s: float, failures: int | None, failure_rate: float, runs: int
     if failures is not None:
         require_count("failures", failures, 0)
     require("failure_rate", failure_rate, failure_rate >= 0, "a finite rate of 0 or more")
-    expected = failure_rate * window_s if failures is None else failures
     require_count("runs", runs)
-    most = MOST_FAILURES // runs
-    require("failures", expected, expected <= most, f"at most {most:,} in the window of each of {runs:,} runs")
+    _require_room(failure_rate * window_s if failures is None else failures, runs)
     require_count("seed", seed, 0)
+
+
+def _require_room(failures: float, runs: int) -> None:
+    """Raise `BadInput` unless so many failures of each run can be replayed at once."""
+    most = MOST_FAILURES // runs
+    require("failures", failures, failures <= most, f"at most {most:,} in the window of each of {runs:,} runs")
 
 
 def _spaced(rng: np.random.Generator, gaps: HostGaps, window: float, failures: int, runs: int) -> Array:
@@ -193,6 +197,7 @@ def _faults(
 ) -> Faults:
     """`count` failures in each run at uniform times, each with a recovery from a resample of the measured ones."""
     most = int(count.max(initial=0))
+    _require_room(most, count.size)
     struck_s = rng.uniform(0.0, window_s, (count.size, most))
     struck_s[np.arange(most) >= count[:, np.newaxis]] = np.inf
     struck_s.sort(axis=1)

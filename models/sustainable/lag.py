@@ -15,10 +15,10 @@ from itertools import combinations
 from math import ceil, sqrt
 from statistics import median
 
-FEWEST_SAMPLES = 5  # of four, it may be chance even if each lag is above the one before
-FEWEST_OF_LEVEL = 3
+FEWEST_SAMPLES = 5  # at different moments, for growth: four ascending samples occur by chance once in 24
+FEWEST_OF_LEVEL = 3  # samples, at whatever moments, for a median that passes over one taken amid a batch
 MOST_SAMPLES = 1000  # of more, as many at even distances stand for all: they have half a million pairs
-DEVIATIONS = 2.0  # of S, as far as chance goes but for one time in fifty
+DEVIATIONS = 2.0  # of S: one-sided 2 % level
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
 MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
 STUCK = 2.0  # times that limit at the end: a batch of that length can be under way, and what came meanwhile waits
@@ -34,7 +34,7 @@ class ProbeOutcome(StrEnum):
     SUSTAINED = "sustained"
     NOT_SUSTAINED = "not-sustained"
     VOID = "void"  # nothing is known of the query: the generator did not deliver what was due
-    UNSEEN = "unseen"  # neither: it committed too seldom to tell
+    UNSEEN = "unseen"  # neither: there were too few samples of lag to tell
 
 
 @dataclass(frozen=True)

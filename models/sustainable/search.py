@@ -25,7 +25,7 @@ class End(StrEnum):
     CLOSED = "closed"  # the bracket is as narrow as it should be
     PROBES = "probes"  # as many rates were tried as may be
     GENERATOR = "generator"  # the next rate is more than the generator delivers
-    COMMITS = "commits"  # at the next rate the query commits too seldom to be judged
+    COMMITS = "commits"  # at the next rate there were too few samples of lag to judge the query by
 
 
 @dataclass(frozen=True)

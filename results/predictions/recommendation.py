@@ -24,7 +24,6 @@ from models.uncertainty import predict_run
 from models.utilization import mean_lost_time, optimal_interval, system_period
 from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
-from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
@@ -167,7 +166,7 @@ def recommend(run: Run) -> Recommendation:
     if measured is None or advice(run) is None or facts is None:
         allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
         raise BadInput("run_id", run.run_id, allowed)
-    experiment = spec.validate(store.read_json(run.experiment_path))
+    experiment = spec.validate(run.experiment())
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")

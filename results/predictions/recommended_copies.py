@@ -22,7 +22,6 @@ from models.accuracy import predicted_by_fidelity
 from models.fidelity import score
 from models.replication.planners import PLANNERS
 from models.topology import Topology
-from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import table_or_empty, the_run
@@ -73,7 +72,7 @@ def recommend_copies(run: Run, budget: int | None = None) -> CopiesAdvice:
     Raises `BadInput` for a run that is not one of an acyclic dataflow, one under whose protocol no
     partition can have a copy, and one in which no rates were measured.
     """
-    experiment = as_it_recovered(spec.validate(store.read_json(run.experiment_path)), the_run(run))
+    experiment = as_it_recovered(spec.validate(run.experiment()), the_run(run))
     layout, topology = _weighed(run, experiment)
     engine, count = experiment.engine, len(topology.tasks)
     had = _copies_had(engine)

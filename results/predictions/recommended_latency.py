@@ -18,7 +18,6 @@ from models.interval_estimator import Estimate
 from models.next_of_few import draw_next
 from models.passive_restore import FEWEST
 from results.predictions.recommendation import DRAWS, PERCENTILES, SEED
-from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import table_or_empty, the_run
@@ -65,7 +64,7 @@ def recommend_latency(run: Run) -> LatencyAdvice:
 
     Also raises it if partitions read the whole input again: the older the run, the longer that takes.
     """
-    experiment = as_it_recovered(spec.validate(store.read_json(run.experiment_path)), the_run(run))
+    experiment = as_it_recovered(spec.validate(run.experiment()), the_run(run))
     mode, rows = experiment.engine.recovery_run, table_or_empty(run, "partition_recoveries")
     alone = mode in PARTIAL and mode is not RecoveryMode.SOURCE_REPLAY
     faults = by_fault(rows) if alone and len(rows) else rows.head(0)

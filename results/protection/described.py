@@ -6,7 +6,6 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,6 +19,7 @@ from experiments.workloads.catalogue import OwnJobSpec
 from results.damage import Damaged
 from results.runs import store
 from results.runs.state import RunState
+from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import engine_and_mode
 from results.summary.index import IndexRow
@@ -63,9 +63,9 @@ def described(row: IndexRow) -> Described | None:
     """None for a run of which it is not known what or where it ran, or which is not read yet: it is of no setting."""
     if row.machine is None or row.state == RunState.UNREAD:
         return None
-    path = store.stored(row.run_id).experiment_path
+    run = store.stored(row.run_id)
     try:
-        experiment = _experiment(path, path.stat().st_mtime_ns)
+        experiment = _experiment(run, run.experiment_path.stat().st_mtime_ns)
     except (AftershockError, Damaged, OSError):
         return None
     experiment = as_it_recovered(experiment, row.facts)
@@ -76,9 +76,9 @@ def described(row: IndexRow) -> Described | None:
 
 
 @lru_cache(MOST_KNOWN)
-def _experiment(path: Path, written_ns: int) -> Experiment:
+def _experiment(run: Run, written_ns: int) -> Experiment:
     """Runs do not change, unless they are replaced; to validate a thousand experiments takes a page too long."""
-    return spec.validate(store.read_json(path))
+    return spec.validate(run.experiment())
 
 
 def _setting(machine: str, experiment: Experiment) -> Setting:

@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from experiments.engines import EngineName
 from experiments.errors import BadInput
+from experiments.recovery_modes import RecoveryMode
 from results.damage import Damaged
 from results.runs import published
 from results.runs.exchange import exchange
@@ -117,7 +119,7 @@ class Run:
 
     @property
     def experiment_path(self) -> Path:
-        """The experiment as it ran, for `experiments.spec.validate`; runs of old versions may lack fields."""
+        """The file of the experiment as it ran; `experiment` reads it, and those of old versions too."""
         return self.root / "experiment.json"
 
     @property
@@ -183,9 +185,14 @@ class Run:
     def experiment(self) -> dict[str, Any]:
         """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.
 
-        Raises as `status` does.
+        Documents from before the testbed had recovery strategies state the default of the other engine, which the
+        testbed passed over: it is left out of them. Raises as `status` does.
         """
-        return read_document(self.experiment_path, _Experiment, self.run_id).to_json()
+        document = read_document(self.experiment_path, _Experiment, self.run_id).to_json()
+        engine = document.get("engine", {})
+        if engine.get("name") == EngineName.DATAFLOW and engine.get("recovery") == RecoveryMode.QUERY:
+            engine["recovery"] = None
+        return document
 
     def table(self, name: str) -> pd.DataFrame:
         """Read one result table by its schema; raises `BadInput` for an unknown name, and else as `read_table` does."""

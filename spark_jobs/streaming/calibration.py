@@ -157,7 +157,8 @@ def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, BatchTi
 def _is_measured(number: int, records: int, batches: list[BatchTiming]) -> bool:
     """Whether there are so many batches, or the input of so many records is used up.
 
-    Spark reads at least one record of each partition: a batch that shall have fewer records than that has more.
+    Spark reads at least one record of each partition. So a batch may read more records than it was given as its
+    limit.
     """
     return len(batches) >= number or sum(timing.records for timing in batches) >= records
 

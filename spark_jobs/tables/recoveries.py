@@ -83,8 +83,8 @@ def recoveries(
 def lost_to(outage: Outage, outages: Sequence[Outage], segments: Iterable[LedgerSegment]) -> int:
     """How much work an outage undid [ns], by the ledger; `outages` are all of the run, in order.
 
-    Several outages may have one fault, or none that is known. Then each has what was lost to that until it ended and
-    after the one before it had ended, and the last one has the rest.
+    Several outages may have one fault, or none that is known. Then each gets the losses of that fault between
+    the end of the outage before it and its own end, and the last one gets the rest.
     """
     lost = [each for each in segments if each.kind is LedgerClass.LOST and each.fault in outage.struck]
     return sum(_lost_to_fault(fault, outage, outages, lost) for fault in outage.struck)

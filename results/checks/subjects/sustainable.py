@@ -14,7 +14,7 @@ from results.checks.rules import NotEnough, between, in_set
 OPEN_ENDS = {
     End.PROBES: "load.probes were used up",
     End.GENERATOR: "the generator did not deliver the next rate",
-    End.COMMITS: "at the next rate the query commits too seldom to be judged",
+    End.COMMITS: "at the next rate there were too few samples of lag to judge the query by",
 }
 
 

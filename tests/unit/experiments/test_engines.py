@@ -73,18 +73,11 @@ def test_a_slot_that_stands_by_needs_no_partition():
         spec.load(EXAMPLE, [*spare[:2], "engine.partitions=1"])
 
 
-def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
-    """The documents of such runs state the default of that time, which the testbed passed over."""
-    document = spec.load(EXAMPLE).model_dump(mode="json")
-    del document["engine"]["standby"]
-    document["engine"]["recovery"] = "query"
-    assert spec.Experiment.model_validate(document).engine.recovery_run is RecoveryMode.GLOBAL
-
-
-def test_who_asks_the_testbed_for_a_recovery_that_it_lacks_is_refused():
+@pytest.mark.parametrize("more", ["", "checkpoint_interval_s: 2, partitions: 4, protocol: coordinated"])
+def test_who_asks_the_testbed_for_a_recovery_that_it_lacks_is_refused(more):
     """Though a file of theirs, as documents of old runs, says nothing of slots that stand by."""
     with pytest.raises(BadInput, match=r"engine.recovery: .*query.* allowed: global, .* with engine dataflow"):
-        spec.load("nexmark-q1", ["engine={name: dataflow, trigger: micro-batch, recovery: query}"])
+        spec.load("nexmark-q1", [f"engine={{name: dataflow, trigger: micro-batch, recovery: query, {more}}}"])
 
 
 def test_the_testbed_has_defaults_of_its_own():

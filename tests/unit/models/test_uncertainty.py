@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
+from models import uncertainty
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
 from models.uncertainty import MOST_FAILURES, HostGaps, Prediction, predict_run, simulate_windows
@@ -227,6 +228,16 @@ def test_bad_input_is_named(field, changes):
     with pytest.raises(BadInput) as caught:
         predict(**changes)
     assert caught.value.field == field
+
+
+def test_failures_are_bounded_in_the_run_that_draws_the_most(monkeypatch):
+    """If one failure is all that is known of the rate, some runs draw several times the mean."""
+    monkeypatch.setattr(uncertainty, "MOST_FAILURES", 10_000)
+    assert predict(failures=100, runs=100).mean
+    with pytest.raises(BadInput, match="at most 100 in the window of each of 100 runs") as caught:
+        predict(failures=None, failure_rate=80 / 480, failures_seen=1, runs=100)
+    assert caught.value.field == "failures"
+    assert caught.value.value > 100
 
 
 def test_failures_of_one_host_that_is_always_back_before_the_next_cost_a_whole_recovery_each():

@@ -14,7 +14,7 @@ from plugins.files import ECHARTS, STATIC_VERSION
 from tests.e2e.example_run import addresses
 
 pytestmark = pytest.mark.usefixtures("one_of_each")
-ADDRESS = "/aftershock/runs/one"  # one dependency of the router guards it and all others
+ADDRESS = "/aftershock/runs/one"  # one dependency of the router guards all pages; to abort a run takes another one, too
 ADDRESSES = addresses("one", "two")
 
 

@@ -16,10 +16,11 @@ def lone(layout, of, protocol, limits):
     return Partition(of, len(layout.partitions), _schemas(layout), protocol, limits)
 
 
-def lone_by_batch(layout, of, limits=PartitionLimits(), batching=Batching(10, 2)):  # noqa: B008
-    """The same of one that works by batches."""
-    protocol = PROTOCOLS["batch-aligned"]
-    return BatchedPartition(of, len(layout.partitions), _schemas(layout), protocol, limits, batching)
+def lone_by_batch(layout, of, limits=None, batching=None):
+    """The same of one that works by batches, by default with a checkpoint at every border."""
+    limits, batching = limits or PartitionLimits(), batching or Batching(5, 1)
+    count, protocol = len(layout.partitions), PROTOCOLS["batch-aligned"]
+    return BatchedPartition(of, count, _schemas(layout), protocol, limits, batching)
 
 
 def _schemas(layout):

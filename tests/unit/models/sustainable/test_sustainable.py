@@ -134,7 +134,7 @@ def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
     assert (once.end, once.high) == (None, None)
     assert once.rate == Search.near(1000, 0.05, 20).after(SUSTAINED).rate > once.low
     assert once.after(VOID).end is End.GENERATOR
-    assert once.after(UNSEEN).end is End.COMMITS, "the query commits too seldom, which is not the generator's doing"
+    assert once.after(UNSEEN).end is End.COMMITS, "too few samples of lag, which is not the generator's doing"
     assert once.after(SUSTAINED).after(VOID).end is None, "void probes of different rates do not add up"
 
 

@@ -255,6 +255,16 @@ def test_a_run_of_which_nothing_is_known_but_its_tables_is_of_no_setting():
     assert found() == []
 
 
+def test_a_run_of_the_testbed_from_before_it_had_strategies_is_shown():
+    engine, q1 = {"name": "dataflow"}, {"workload": {"name": "nexmark", "query": "q1"}}
+    run = write_run("old", engine=engine, fields=q1, useful_s=90.0, checkpoint_s=10.0, costs_s=(4.0,))
+    document = store.read_json(run.experiment_path)
+    document["engine"]["recovery"] = "query"
+    store.write_json(run.experiment_path, document)
+    (one,) = found()
+    assert [each.run_id for each in one.protections[0].runs] == ["old"]
+
+
 def test_under_a_set_rate_costs_are_told_and_no_winner():
     both(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
     (one,) = found()

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from experiments import spec
 from experiments.errors import BadInput
+from experiments.recovery_modes import RecoveryMode
 from results.runs import store
 from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
@@ -37,6 +39,17 @@ def test_a_run_that_is_there_already_is_not_touched():
     first = store.publish(live_run("run-1", started_ns=5))
     store.publish(live_run("run-1", started_ns=9))
     assert first.status().started_ns == 5
+
+
+def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
+    """The documents of such runs state the default of that time, which the testbed passed over."""
+    run, document = live_run("run-1"), spec.load("dataflow-q12").model_dump(mode="json")
+    del document["engine"]["standby"]
+    for recovery, read in (("query", None), ("global", "global")):
+        document["engine"]["recovery"] = recovery
+        store.write_json(run.experiment_path, document)
+        assert run.experiment()["engine"]["recovery"] == read
+        assert spec.validate(run.experiment()).engine.recovery_run is RecoveryMode.GLOBAL
 
 
 def test_a_table_carries_the_version_of_its_schema(home):

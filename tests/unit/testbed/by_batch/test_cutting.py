@@ -101,6 +101,6 @@ def test_checkpoints_lie_at_every_nth_border_or_at_none():
     batching = Batching(10, 4)
     assert [batching.checkpoint_at(batch) for batch in (-1, 2, 3, 6, 7, LAST_BATCH)] == [None, None, 1, None, 2, None]
     assert not any(map(Batching(10, None).checkpoint_at, range(100)))
-    for given_wrong, field in (((0, 4), "length_ns"), ((10, 0), "per_checkpoint")):
+    for given_wrong, field in (((0, 4), "length_ns"), ((10, 0), "per_checkpoint"), ((5, -1), "per_checkpoint")):
         with pytest.raises(BadInput, match=field):
             Batching(*given_wrong)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from testbed.core.by_batch.cutting import BORDER
+from testbed.core.by_batch.cutting import BORDER, Batching
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore, Stable, Waiting
 from testbed.core.effects import Grant, Publish, Send
@@ -16,7 +16,7 @@ def restored(operator, reached=None, frames_in_flight=32):
     """The first partition of an operator, restored at its beginning; it goes if it is told what was reached."""
     layout, _ = laid_out("chain")
     of = named(layout, f"{operator}.0")
-    partition = lone_by_batch(layout, of, PartitionLimits(frames_in_flight))
+    partition = lone_by_batch(layout, of, PartitionLimits(frames_in_flight), Batching(10, 2))
     partition.restore(Restore(1, initial_line(layout)[of.number], (), {c.id: 0 for c in of.outputs}), {})
     if reached is not None:
         partition.on_order(Go(1, reached))

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from testbed.core.by_batch.cutting import BORDER
+from testbed.core.by_batch.cutting import BORDER, Batching
 from testbed.core.by_batch.publications import Publications
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Go, Restore
@@ -72,7 +72,7 @@ def go(sink, epoch):
 
 @pytest.fixture
 def sink():
-    found = lone_by_batch(LAYOUT, named(LAYOUT, "out.0"))
+    found = lone_by_batch(LAYOUT, named(LAYOUT, "out.0"), batching=Batching(10, 2))
     go(found, 1)
     return found
 

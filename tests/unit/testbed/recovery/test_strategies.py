@@ -81,6 +81,13 @@ def test_survivors_keep_their_life(strategy):
     assert sorted(of_workers, key=min) == [{1}, {2}]
 
 
+def test_what_is_retained_is_let_go():
+    simulation = simulated("joined", "passive", 0, faults=[], spare_lines=0)
+    simulation.run()
+    kept = sum(p.sending.retained.frames for worker in simulation.workers for p in worker.partitions.values())
+    assert 0 < kept < simulation.network.numbered / 3
+
+
 @pytest.mark.parametrize("protocol", ["none", "coordinated", "uncoordinated", "communication-induced"])
 @pytest.mark.parametrize("strategy", PARTIAL)
 def test_a_partial_recovery_needs_a_protocol_by_batch(strategy, protocol):

@@ -152,6 +152,11 @@ def test_a_second_driver_without_the_key_is_refused(started):
         started(store_key=bytes(KEY_BYTES))
 
 
+def test_a_second_driver_of_another_dataflow_is_refused(started, tmp_path):
+    with join(started(), tmp_path), pytest.raises(EnvironmentFailure, match="of another dataflow"):
+        started(parallelism=2)
+
+
 def test_nothing_begins_while_the_store_refuses_records(started, tmp_path, monkeypatch):
     monkeypatch.setattr(record_keeper, "AGAIN_S", 0.01)
     server, tries = started(), []
