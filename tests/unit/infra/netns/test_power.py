@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import subprocess
 import threading
@@ -18,6 +17,7 @@ from infra.cluster import Host
 from infra.netns import power
 from infra.netns.power import NetnsPowerOff
 from infra.processes import has_precedence
+from tests.unit.infra.descriptors import opened
 from tests.unit.marked_processes import start
 
 HOST = Host("worker-1", "127.0.249.1", Role.WORKER, 1, 512)
@@ -86,19 +86,19 @@ def test_what_strikes_runs_with_precedence_before_the_strike(token: str, network
 
 
 def test_a_strike_that_is_not_carried_out_leaves_nothing_behind(token: str, network: Network) -> None:
-    threads, opened = set(threading.enumerate()), set(os.listdir("/proc/self/fd"))
+    threads, before = set(threading.enumerate()), opened()
     strike = NetnsPowerOff(token, HOST, lambda: None)
     assert not strike.refresh(), "it has no process"
     strike.close()
     assert set(threading.enumerate()) <= threads
-    assert set(os.listdir("/proc/self/fd")) <= opened
+    assert opened() <= before
     assert not any(network.told)
 
 
 def test_a_strike_that_cannot_be_prepared_leaves_nothing_behind(
     token: str, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads, opened = set(threading.enumerate()), set(os.listdir("/proc/self/fd"))
+    threads, before = set(threading.enumerate()), opened()
 
     def lack_descriptors(_: power.HostProcesses) -> list[int]:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -107,7 +107,7 @@ def test_a_strike_that_cannot_be_prepared_leaves_nothing_behind(
     with pytest.raises(OSError, match="Too many open files"):
         NetnsPowerOff(token, HOST, lambda: None)
     assert set(threading.enumerate()) <= threads
-    assert set(os.listdir("/proc/self/fd")) <= opened
+    assert opened() <= before
     assert not power._WAITING
 
 
