@@ -16,8 +16,7 @@ from docker.models.containers import Container
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import removal
-from infra.attempts import try_all
+from infra import leftovers
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
@@ -163,8 +162,7 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        ours = handle.label, os.geteuid()
-        try_all(partial(containers.remove, *ours), partial(removal.remove, *ours))
+        leftovers.remove(handle.label)
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
