@@ -10,13 +10,11 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from experiments.documents.plain_files import read_plain
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra import disks, namespaces, removal, tokens
-from infra.attempts import try_all
 from infra.cluster import HANDLE_FILE
 from infra.processes import owners
 from infra.removal import ROOT_USER
@@ -150,9 +148,9 @@ def remove(label: str, uid: int | None = None) -> None:
     if not tokens.TOKEN.fullmatch(label):
         raise EnvironmentFailure(f"{label!r} is no label of a cluster", "look at its handle")
     uid = os.geteuid() if uid is None else uid
-    acts = [partial(removal.remove, label, uid)]
     if label.startswith(IN_DOCKER):
         from infra.docker import containers
 
-        acts.insert(0, partial(containers.remove, label, uid))
-    try_all(*acts)
+        containers.remove_cluster(label, uid)
+    else:
+        removal.remove(label, uid)

@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from docker.errors import APIError
@@ -20,7 +21,8 @@ from docker.models.networks import Network
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_while
-from infra import tokens
+from infra import removal, tokens
+from infra.attempts import try_all
 from infra.cluster import Handle
 from infra.docker import daemon
 
@@ -85,6 +87,14 @@ def owners() -> dict[tuple[str, int], list[str]]:
         if (user := label.get(USER_LABEL, "")).isdecimal():
             found.setdefault((label[CLUSTER_LABEL], int(user)), []).append(label.get(ROOT_LABEL, ""))
     return found
+
+
+def remove_cluster(label: str, uid: int) -> None:
+    """Remove a user's cluster: its containers and network, and all that `removal.remove` does.
+
+    Raises `EnvironmentFailure` for what does not go. If the Docker daemon fails, everything else is still removed.
+    """
+    try_all(partial(remove, label, uid), partial(removal.remove, label, uid))
 
 
 def remove(label: str, uid: int) -> None:

@@ -16,7 +16,6 @@ from docker.models.containers import Container
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import leftovers
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
@@ -162,7 +161,7 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.label)
+        containers.remove_cluster(handle.label, os.geteuid())
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
