@@ -22,6 +22,7 @@ from models.next_of_few import draw_next
 from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
 from models.utilization import mean_lost_time, optimal_interval, system_period
+from results.predictions.described import why_not_predicted
 from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs.store import Run
@@ -51,6 +52,7 @@ MODELS_IN_PART = {
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
+NEEDED = "a run in which faults lost work, checkpoints were taken and a recovery ended"
 AT_LEAST = "; not below {shortest} s, the shortest interval that the engine can run"
 
 
@@ -161,11 +163,13 @@ class _Counted:
 
 
 def recommend(run: Run) -> Recommendation:
-    """What a finished run advises. Raises `BadInput` for a run that saw no fault lose work, or no recovery end."""
+    """What a finished run advises. Raises `BadInput` for a run that saw no fault lose work, or no recovery end.
+
+    It then says the same of the prediction as the run's summary.
+    """
     measured, facts = model_inputs(run), the_run(run)
     if measured is None or advice(run) is None or facts is None:
-        allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
-        raise BadInput("run_id", run.run_id, allowed)
+        raise BadInput("run_id", run.run_id, NEEDED + _prediction(run))
     experiment = spec.validate(run.experiment())
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
@@ -185,6 +189,12 @@ def recommend(run: Run) -> Recommendation:
         then.struck,
         then.shortest_s,
     )
+
+
+def _prediction(run: Run) -> str:
+    """Why eq. 10 is not known of a run, to follow what a run needs; empty if nobody knows."""
+    why = why_not_predicted(run)
+    return "" if why is None else f"; the prediction for this run is {why}"
 
 
 def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:

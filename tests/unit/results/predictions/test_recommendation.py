@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import spec
@@ -15,11 +16,13 @@ from experiments.errors import BadInput
 from models.uncertainty import predict_run
 from models.utilization import optimal_interval, utilization
 from results.predictions.advised import advise
+from results.predictions.described import REASONS
 from results.predictions.process import MeasuredProcess
 from results.predictions.recommendation import recommend
 from results.runs.store import Run, write_json
-from results.summary.findings import model_inputs
+from results.summary.findings import REPLAY_MODEL, model_inputs
 from results.views.recommended import option, recommended
+from results.views.terminal import summary
 from tests.unit.results import synthetic
 
 
@@ -200,3 +203,16 @@ def test_the_option_has_the_interval_of_the_table_however_short_or_long(run, bes
 def test_a_run_without_faults_advises_nothing(tmp_path):
     with pytest.raises(BadInput, match="faults lost work"):
         advise(made(tmp_path, kills=()))
+
+
+@pytest.mark.parametrize("why", [*REASONS, "0 recoveries were seen to their end; at least 2 are needed"])
+def test_a_run_without_a_prediction_is_refused_in_the_words_of_its_summary(tmp_path, why):
+    def nothing(rows: pd.DataFrame) -> pd.DataFrame:
+        model = why if why in REASONS else REPLAY_MODEL
+        return rows[:1].assign(model=model, predicted=None, low=None, high=None, recovery_time_s=None, why=why)
+
+    run = made(tmp_path, changes={"predictions": nothing})
+    told = why if why in REASONS else f"unknown: {why}"
+    assert f"predicted {told}" in " ".join(summary(run).split())
+    with pytest.raises(BadInput, match=f"faults lost work.*; the prediction for this run is {told}$"):
+        advise(run)
