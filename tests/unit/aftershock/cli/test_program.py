@@ -193,6 +193,11 @@ def test_recommend_says_what_to_run_next(call, as_json, home):
     code, out, err = call("recommend run-1")
     assert (code, err) == (0, "")
     assert "7.44 s   5.04 to 13.9 s" in out
+    found = as_json("recommend run-1 --failure-rate 2e-5")
+    assert (found["failure_rate"], found["interval"]) == (2e-5, pytest.approx(265, abs=1))
+    code, out, err = call("recommend run-1 --failure-rate 0")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--failure-rate: 0.0 is not usable; allowed: a finite rate above 0" in err
 
 
 def test_recommend_of_a_run_without_faults_is_one_line(call, home):
