@@ -40,16 +40,17 @@ def check_inputs(
     failure_rate: float,
     checkpoint_cost: float,
     recovery_time: float,
-    interval: float,
+    interval: float | None,
     hop_delay: float = 0.0,
     depth: int = 1,
 ) -> None:
-    """Raise `BadInput` naming the first argument that the model does not cover."""
+    """Raise `BadInput` naming the first argument that the model does not cover; an interval of None is not checked."""
     require_rate("failure_rate", failure_rate)
     require_time("checkpoint_cost", checkpoint_cost)
     require_time("recovery_time", recovery_time)
-    above_cost = f"a finite time above checkpoint_cost ({checkpoint_cost:g})"
-    require("interval", interval, interval > checkpoint_cost, above_cost)
+    if interval is not None:
+        above_cost = f"a finite time above checkpoint_cost ({checkpoint_cost:g})"
+        require("interval", interval, interval > checkpoint_cost, above_cost)
     require_time("hop_delay", hop_delay)
     require_count("depth", depth)
 

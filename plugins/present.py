@@ -47,12 +47,12 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class ShownRecommendation:
-    """What a run advises: the rows, the option that follows them (else `undecided`, if it says anything of the
-    interval), the partitions to copy, and the models behind them."""
+    """What a run advises: the rows, the option that follows them (else a remark on the interval, if there is one), the
+    partitions to copy, and the models behind them."""
 
     rows: list[views.Row]
     option: str | None
-    undecided: str | None
+    remark: str | None
     partitions: str | None
     copies_option: str | None
     models: list[str]
@@ -63,7 +63,7 @@ def recommended(run: Run) -> ShownRecommendation | None:
     found = views.recommendation_of(run)
     if found is None:
         return None
-    told = views.option(found), views.undecided(found), views.partitions(found), views.copies_option(found)
+    told = views.option(found), views.remark(found), views.partitions(found), views.copies_option(found)
     return ShownRecommendation(views.rows(found), *told, views.models(found))
 
 

@@ -21,14 +21,20 @@ def add(commands: Any) -> None:
         type=int,
         help="number of partitions that may have a copy; default: as in the run, or half if it had none",
     )
+    declared.add_argument(
+        "--failure-rate",
+        type=float,
+        metavar="RATE",
+        help="failures per second of your whole cluster, hosts that fail together as one; default: as in the run",
+    )
 
 
 def recommend_for_run(arguments: argparse.Namespace) -> int:
-    """Show what a run advises; raises `BadInput` for a run that advises nothing."""
+    """Show what a run advises; raises `BadInput` as `advise` does."""
     from results.predictions.advised import advise
     from results.runs import store
     from results.views.recommended import recommended
 
-    found = advise(store.ReadOnce.of(store.readable(arguments.run_id)), arguments.budget)
+    found = advise(store.ReadOnce.of(store.readable(arguments.run_id)), arguments.budget, arguments.failure_rate)
     show(arguments, found.to_json(), recommended(found))
     return PASSED

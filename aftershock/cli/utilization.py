@@ -1,6 +1,6 @@
 """`aftershock predict utilization`, `aftershock simulate utilization`: the model, and its process simulated.
 
-Both take the same options; times are in seconds and rates per second.
+Both take the same options, but only a simulation needs an interval. Times are in seconds and rates per second.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ SYSTEM = {
     "failure-rate": "lambda, failures of the whole system [1/s]",
     "checkpoint-cost": "c, the time that a checkpoint takes [s]",
     "recovery-time": "R, detection and restart [s]",
-    "interval": "T, from one checkpoint's end to the next; above the cost [s]",
 }
+INTERVAL = "T, from one checkpoint's end to the next; above the cost [s]"
 
 
 def add_prediction(commands: Any) -> None:
     """Declare `aftershock predict utilization`."""
     text = "predict utilization (times in s, rates per s)"
-    _add_system(command(commands, "utilization", text, predict_utilization))
+    declared = command(commands, "utilization", text, predict_utilization)
+    _add_system(declared)
+    declared.add_argument("--interval", type=float, help=f"{INTERVAL}; without it, only the best one is predicted")
 
 
 def add_simulation(commands: Any) -> None:
@@ -30,6 +32,7 @@ def add_simulation(commands: Any) -> None:
     text = "simulate utilization under exponential failures (times in s, rates per s)"
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)
+    declared.add_argument("--interval", type=float, required=True, help=INTERVAL)
     declared.add_argument("--runs", type=int, default=250, help="number of simulated runs; default 250")
     declared.add_argument("--failures", type=int, default=2000, help="mean number of failures in a run; default 2000")
     add_seed(declared)
@@ -49,7 +52,6 @@ class _System(TypedDict):
     failure_rate: float
     checkpoint_cost: float
     recovery_time: float
-    interval: float
     hop_delay: float
     depth: int
 
@@ -59,37 +61,35 @@ def _system(arguments: argparse.Namespace) -> _System:
         failure_rate=arguments.failure_rate,
         checkpoint_cost=arguments.checkpoint_cost,
         recovery_time=arguments.recovery_time,
-        interval=arguments.interval,
         hop_delay=arguments.hop_delay,
         depth=arguments.depth,
     )
 
 
 def predict_utilization(arguments: argparse.Namespace) -> int:
-    """Predict utilization, the optimal interval, and what older models would advise.
+    """Predict utilization at the interval, if one is given, the optimal interval, and what older models would advise.
 
     All intervals are T, as `--interval` is. Daly prints his higher order without the checkpoint, so c is added.
     """
     from models import utilization as model
 
     rate, cost, recovery = arguments.failure_rate, arguments.checkpoint_cost, arguments.recovery_time
-    model.check_inputs(**_system(arguments))
-    chain = (arguments.hop_delay, arguments.depth)
+    system, interval = _system(arguments), arguments.interval
+    model.check_inputs(**system, interval=interval)
     intervals = {
         "young": float(model.young(rate, cost)),
         "daly": float(model.daly(rate, cost, recovery)),
         "daly_higher_order": float(model.daly_higher_order(rate, cost)) + cost,
         "zhuang": float(model.zhuang(rate, cost, recovery)),
     }
-    found = {
-        "utilization": float(model.utilization(rate, cost, recovery, arguments.interval, *chain)),
-        "optimal_interval": float(model.optimal_interval(rate, cost)),
-        "optimal_utilization": float(model.optimal_utilization(rate, cost, recovery, *chain)),
-    }
-    lines = [
-        f"utilization at T = {arguments.interval:g} s    {significant(found['utilization'])}",
-        f"optimal interval T*        {significant(found['optimal_interval'])} s",
-        f"utilization at T*          {significant(found['optimal_utilization'])}",
+    at_interval = None if interval is None else float(model.utilization(**system, interval=interval))
+    best_s = float(model.optimal_interval(rate, cost))
+    at_best = float(model.optimal_utilization(rate, cost, recovery, arguments.hop_delay, arguments.depth))
+    found = {"utilization": at_interval, "optimal_interval": best_s, "optimal_utilization": at_best}
+    lines = [] if at_interval is None else [f"utilization at T = {interval:g} s    {significant(at_interval)}"]
+    lines += [
+        f"optimal interval T*        {significant(best_s)} s",
+        f"utilization at T*          {significant(at_best)}",
         "other models' intervals    "
         + ", ".join(f"{name} {significant(value)} s" for name, value in intervals.items()),
     ]
@@ -103,13 +103,15 @@ def simulate_utilization(arguments: argparse.Namespace) -> int:
     from models.utilization import utilization
 
     require_seed(arguments.seed)
-    system = _system(arguments)
-    simulated = simulate(**system, runs=arguments.runs, failures=arguments.failures, seed=arguments.seed)
+    system, interval = _system(arguments), arguments.interval
+    simulated = simulate(
+        **system, interval=interval, runs=arguments.runs, failures=arguments.failures, seed=arguments.seed
+    )
     found = {
         "mean": simulated.mean,
         "std": simulated.std,
         "runs": simulated.runs,
-        "model": float(utilization(**system)),
+        "model": float(utilization(**system, interval=interval)),
     }
     lines = [
         f"simulated utilization    {significant(found['mean'])}   mean of {found['runs']} runs",

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.errors import BadInput
+from results.predictions.described import why_not_predicted
 from results.predictions.recommendation import Recommendation, recommend
 from results.predictions.recommended_copies import CopiesAdvice, recommend_copies
 from results.predictions.recommended_latency import LatencyAdvice, recommend_latency
 from results.runs.store import Run
 
 OF_THE_INTERVAL = (
-    *("interval", "interval_low", "interval_high", "utilization_now", "utilization_then"),
-    *("utilization_low", "utilization_high", "recovery_latency", "recovery_latency_low", "recovery_latency_high"),
+    *("interval", "interval_low", "interval_high", "failure_rate", "redone_share"),
+    *("utilization_now", "utilization_then", "utilization_low", "utilization_high"),
+    *("recovery_latency", "recovery_latency_low", "recovery_latency_high"),
 )
 
 
@@ -22,13 +24,15 @@ class Advised:
     """`interval` is None of a run that says nothing of it, `copies` of one whose partitions cannot be copied.
 
     `latency` is the recovery latency to expect. It is None if `interval`, which has it, is given, or if no partition
-    came back alone.
+    came back alone. `why_no_interval` is what the run's summary says in place of a prediction. It is None if `interval`
+    is given, or if the summary says nothing.
     """
 
     run_id: str
     interval: Recommendation | None
     copies: CopiesAdvice | None
     latency: LatencyAdvice | None
+    why_no_interval: str | None = None
 
     @property
     def models(self) -> dict[str, str]:
@@ -52,10 +56,11 @@ class Advised:
         }
 
 
-def advise(run: Run, budget: int | None = None) -> Advised:
-    """What a finished run advises, with `budget` copies (`recommend_copies`).
+def advise(run: Run, budget: int | None = None, failure_rate: float | None = None) -> Advised:
+    """What a finished run advises, with `budget` copies (`recommend_copies`), at a failure rate [1/s] (`recommend`).
 
-    Raises `BadInput` if nothing can be advised from the run, or if `budget` is given and no copies can be advised.
+    Raises `BadInput` if nothing can be advised from the run; if `budget` is given and no copies can be advised; and if
+    `failure_rate` is given and no interval can be.
     """
     try:
         copies = recommend_copies(run, budget)
@@ -64,12 +69,12 @@ def advise(run: Run, budget: int | None = None) -> Advised:
             raise
         copies = None
     try:
-        return Advised(run.run_id, recommend(run), copies, None)
+        return Advised(run.run_id, recommend(run, failure_rate), copies, None)
     except BadInput:
         latency = _latency(run)
-        if copies is None and latency is None:
+        if failure_rate is not None or (copies is None and latency is None):
             raise
-        return Advised(run.run_id, None, copies, latency)
+        return Advised(run.run_id, None, copies, latency, why_not_predicted(run))
 
 
 def _latency(run: Run) -> LatencyAdvice | None:

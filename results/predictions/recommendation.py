@@ -1,6 +1,7 @@
 """What a run advises on the checkpoint interval of the next one, and what to expect of it.
 
-Everything is computed from what the run measured. Each part names the model that it comes from.
+Everything is computed from what the run measured, but a failure rate of one's own can be given. Each part names the
+model that it comes from.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,23 @@ from experiments.errors import BadInput
 from experiments.loads import LoadMode
 from experiments.wording import significant
 from models import partial_rollback
+from models.inputs import require, require_rate
 from models.interval_estimator import Estimate, IntervalEstimator
 from models.next_of_few import draw_next
 from models.partial_rollback import SMALLEST_SHARE
 from models.uncertainty import predict_run
 from models.utilization import mean_lost_time, optimal_interval, system_period
+from results.predictions.described import why_not_predicted
 from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
 
+CONFIDENCE = 0.95
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
+LEAST_RATE = 1e-10  # that can be given: a failure in 300 years
+MOST_FAILURES = 100.0  # in the time that a recovery and a checkpoint take: with more, utilization is 0
 MOST_ROUNDS = 10  # until the best interval agrees with the failures as they count at it
 LATENCY = (
     "detection + restart as measured, then the work since the last checkpoint at the service rate; its limits know how "
@@ -37,20 +43,41 @@ LATENCY = (
 BURSTS = (
     "; hosts that died of one cause within a recovery and an interval count as one failure: {strikes} faults as {count}"
 )
+GIVEN_BURSTS = "; the given rate counts failures in the same way"
+
+
+class _Words(NamedTuple):
+    """How the models' texts name the failure rate, and what the limits come from."""
+
+    inputs: str
+    limits: str
+    utilization: str
+
+
+MEASURED = _Words(
+    "the measured failure rate and checkpoint cost",
+    "failure rate and checkpoint cost (Garwood, Student)",
+    "; its limits are those of one run of the same window (simulated), whose failure rate is known no better than from "
+    "the faults of this run",
+)
+GIVEN = _Words(
+    "the given failure rate and the measured checkpoint cost",
+    "the checkpoint cost (Student), as the failure rate is given",
+    ", in the long run at the given failure rate",
+)
 MODELS = {
-    "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
-    "those of both (Garwood, Student)",
-    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated), whose "
-    "failure rate is known no better than from the faults of this run",
+    "interval": "utilization paper, section 3.4: T* at {words.inputs}; its limits at those of {words.limits}",
+    "utilization": "utilization paper, eq. 10{words.utilization}",
     "recovery_latency": LATENCY,
 }
 MODELS_IN_PART = {
     "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
     "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are the "
-    "best intervals at those of failure rate and checkpoint cost (Garwood, Student)",
+    "best intervals at those of {words.limits}",
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
+NEEDED = "a run in which faults lost work, checkpoints were taken and a recovery ended"
 AT_LEAST = "; not below {shortest} s, the shortest interval that the engine can run"
 
 
@@ -62,13 +89,16 @@ class Recommendation:
     interval_s        95 % interval of the best interval; its upper end is inf if longer is never worse, as far as seen
     redone_share      seconds that it takes to do again what was done in a second; eq. 10 has 1
     utilization       95 % interval of what one run of the same window measures at the advised interval; None if the
-                      run saw fewer than three checkpoints or recoveries, or if the share is less than 1
+                      run saw fewer than three checkpoints or recoveries, if the share is less than 1, or if the failure
+                      rate is given
     latency           of a recovery at the advised interval: from the fault, or from the first one of a burst, until the
                       state is as far as it was; its limits are NaN if only one recovery was measured
     latency_now_s     the same at the interval that was run
     failures          what the failure rate counts at the advised interval: the faults that struck, of bursts all of one
-                      together
+                      together; at a given rate, as they count at the interval that was run
     shortest_s        interval that the engine can run: a best one that is shorter counts as this one
+    measured_rate     these failures, per second of the run
+    given_rate        failures per second at which all of this holds; None if it is at that of the run
     """
 
     run_id: str
@@ -81,19 +111,27 @@ class Recommendation:
     latency_now_s: float
     failures: tuple[Failure, ...]
     shortest_s: float
+    measured_rate: float
+    given_rate: float | None = None
 
     @property
     def models(self) -> dict[str, str]:
         """The model behind each field of the document."""
-        models = MODELS
-        if not self.is_of_eq_10:
-            share = significant(self.redone_share)
-            models = {name: text.format(share=share) for name, text in MODELS_IN_PART.items()}
+        words = MEASURED if self.given_rate is None else GIVEN
+        share = significant(self.redone_share)
+        texts = MODELS if self.is_of_eq_10 else MODELS_IN_PART
+        models = {name: text.format(share=share, words=words) for name, text in texts.items()}
         strikes, count = sum(len(each.strikes) for each in self.failures), len(self.failures)
         bursts = BURSTS.format(strikes=strikes, count=count) if count < strikes else ""
+        bursts += GIVEN_BURSTS if bursts and self.given_rate is not None else ""
         is_shortest = self.advice.optimal_interval_s == self.shortest_s
         at_least = AT_LEAST.format(shortest=significant(self.shortest_s)) if is_shortest else ""
         return models | {"interval": models["interval"] + bursts + at_least}
+
+    @property
+    def failure_rate(self) -> float:
+        """At which all of this holds [1/s]."""
+        return self.measured_rate if self.given_rate is None else self.given_rate
 
     @property
     def is_of_eq_10(self) -> bool:
@@ -107,6 +145,7 @@ class Recommendation:
             "interval": self.advice.optimal_interval_s,
             "interval_low": self.interval_s[0],
             "interval_high": None if math.isinf(self.interval_s[1]) else self.interval_s[1],
+            "failure_rate": self.failure_rate,
             "redone_share": self.redone_share,
             "utilization_now": self.advice.expected,
             "utilization_then": self.advice.optimal_expected,
@@ -143,13 +182,28 @@ class _Counted:
         inputs = replace(measured, failure_rate=rate, recovery_time_s=recovery_s)
         return cls(struck, inputs, _redone_share(process, struck), process.experiment.engine.shortest_interval_s)
 
+    def at_rate(self, failure_rate: float) -> _Counted:
+        """The same at a given rate of failures. Raises `BadInput` for one that has no meaning in practice."""
+        found = self.inputs
+        busy_s = found.recovery_time_s + found.checkpoint_cost_s + (found.depth - 1) * found.hop_delay_s
+        most = MOST_FAILURES / busy_s
+        allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: with more failures no work gets done"
+        require("--failure-rate", failure_rate, LEAST_RATE <= failure_rate <= most, allowed)
+        return replace(self, inputs=replace(found, failure_rate=failure_rate))
+
     @property
     def best_s(self) -> float:
         """The best interval that can be run: T* of eq. 10 if a failure takes all work since the last checkpoint."""
-        rate, cost_s = self.inputs.failure_rate, self.inputs.checkpoint_cost_s
-        whole = self.share == 1.0
-        best_s = float(optimal_interval(rate, cost_s)) if whole else _best_s(self.inputs, self.share, rate, cost_s)
-        return max(self.shortest_s, best_s)
+        return self.best_at(self.inputs.failure_rate, self.inputs.checkpoint_cost_s)
+
+    def best_at(self, rate: float, cost_s: float) -> float:
+        """The same at another failure rate and checkpoint cost; inf if failures or checkpoints have no bound."""
+        if rate == 0 or math.isinf(cost_s):
+            return math.inf
+        if self.share == 1.0:
+            return max(self.shortest_s, float(optimal_interval(rate, cost_s)))
+        further = self.inputs.recovery_time_s, self.share, self.inputs.hop_delay_s, self.inputs.depth
+        return max(self.shortest_s, float(partial_rollback.optimal_interval(rate, cost_s, *further)))
 
     def utilization(self, interval_s: float) -> float:
         """Utilization to expect at another interval [s]."""
@@ -160,31 +214,52 @@ class _Counted:
         return float(partial_rollback.utilization(*known, interval_s, self.share, found.hop_delay_s, found.depth))
 
 
-def recommend(run: Run) -> Recommendation:
-    """What a finished run advises. Raises `BadInput` for a run that saw no fault lose work, or no recovery end."""
+def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
+    """What a finished run advises, at its own failure rate or at a given one [1/s].
+
+    A given rate counts failures of the whole cluster, a burst as one. What a failure costs is as measured: the mean
+    recovery, from the first strike of a burst on, and the share of the work that has to be done again. What is one
+    burst follows from the interval that was run: the advised one may be longer than the time from one burst to the next
+    in a run that had many.
+
+    Raises `BadInput` for a run that saw no fault lose work, or no recovery end; it then says the same of the prediction
+    as the run's summary. Also for a given rate that is not above 0 and finite, or at which no work gets done.
+    """
+    if failure_rate is not None:
+        require_rate("--failure-rate", failure_rate)
     measured, facts = model_inputs(run), the_run(run)
     if measured is None or advice(run) is None or facts is None:
-        allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
-        raise BadInput("run_id", run.run_id, allowed)
+        raise BadInput("run_id", run.run_id, NEEDED + _prediction(run))
     experiment = spec.validate(run.experiment())
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
     now = _Counted.at(measured.interval_s, process, measured)
-    then = _at_the_best(now, process, measured)
+    then = _at_the_best(now, process, measured) if failure_rate is None else now
+    measured_rate = then.inputs.failure_rate
+    if failure_rate is not None:
+        now = then = then.at_rate(failure_rate)
     best_s = then.best_s
     return Recommendation(
         run.run_id,
         process.window_s,
         Advice(measured.interval_s, now.utilization(measured.interval_s), best_s, then.utilization(best_s)),
-        _interval_limits(process, then),
+        _interval_limits(process, then, failure_rate),
         then.share,
-        _one_run(process, then, best_s) if then.share == 1.0 else None,
+        _one_run(process, then, best_s) if then.share == 1.0 and failure_rate is None else None,
         _latency(process, then, best_s),
         _latency(process, now, measured.interval_s).value,
         then.struck,
         then.shortest_s,
+        measured_rate,
+        failure_rate,
     )
+
+
+def _prediction(run: Run) -> str:
+    """Why eq. 10 is not known of a run, to follow what a run needs; empty if nobody knows."""
+    why = why_not_predicted(run)
+    return "" if why is None else f"; the prediction for this run is {why}"
 
 
 def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
@@ -202,28 +277,19 @@ def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs)
     return found
 
 
-def _interval_limits(process: MeasuredProcess, then: _Counted) -> tuple[float, float]:
-    """Between which the best interval lies: at the limits of failure rate and checkpoint cost."""
-    estimator = IntervalEstimator(prior_failure_rate=process.struck_rate)  # which has no part in the limits
+def _interval_limits(process: MeasuredProcess, then: _Counted, given_rate: float | None) -> tuple[float, float]:
+    """Between which the best interval lies: at the limits of failure rate and checkpoint cost.
+
+    A given rate has no limits.
+    """
+    confidence = CONFIDENCE if given_rate is None else CONFIDENCE**2  # each of the two estimates has the root of it
+    estimator = IntervalEstimator(prior_failure_rate=process.struck_rate, confidence=confidence)
     for cost_s in process.costs_s:
         estimator = estimator.observe_checkpoint(cost_s)
     estimator = estimator.observe_time(process.window_s, len(then.struck))
-    if then.share == 1.0:
-        found = estimator.recommend()
-        low_s, high_s = found.low_s, found.high_s
-    else:
-        rate, cost = estimator.failure_rate(), estimator.checkpoint_cost()
-        ends = (rate.high, cost.low), (rate.low, cost.high)
-        low_s, high_s = (_best_s(then.inputs, then.share, *each) for each in ends)
-    return max(then.shortest_s, low_s), max(then.shortest_s, high_s)
-
-
-def _best_s(inputs: ModelInputs, share: float, rate: float, cost_s: float) -> float:
-    """The best interval at another failure rate and checkpoint cost; inf if failures or checkpoints have no bound."""
-    if rate == 0 or math.isinf(cost_s):
-        return math.inf
-    further = inputs.recovery_time_s, share, inputs.hop_delay_s, inputs.depth
-    return float(partial_rollback.optimal_interval(rate, cost_s, *further))
+    cost, rate = estimator.checkpoint_cost(), estimator.failure_rate()  # the prior has no part in the limits
+    low, high = (rate.low, rate.high) if given_rate is None else (given_rate, given_rate)
+    return then.best_at(high, cost.low), then.best_at(low, cost.high)
 
 
 def _one_run(process: MeasuredProcess, then: _Counted, interval_s: float) -> tuple[float, float] | None:

@@ -19,6 +19,7 @@ from results.runs.store import Run
 
 WIDTH = 92
 UNDECIDED = "The interval as it was may be the best one already: this run can't tell the two apart."
+NO_INTERVAL = "No checkpoint interval is advised: the prediction for this run is {why}."
 
 
 class Row(NamedTuple):
@@ -41,17 +42,32 @@ def rows(found: Advised) -> list[Row]:
 
 def option(found: Advised) -> str | None:
     """The option with which the next run follows the advice; None if the run can't tell the two intervals apart, or
-    says nothing of them."""
+    says nothing of them, or if the advice is for another failure rate than that of such runs."""
+    if found.interval is None or found.interval.given_rate is not None or _is_undecided(found.interval):
+        return None
+    advised = significant(found.interval.advice.optimal_interval_s).replace(",", "")
+    return f"--set engine.checkpoint_interval_s={advised}"
+
+
+def remark(found: Advised) -> str | None:
+    """What to say of the interval in place of an option; None if there is nothing to say."""
+    if found.interval is not None:
+        return UNDECIDED if _is_undecided(found.interval) else None
+    return None if found.why_no_interval is None else NO_INTERVAL.format(why=found.why_no_interval)
+
+
+def _is_undecided(found: Recommendation) -> bool:
+    low_s, high_s = found.interval_s
+    return low_s <= found.advice.interval_s <= high_s
+
+
+def failure_rate(found: Advised) -> str | None:
+    """The failure rate at which the interval is advised; None if none is."""
     if found.interval is None:
         return None
-    best, (low_s, high_s) = found.interval.advice, found.interval.interval_s
-    advised = significant(best.optimal_interval_s).replace(",", "")
-    return None if low_s <= best.interval_s <= high_s else f"--set engine.checkpoint_interval_s={advised}"
-
-
-def undecided(found: Advised) -> str | None:
-    """What to say of the interval in place of an option; None if the run says nothing of it."""
-    return None if found.interval is None else UNDECIDED
+    at, of_the_run = significant(found.interval.failure_rate), significant(found.interval.measured_rate)
+    source = "as in the run" if found.interval.given_rate is None else f"as given; the run had {of_the_run}"
+    return f"  at {at} failures per second, {source}"
 
 
 def partitions(found: Advised) -> str | None:
@@ -73,9 +89,10 @@ def models(found: Advised) -> list[str]:
 
 def recommended(found: Advised) -> str:
     """For a terminal, of at most 92 columns but for what is to be pasted."""
-    lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % interval"]
+    title = [each for each in (f"Recommended by run {found.run_id}", failure_rate(found)) if each is not None]
+    lines = [*title, f"{'':24}{'as it was':>11}{'advised':>11}   95 % interval"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
-    advice = [each for each in (option(found) or undecided(found), partitions(found)) if each is not None]
+    advice = [each for each in (option(found) or remark(found), partitions(found)) if each is not None]
     to_paste = [each for each in (copies_option(found),) if each is not None]  # in one line, however long
     return "\n".join([*lines, *_wrapped(advice), *to_paste, *_wrapped(["", *models(found)])])
 
@@ -139,6 +156,8 @@ def _of_copies(found: CopiesAdvice) -> list[Row]:
 
 
 def _one_run(found: Recommendation) -> str:
+    if found.given_rate is not None:
+        return "not known: mean in the long run"
     if not found.is_of_eq_10:
         return "not known where failures take a part"
     if found.utilization is None:

@@ -8,7 +8,7 @@ from operator import itemgetter
 import pandas as pd
 
 from experiments.wording import counted, on_one_line, percent, signed, significant
-from results.predictions.described import REASONS
+from results.predictions.described import why_not_predicted
 from results.runs.store import Run
 from results.summary.availability import availability
 from results.summary.findings import (
@@ -140,10 +140,8 @@ def _utilization(run: Run) -> list[str]:
             lines[-1] += f"   likely {significant(found.low)} to {significant(found.high)},"
         by = "a replay of the faults that struck" if found.model == REPLAY_MODEL else "the model without faults"
         lines[-1] += f" by {by}"
-    elif reasons := [model for model in table_or_empty(run, "predictions")["model"] if model in REASONS]:
-        lines.append(f"  predicted  {reasons[0]}")
-    elif found.why is not None:
-        lines.append(f"  predicted  unknown: {found.why}")
+    elif why := why_not_predicted(run):
+        lines.append(f"  predicted  {why}")
     if found.model == REPLAY_MODEL and found.expected is not None:
         expected = significant(found.expected)
         lines.append(f"  expected   {expected}   by eq. 10 at the planned fault rate: the mean over other seeds")

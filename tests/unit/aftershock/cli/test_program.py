@@ -61,6 +61,13 @@ def test_predict_utilization_defaults_to_one_operator_without_delay(as_json):
     assert found["utilization"] == model.utilization(RATE, COST, RECOVERY, INTERVAL, 0.0, 1)
 
 
+def test_predict_utilization_without_an_interval_is_of_the_best_one(as_json, call):
+    chain = f"--hop-delay {DELAY} --depth {DEPTH}"
+    assert as_json(f"{PREDICT} {chain}") == as_json(f"{PREDICT} {chain} --interval {INTERVAL}") | {"utilization": None}
+    with_interval = call(f"{PREDICT} {chain} --interval {INTERVAL}")[1].splitlines()
+    assert call(f"{PREDICT} {chain}")[1].splitlines() == with_interval[1:]
+
+
 def test_predict_utilization_for_a_person(call):
     code, out, err = call(f"{PREDICT} --interval {INTERVAL}")
     assert (code, err) == (0, "")
@@ -186,6 +193,11 @@ def test_recommend_says_what_to_run_next(call, as_json, home):
     code, out, err = call("recommend run-1")
     assert (code, err) == (0, "")
     assert "7.44 s   5.04 to 13.9 s" in out
+    found = as_json("recommend run-1 --failure-rate 2e-5")
+    assert (found["failure_rate"], found["interval"]) == (2e-5, pytest.approx(265, abs=1))
+    code, out, err = call("recommend run-1 --failure-rate 0")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--failure-rate: 0.0 is not usable; allowed: a finite rate above 0" in err
 
 
 def test_recommend_of_a_run_without_faults_is_one_line(call, home):
@@ -213,6 +225,8 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         ("predict", "WHAT"),
         ("predict utilization --interval 5", "--failure-rate"),
         (f"{PREDICT} --interval ten", "'ten'"),
+        (f"{PREDICT} --depth 0", "depth: 0"),
+        (f"{PREDICT.replace('predict', 'simulate')} --seed 1", "--interval"),
         (f"{PREDICT} --interval 0.5", "above checkpoint_cost (1)"),
         (f"{PREDICT} --interval nan", "interval: nan"),
         (f"{PREDICT} --interval 20 --depth 0", "depth: 0"),

@@ -89,6 +89,19 @@ def test_the_best_interval_follows_from_the_rate_of_bursts(tmp_path):
     assert "count as one" not in single.models["interval"]
 
 
+def test_a_given_rate_counts_bursts(tmp_path):
+    """A burst of the run makes the recovery longer, as it does there, but is one of the failures that are given."""
+    run, rate = made(tmp_path, RACK), 1e-4
+    found, inputs = recommend(run, rate), model_inputs(run)
+    best_s = float(optimal_interval(rate, inputs.checkpoint_cost_s))
+    recovery_s = inputs.recovery_time_s + np.mean([8.7, 9.0, 8.8])
+    assert found.advice.optimal_interval_s == pytest.approx(best_s)
+    then = float(utilization(rate, inputs.checkpoint_cost_s, recovery_s, best_s))
+    assert found.advice.optimal_expected == pytest.approx(then)
+    assert found.measured_rate == pytest.approx(inputs.failure_rate / 2)
+    assert "6 faults as 3; the given rate counts failures in the same way" in found.models["interval"]
+
+
 def test_strikes_count_as_they_do_at_the_interval_that_is_looked_at(tmp_path):
     """They are 15 s apart. With R = 5 s, a period is over in between at 8 s, but not at the best interval."""
     kills, window_s = (21.3, 36.0, 77.0, 92.0, 152.2, 167.0), 960.0
@@ -100,6 +113,7 @@ def test_strikes_count_as_they_do_at_the_interval_that_is_looked_at(tmp_path):
     run = synthetic.make_run(tmp_path, kills=kills, window_s=window_s, changes=changes)
     write_json(run.experiment_path, synthetic.experiment().model_dump(mode="json"))
     found, inputs = recommend(run), model_inputs(run)
+    assert len(recommend(run, 1e-6).failures) == 6, "at a given rate, as at the interval that was run"
     best_s = float(optimal_interval(rate / 2, inputs.checkpoint_cost_s))
     assert [len(each.strikes) for each in found.failures] == [2, 2, 2]
     assert found.advice.optimal_interval_s == pytest.approx(best_s)

@@ -8,18 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from experiments import spec
 from experiments.errors import BadInput
+from models import partial_rollback
 from models.uncertainty import predict_run
 from models.utilization import optimal_interval, utilization
 from results.predictions.advised import advise
+from results.predictions.described import REASONS
 from results.predictions.process import MeasuredProcess
 from results.predictions.recommendation import recommend
 from results.runs.store import Run, write_json
-from results.summary.findings import model_inputs
-from results.views.recommended import option, recommended
+from results.summary.findings import REPLAY_MODEL, model_inputs
+from results.views.recommended import option, recommended, remark
+from results.views.terminal import summary
 from tests.unit.results import synthetic
 
 
@@ -200,3 +205,88 @@ def test_the_option_has_the_interval_of_the_table_however_short_or_long(run, bes
 def test_a_run_without_faults_advises_nothing(tmp_path):
     with pytest.raises(BadInput, match="faults lost work"):
         advise(made(tmp_path, kills=()))
+
+
+OWN_RATE = 2e-5  # a failure in 14 hours
+
+
+def test_at_a_given_rate_the_advice_is_of_that_rate_with_the_costs_of_the_run(run, measured):
+    found, inputs = recommend(run, OWN_RATE), model_inputs(run)
+    costs = OWN_RATE, inputs.checkpoint_cost_s
+    best_s = float(optimal_interval(*costs))
+    assert found.advice.optimal_interval_s == pytest.approx(best_s)
+    at_both = [utilization(*costs, inputs.recovery_time_s, interval_s) for interval_s in (inputs.interval_s, best_s)]
+    assert (found.advice.expected, found.advice.optimal_expected) == pytest.approx(at_both)
+    age_s = 1 / OWN_RATE - best_s / math.expm1(OWN_RATE * best_s)
+    assert found.latency.value == pytest.approx(np.mean(measured.recoveries_s) + age_s)
+    assert found.latency.low < found.latency.value < found.latency.high <= max(measured.recoveries_s) + best_s
+    assert (found.utilization, found.failure_rate, found.measured_rate) == (None, OWN_RATE, inputs.failure_rate)
+
+
+def test_at_a_given_rate_the_limits_are_those_of_the_checkpoint_cost(tmp_path):
+    """Student's at 95 %, as if nothing else were unknown."""
+    run = made(tmp_path, changes={"checkpoints": _scattered})
+    costs_s = np.array(MeasuredProcess(run, synthetic.experiment()).costs_s)
+    error = costs_s.std(ddof=1) / math.sqrt(len(costs_s))
+    low_s, high_s = stats.t.interval(0.95, len(costs_s) - 1, costs_s.mean(), error)
+    ends_s = [float(optimal_interval(OWN_RATE, cost_s)) for cost_s in (low_s, high_s)]
+    assert recommend(run, OWN_RATE).interval_s == pytest.approx(ends_s)
+    assert low_s < 0.9 * high_s
+
+
+def _scattered(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(checkpoint_s=rows["checkpoint_s"] * np.where(np.arange(len(rows)) % 2, 0.5, 1.5))
+
+
+def test_at_a_given_rate_a_failure_undoes_the_share_that_it_did_in_the_run(tmp_path):
+    spare = made(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=runs["service_rate"] / 2)})
+    half, inputs = recommend(spare, OWN_RATE), model_inputs(spare)
+    assert half.redone_share == pytest.approx(0.5)
+    best_s = partial_rollback.optimal_interval(OWN_RATE, inputs.checkpoint_cost_s, inputs.recovery_time_s, 0.5)
+    assert half.advice.optimal_interval_s == pytest.approx(best_s)
+    assert half.interval_s[0] <= half.advice.optimal_interval_s <= half.interval_s[1]
+
+
+def test_the_run_s_own_rate_given_advises_as_without_one_but_for_the_limits(run):
+    own, given = recommend(run), recommend(run, model_inputs(run).failure_rate)
+    assert (given.advice, given.latency) == (own.advice, own.latency)
+    assert own.interval_s[0] < given.interval_s[0] <= given.advice.optimal_interval_s
+    assert given.advice.optimal_interval_s <= given.interval_s[1] < own.interval_s[1]
+
+
+def test_a_person_and_a_program_read_which_rate_was_used(run):
+    own, given = advise(run), advise(run, failure_rate=OWN_RATE)
+    assert "  at 0.027 failures per second, as in the run\n" in recommended(own)
+    text = recommended(given)
+    assert "  at 0.00002 failures per second, as given; the run had 0.027\n" in text
+    assert "not known: mean in the long run" in text
+    assert "the checkpoint cost (Student), as the failure rate is given" in " ".join(text.split())
+    assert all(len(line) <= 92 for line in text.splitlines())
+    assert (own.to_json()["failure_rate"], given.to_json()["failure_rate"]) == (pytest.approx(0.027), OWN_RATE)
+    assert (given.to_json()["utilization_low"], given.to_json()["utilization_high"]) == (None, None)
+
+
+def test_an_interval_for_another_rate_is_no_option_of_the_next_run(run):
+    given = advise(run, failure_rate=OWN_RATE)
+    low_s, _ = given.interval.interval_s
+    assert given.interval.advice.interval_s < low_s
+    assert (option(given), remark(given)) == (None, None)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 1e-300, 1000.0])
+def test_a_rate_that_cannot_be_is_refused(run, rate):
+    with pytest.raises(BadInput, match=r"^--failure-rate: "):
+        advise(run, failure_rate=rate)
+
+
+@pytest.mark.parametrize("why", [*REASONS, "0 recoveries were seen to their end; at least 2 are needed"])
+def test_a_run_without_a_prediction_is_refused_in_the_words_of_its_summary(tmp_path, why):
+    def nothing(rows: pd.DataFrame) -> pd.DataFrame:
+        model = why if why in REASONS else REPLAY_MODEL
+        return rows[:1].assign(model=model, predicted=None, low=None, high=None, recovery_time_s=None, why=why)
+
+    run = made(tmp_path, changes={"predictions": nothing})
+    told = why if why in REASONS else f"unknown: {why}"
+    assert f"predicted {told}" in " ".join(summary(run).split())
+    with pytest.raises(BadInput, match=f"faults lost work.*; the prediction for this run is {told}$"):
+        advise(run)

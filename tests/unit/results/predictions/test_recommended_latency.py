@@ -9,6 +9,7 @@ from scipy.special import stdtrit
 from experiments import spec
 from experiments.errors import BadInput
 from results.predictions.advised import advise
+from results.predictions.described import OTHERS_GO_ON
 from results.predictions.recommended_latency import recommend_latency
 from results.runs.store import write_json
 from results.tables.schema import TABLES
@@ -120,3 +121,16 @@ def test_the_terminal_and_the_document_have_it(tmp_path):
     assert "latency, restored" in text
     assert "0.06 s" in text
     assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def test_where_only_the_latency_is_advised_the_summary_s_reason_is_told_and_no_rate_can_be_given(tmp_path):
+    run = of(tmp_path, RESTORED)
+    row = run.table("predictions")[:1].assign(model=OTHERS_GO_ON, predicted=None, low=None, high=None, why=OTHERS_GO_ON)
+    synthetic.write_table(run, "predictions", row)
+    text = recommended(advise(run))
+    told = " ".join(text.split())
+    assert f"No checkpoint interval is advised: the prediction for this run is {OTHERS_GO_ON}." in told
+    assert "failures per second" not in text
+    assert all(len(line) <= 92 for line in text.splitlines())
+    with pytest.raises(BadInput, match=OTHERS_GO_ON):
+        advise(run, failure_rate=1e-5)
