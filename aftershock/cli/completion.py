@@ -63,6 +63,13 @@ def _runs(prefix: str, **_: Any) -> list[str]:
     return [path.name for folder in ("runs", "live") for path in _folders(home() / folder)]
 
 
+def _readable_runs(prefix: str, **_: Any) -> list[str]:
+    """The ids of runs that can be read: finished and published ones."""
+    from results.runs.home import home, published_folder
+
+    return [path.name for folder in (home(), published_folder()) for path in _folders(folder / "runs")]
+
+
 def _folders(folder: Path) -> list[Path]:
     return [path for path in folder.glob("[a-z0-9]*") if path.is_dir()]
 
@@ -92,8 +99,11 @@ def _workloads(prefix: str, **_: Any) -> list[str]:
 VALUES = {
     "experiment": _experiments,
     "run_id": _runs,
-    "run_ids": _runs,
-    "against": _runs,
+    "show run_id": _readable_runs,
+    "recommend run_id": _readable_runs,
+    "compare run_id": _readable_runs,
+    "against": _readable_runs,
+    "run_ids": _readable_runs,
     "matrix": _workloads,
     "reproduce ids": _reproductions,
     "publish ids": _publishable,

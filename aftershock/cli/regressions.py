@@ -19,7 +19,7 @@ def add(words: Any) -> None:
     declared = command(words, "regress", "judge the latest runs against earlier ones of the same experiment", regress)
     declared.add_argument("experiment", nargs="?", help="name of the experiment; default: every experiment")
     declared = command(words, "compare", "compare runs or protections, or judge runs against a baseline", compare)
-    declared.add_argument("run_id", nargs="*", help="finished runs")
+    declared.add_argument("run_id", nargs="*", help="finished or published runs")
     text = "judge the runs against these runs, such as earlier runs or runs of another version"
     declared.add_argument("--against", nargs="+", metavar="RUN_ID", help=text)
     text = (

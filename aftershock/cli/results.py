@@ -22,13 +22,17 @@ def add(commands: Any) -> None:
     text = "list, show, compare, recompute, export, publish or remove runs"
     words = group(commands, "results", text, otherwise="show")
     declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
-    declared.add_argument("run_id", nargs="?", help="a finished run; default: list all")
+    declared.add_argument("run_id", nargs="?", help="a finished or published run; default: list the finished runs")
+    declared.add_argument("--published", action="store_true", help="list the runs that came with the repository")
     for module in (regressions, recompute, export, publish, prune):
         module.add(words)
 
 
 def show_results(arguments: argparse.Namespace) -> int:
-    """List the finished runs, or show one, also a published one; raises `BadInput` if this version cannot read it."""
+    """List the finished runs or the published ones, or show one of either.
+
+    Raises `BadInput` for a run that this version cannot read, and for a run together with `--published`.
+    """
     from results.damage import Outdated
     from results.runs import store
     from results.views.document import document
@@ -36,6 +40,8 @@ def show_results(arguments: argparse.Namespace) -> int:
 
     if arguments.run_id is None:
         return _list_runs(arguments)
+    if arguments.published:
+        raise BadInput("--published", arguments.run_id, "no run beside it: it lists the published runs")
     run = store.readable(arguments.run_id)
     status = run.status()
     if status.state == RunState.FAILED:
@@ -52,11 +58,14 @@ def show_results(arguments: argparse.Namespace) -> int:
 
 
 def _list_runs(arguments: argparse.Namespace) -> int:
-    """Every finished run, newest first; whole lines where they do not go to a terminal."""
+    """Every finished run, or every published one, newest first; whole lines where they do not go to a terminal."""
     from results.summary import index
-    from results.views.listing import entry, listing
+    from results.views.listing import entry, own_runs, published_runs
 
-    rows = index.rows()
+    every = index.rows(with_published=True)
+    rows = [row for row in every if row.is_published == arguments.published]
+    count = sum(row.is_published for row in every)
     width = shutil.get_terminal_size((sys.maxsize, 1)).columns
-    show(arguments, {"runs": [entry(row) for row in rows]}, listing(rows, width))
+    text = published_runs(rows, width) if arguments.published else own_runs(rows, width, count)
+    show(arguments, {"runs": [entry(row) for row in rows], "published_runs": count}, text)
     return PASSED

@@ -14,12 +14,16 @@ from results.runs.state import RunState
 
 
 def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
-    """What each run measured. Raises `BadInput` for fewer than two runs, and for one that is not there."""
+    """What each run measured. Published runs are not pooled.
+
+    Raises `BadInput` for fewer than two runs, and for one that is not there.
+    """
     runs = _rows(run_ids)
     if len(runs) < 2:
         raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
+    own = not any(run.is_published for run in runs)
     same = are_of_one_experiment(run.experiment_digest for run in runs)
-    together = pooled([store.finished(run_id) for run_id in run_ids]) if same else None
+    together = pooled([store.finished(run_id) for run_id in run_ids]) if own and same else None
     return RunsSideBySide(runs, _differences(*([run] for run in runs)), together)
 
 
@@ -36,11 +40,12 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
 
 
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
-    """What comparisons need of each run.
+    """What comparisons need of each run, which may be a published one.
 
-    Raises `BadInput` for one that is named twice, is not done, or has tables of another version.
+    Raises `BadInput` for one that is named twice, is not done, or has tables of another version; `Outdated` for a
+    published one of another version.
     """
-    found = [row(store.finished(run_id)) for run_id in run_ids]
+    found = [row(store.readable(run_id)) for run_id in run_ids]
     for place, one in enumerate(found):
         if one.state != RunState.DONE:
             raise BadInput("run_id", one.run_id, f"runs that are done: this one is {one.state}")

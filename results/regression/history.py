@@ -26,7 +26,10 @@ PINS = "baselines.yaml"
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """What comparisons need of a run; `facts` is its row of the table `runs`."""
+    """What comparisons need of a run; `facts` is its row of the table `runs`.
+
+    is_published  whether it came with the repository; such a run is in no history, only where it is named
+    """
 
     run_id: str
     state: str
@@ -37,6 +40,7 @@ class HistoryRow:
     started_ns: int
     facts: Mapping[str, object]
     metrics: Mapping[str, float]
+    is_published: bool = False
 
 
 def _rows(listed: Iterable[index.IndexRow]) -> list[HistoryRow]:

@@ -18,7 +18,8 @@ class RunsSideBySide:
     """Two runs or more.
 
     differ   what they do not have in common, which may be why their figures differ: "experiment", "machine", "seeds"
-    pooled   what they measured together, held against eq. 10; None unless they are known to be of one experiment
+    pooled   what they measured together, held against eq. 10; None unless they are known to be of one experiment, and
+             all are this installation's own
     """
 
     runs: list[HistoryRow]
@@ -26,8 +27,8 @@ class RunsSideBySide:
     pooled: Pooled | None
 
     def to_json(self) -> dict[str, Any]:
-        """`{runs: [{run_id, experiment, machine, metrics}], differ, pooled}`, as `--json` has it."""
-        runs = [{name: getattr(run, name) for name in SHOWN} for run in self.runs]
+        """`{runs: [{run_id, experiment, machine, metrics, published}], differ, pooled}`, as `--json` has it."""
+        runs = [{name: getattr(run, name) for name in SHOWN} | {"published": run.is_published} for run in self.runs]
         return {"runs": runs, "differ": self.differ, "pooled": None if self.pooled is None else self.pooled.row()}
 
 

@@ -81,11 +81,15 @@ def judged(found: JudgedRuns) -> str:
 def columns(found: RunsSideBySide) -> str:
     """Runs side by side, one column each, for a terminal: a table for every few of them."""
     runs = found.runs
-    heads = [f"{number:>3}  {run.run_id}" for number, run in enumerate(runs, 1)]
+    heads = [f"{number:>3}  {_named(run)}" for number, run in enumerate(runs, 1)]
     blocks = [(first, runs[first : first + BESIDE]) for first in range(0, len(runs), BESIDE)]
     tables = [line for first, some in blocks for line in ("", *_table(some, first))]
     together = [] if found.pooled is None else ["", *_wrapped(f"pooled utilization: {found.pooled.sentence}")]
     return "\n".join([*heads, *tables, *together, *_warnings(found.differ)])
+
+
+def _named(run: HistoryRow) -> str:
+    return f"{run.run_id} (published)" if run.is_published else run.run_id
 
 
 def _table(runs: Sequence[HistoryRow], before: int) -> list[str]:

@@ -15,18 +15,15 @@ from typing import Annotated
 from pydantic import Field
 
 from results.damage import Outdated
+from results.runs.home import published_folder
 from results.runs.json_files import Document, Name, Whole, read_document
 from results.tables.schema import SCHEMA_VERSION
 
 ABOUT = "published.json"
 FORMAT = 1  # counts up when what is published, or how, changes
 COMMAND = r"aftershock (benchmark|reproduce)( [A-Za-z0-9_./=,-]+)+"  # what a page may show for people to copy
+folder = published_folder
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-def folder() -> Path:
-    """$AFTERSHOCK_PUBLISHED, or `published` beside the code."""
-    return Path(os.environ.get("AFTERSHOCK_PUBLISHED") or Path(__file__).parents[2] / "published").resolve()
 
 
 class _Format(Document):

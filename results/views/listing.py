@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from experiments.wording import on_one_line, significant
+from experiments.wording import counted, on_one_line, significant
 from results.runs import store
 from results.runs.state import RunState
 from results.summary.index import IndexRow
@@ -17,7 +17,7 @@ GAP = "  "
 
 def entry(row: IndexRow) -> dict[str, Any]:
     """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
-    status = store.stored(row.run_id).known_status().to_json()
+    status = store.located(row.run_id).known_status().to_json()
     used = asdict(row.utilization)
     return status | {
         "state": row.state,
@@ -28,13 +28,26 @@ def entry(row: IndexRow) -> dict[str, Any]:
         "recovery": row.recovery,
         "utilization": {name: used[name] for name in ("measured", "predicted", "low", "high")},
         "verdict": row.verdict.value,
+        "published": row.is_published,
     }
+
+
+def own_runs(rows: list[IndexRow], width: int, published: int) -> str:
+    """The runs of this installation, and a line that says how many published runs there are besides."""
+    listed = listing(rows, width) if rows else "no run yet: start one with `aftershock benchmark`"
+    if not published:
+        return listed
+    told = f"{counted(published, 'published run')} came with the repository: see `aftershock results --published`"
+    return f"{listed}\n\n{told}"
+
+
+def published_runs(rows: list[IndexRow], width: int) -> str:
+    """The runs that came with the repository."""
+    return listing(rows, width) if rows else "no run is published"
 
 
 def listing(rows: list[IndexRow], width: int) -> str:
     """One line per run, in their order. The run's id stays whole; why it failed goes beyond the width, if it must."""
-    if not rows:
-        return "no run yet: start one with `aftershock benchmark`"
     columns = {title: [on_one_line(text(row)) for row in rows] for title, text in COLUMNS.items()}
     for title in LEAST_WANTED_FIRST:
         if _width(columns) > width:

@@ -60,6 +60,23 @@ def test_runs_are_completed_by_their_ids(line, home):
     assert "words-7" in offered(f"aftershock {line} words", home)
 
 
+@pytest.mark.parametrize(
+    ("line", "is_offered"),
+    [
+        ("results", True),
+        ("recommend", True),
+        ("results export", True),
+        ("results compare a b --against", True),
+        ("results recompute", False),
+        ("clean", False),
+    ],
+)
+def test_published_runs_are_offered_where_they_can_be_read(line, is_offered, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    (tmp_path / "published" / "runs" / "words-8").mkdir(parents=True)
+    assert ("words-8" in offered(f"aftershock {line} words", home)) == is_offered
+
+
 def test_every_example_is_offered(home):
     assert set(spec.available()) <= set(offered("aftershock benchmark ", home))
 

@@ -132,7 +132,7 @@ def test_plan_faults_for_a_person(call, faults):
 
 def test_results_lists_the_runs(call, as_json, home, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert as_json("results") == {"runs": []}
+    assert as_json("results") == {"runs": [], "published_runs": 0}
     assert call("results")[1].startswith("no run yet")
     older, newer = (synthetic.make_run(home / "runs", run_id=name) for name in ("older", "newer"))
     store.write_json(newer.root / "status.json", newer.status().to_json() | {"started_ns": synthetic.START_NS})
@@ -316,7 +316,7 @@ def test_the_command_itself_exits_with_the_code(home):
 def test_the_command_itself_writes_nothing_but_the_document(home):
     command = [sys.executable, "-m", "aftershock.cli.program", "results", "--json"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
+    assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": [], "published_runs": 0}, "")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from results.runs import store
 from tests.unit.results import synthetic
 from tests.unit.results.protection.runs import write_protections
-from tests.unit.results.regression.past import steady, write_nights
+from tests.unit.results.regression.past import publish, steady, write_nights
 
 MATRIX_FILES = ("matrix.csv", "matrix.png", "matrix.svg")
 
@@ -83,7 +83,8 @@ def test_compare_says_what_the_runs_do_not_share(call, as_json):
     found = as_json("results compare night-000 other-000")
     assert found["differ"] == ["experiment", "machine"]
     assert found["runs"][1] == {
-        "run_id": "other-000", "experiment": "wordcount", "machine": "another", "metrics": {"service_rate": 6000.0}
+        "run_id": "other-000", "experiment": "wordcount", "machine": "another", "metrics": {"service_rate": 6000.0},
+        "published": False,
     }  # fmt: skip
 
 
@@ -103,6 +104,31 @@ def test_compare_judges_runs_against_a_baseline(call):
     assert call(words)[1].splitlines()[0] == "worse"
     code, out, _ = call(f"results compare {' '.join(names[:5])} --against {' '.join(names[5:12])}")
     assert (code, out.splitlines()[0]) == (0, "same")
+
+
+@pytest.fixture
+def one_published(tmp_path, monkeypatch):
+    """A run of this installation, night-000, and a published one of the same experiment, night-001."""
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    write_nights([6000.0, 3000.0])
+    publish("night-001")
+
+
+@pytest.mark.usefixtures("one_published")
+def test_compare_takes_published_runs_and_marks_them(call, as_json):
+    code, out, _ = call("results compare night-000 night-001")
+    assert code == 0
+    assert out.splitlines()[:2] == ["  1  night-000", "  2  night-001 (published)"]
+    assert out.splitlines()[-1].split() == ["service_rate", "6,000", "3,000", "records/s"]
+    found = as_json("results compare night-001 night-000")
+    assert [(run["run_id"], run["published"]) for run in found["runs"]] == [("night-001", True), ("night-000", False)]
+    assert found["pooled"] is None  # though both are of one experiment
+
+
+@pytest.mark.usefixtures("one_published")
+def test_a_published_run_is_a_baseline_only_where_it_is_named(as_json):
+    assert as_json("results compare night-000 --against night-001")["verdict"] == "unknown"  # too few
+    assert as_json("results regress wordcount")["experiments"][0]["baseline"] == []
 
 
 def test_runs_cannot_be_judged_by_themselves_or_alone(call):

@@ -12,6 +12,7 @@ from results.runs import store
 from results.runs.machine import experiment_digest
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
+from tests.unit.results.regression.past import publish
 
 
 @pytest.fixture
@@ -54,6 +55,23 @@ def test_one_damaged_run_is_said_and_stops_nothing(call, as_json, two_runs):
     assert "damaged" in line
     assert "status.json of run-1 is damaged" in json.loads(call("results recompute all --json")[1])["failed"]["run-1"]
     assert as_json("results prune --keep 0")["removed"] == ["run-2"]
+
+
+def test_published_runs_are_told_and_listed_apart(call, as_json, two_runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_PUBLISHED", str(tmp_path / "published"))
+    publish("run-2")
+    *_, own, _, told = call("results")[1].splitlines()
+    assert own.endswith("  run-1")
+    assert told == "1 published run came with the repository: see `aftershock results --published`"
+    _, shown = call("results --published")[1].splitlines()
+    assert shown.endswith("  run-2")
+    for words, run_id, is_published in (("results", "run-1", False), ("results --published", "run-2", True)):
+        found = as_json(words)
+        (run,) = found["runs"]
+        assert (run["run_id"], run["state"], run["published"]) == (run_id, "done", is_published)
+        assert found["published_runs"] == 1
+    store.remove("run-1")
+    assert call("results")[1].splitlines()[::2] == ["no run yet: start one with `aftershock benchmark`", told]
 
 
 def raw_run(home):
@@ -114,6 +132,7 @@ def test_a_run_that_is_computed_again_says_what_it_ran_in_the_terms_of_now(call,
         ("results export run-1 ../run-2 --out new", "'../run-2'"),
         ("results export run-1 --out README.md", "a path where nothing is yet"),
         ("results export run-1 --out no/such/out.zip", "a path in a folder that exists"),
+        ("results run-1 --published", "--published: 'run-1'"),
         ("results compare all", "the id of a finished run"),
         ("results compare run-1", "two runs or more"),
         ("results compare run-1 run-2 run-1", "each run once"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from results.runs import store
+from results.runs import published, store
 from results.tables.columns import TEXT
 from results.tables.schema import SCHEMA_VERSION, TABLES
 from tests.unit.results.synthetic import START_NS, write_table
@@ -26,6 +26,17 @@ def write_run(run_id: str, night: float, *, seed: int = 1, facts: dict[str, Any]
     known = {"run_id": run_id, "experiment": "wordcount", "state": "done", "started_ns": START_NS + int(night * DAY_NS)}
     same = {"experiment_digest": "d1", "machine": "a machine", "schema_version": SCHEMA_VERSION}
     store.write_json(run.root / "status.json", known | same | {"error": None, "exit_code": 0} | status)
+
+
+def publish(run_id: str) -> None:
+    """Make a run of this installation one that came with the repository."""
+    root = published.folder() / "runs" / run_id
+    root.parent.mkdir(parents=True, exist_ok=True)
+    store.stored(run_id).root.rename(root)
+    made = {"command": "aftershock benchmark wordcount", "machine": "a machine", "versions": {"numpy": "2"}}
+    files = published.digests(published.contents(root))
+    about = {"format": published.FORMAT, **made, "versions_of": "result", "files": files}
+    store.write_json(root / published.ABOUT, about)
 
 
 def write_nights(rates: list[float], *, first: int = 0, prefix: str = "night", **about: Any) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from results.summary.findings import Utilization
 from results.summary.index import IndexRow
-from results.views.listing import listing
+from results.views.listing import listing, own_runs, published_runs
 
 START_NS = 1_790_000_000_000_000_000
 FACTS = {"engine": "dataflow", "protocol": "coordinated", "recovery": "global"}
@@ -51,7 +51,15 @@ def test_a_narrow_one_shows_what_matters_most_and_the_whole_id():
 
 
 def test_nothing_says_how_to_start():
-    assert listing([], 80).startswith("no run yet")
+    assert own_runs([], 80, 0) == "no run yet: start one with `aftershock benchmark`"
+    assert published_runs([], 80) == "no run is published"
+
+
+def test_the_last_line_says_how_many_runs_are_published():
+    told = "published runs came with the repository: see `aftershock results --published`"
+    assert own_runs([DONE], 200, 24) == f"{listing([DONE], 200)}\n\n24 {told}"
+    assert own_runs([], 80, 24).splitlines()[1:] == ["", f"24 {told}"]
+    assert own_runs([DONE], 200, 0) == published_runs([DONE], 200) == listing([DONE], 200)
 
 
 def test_no_text_of_a_run_acts_on_the_terminal_or_makes_a_line():
