@@ -53,6 +53,11 @@ class Cause:
     second: float
     words: str
 
+    @property
+    def in_its_table(self) -> str:
+        """Such as "table useful_time: from second 120 on there is less useful time than replayed, ..."."""
+        return f"table {self.table}: {self.words}"
+
 
 def parts_from_prediction(run: Run, check: str) -> Cause | None:
     """Where a run leaves the model that a check holds it against; None if that is not known.
