@@ -179,6 +179,7 @@ PAGES = {
     "live-run": f"live/{LIVE}",
     "abort": f"live/{LIVE}/abort",
 }
+WITH_CHARTS = {"run", "compare", "matrix", "history"}
 NIGHTS = [f"night-{number:02d}" for number in range(MOST_COMPARED - 1)]
 AXE = next((Path(__file__).parent / "vendor").glob("axe-*.min.js"))
 
@@ -242,14 +243,26 @@ def test_only_a_fault_that_took_effect_has_a_line(page: Page, server: str, chart
     assert lines == pytest.approx([31.004, 170.254])
 
 
+# The font sizes of the labels and names of every axis of every chart, in pixels.
+FONT_SIZES = """() => [...document.querySelectorAll("[data-drawn-ms]")].flatMap((element) => {
+    const { xAxis, yAxis } = echarts.getInstanceByDom(element).getOption();
+    const shown = [...xAxis, ...yAxis].filter(({ show }) => show);
+    return shown.flatMap(({ axisLabel, nameTextStyle }) => [axisLabel.fontSize, nameTextStyle.fontSize]);
+})"""
+SMALLEST_PX = 11
+
+
 @needs_chromium
 @pytest.mark.parametrize("name", PAGES)
-def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, name: str):
+def test_a_narrow_screen_needs_no_sideways_scrolling_and_can_be_read(page: Page, server: str, name: str):
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(f"{server}/aftershock/{PAGES[name]}")
     expect(page.locator("[data-chart]:not([data-drawn-ms])")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     screenshot(page, f"narrow-{name}")
+    sizes = page.evaluate(FONT_SIZES)
+    assert bool(sizes) == (name in WITH_CHARTS)
+    assert [size for size in sizes if size < SMALLEST_PX] == []
 
 
 WIDE_PAGES = PAGES | {
