@@ -12,13 +12,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Frame, FrameLocator, Page, Route, expect
 
 from aftershock.airflow import environment
+from aftershock.airflow.greeting import greet
 from experiments import spec
 from plugins.compare import MOST_COMPARED
 from results.checks import validate
 from results.summary import index
 from results.views.report import write_report
 from tests.e2e.airflow_server import api_server, home_of_its_own
-from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot
+from tests.e2e.browser import PATIENCE_S, log_in, logged_in_browser, needs_chromium, plugin_link, screenshot
 from tests.e2e.example_run import (
     DAG_RUN,
     LEVELS,
@@ -108,6 +109,22 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     screenshot(page, "run")
     assert_nothing_blocked_or_from_outside(page)
+
+
+@needs_chromium
+def test_who_opens_the_address_of_the_greeting_and_logs_in_arrives_at_the_results(
+    logged_in: BrowserContext, server: str, capsys: pytest.CaptureFixture[str]
+):
+    greet(server)
+    address = capsys.readouterr().out.split()[1]
+    expect.set_options(timeout=PATIENCE_S * 1000)
+    with logged_in.browser.new_context() as without_login:
+        without_login.set_default_timeout(PATIENCE_S * 1000)
+        page = without_login.new_page()
+        page.goto(address)
+        log_in(page)
+        expect(pages_frame(page).get_by_role("heading", level=1)).to_have_text("Runs")
+        expect(page).to_have_url(address)
 
 
 @needs_chromium
