@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
@@ -12,15 +11,13 @@ from fastapi.responses import HTMLResponse
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.regression import records, wording
-from results.regression.change import Change
 from results.regression.change_points import FEWEST_RUNS
 from results.regression.history import Series, series_of
-from results.regression.records import ComparedExperiment
 from results.regression.regress import changes, levels, longest_stretch
 from results.runs import store
 from results.runs.state import RunState
 from results.summary.metrics import METRICS, Metric
-from results.views.causes import Cause, parts_from_baseline
+from results.views.causes import causes_of_worse
 from results.views.cells import time_text
 
 router = APIRouter()
@@ -115,7 +112,10 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     found = records.recorded(regression_id)
     document = found.document()
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
-    causes = {(each.experiment_digest, each.machine): _causes(each, rows) for each in document.experiments}
+    causes = {
+        (each.experiment_digest, each.machine): causes_of_worse(each.candidates, each.baseline, filter(each.has, rows))
+        for each in document.experiments
+    }
     changed = found.rows("change_points")
     named = [run_id for each in document.experiments for run_id in (*each.candidates, *each.baseline)]
     return render(
@@ -130,32 +130,6 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     )
 
 
-@dataclass(frozen=True)
-class RunCause:
-    """Where one of the judged runs parts from its baseline."""
-
-    run_id: str
-    cause: Cause
-
-
-def _causes(entry: ComparedExperiment, rows: list[dict[str, Any]]) -> dict[str, RunCause]:
-    """By metric that became worse: the newest judged run for which a cause is found. Runs may be gone meanwhile."""
-    kept = {name: store.finished(name) for name in (*entry.candidates, *entry.baseline) if _kept(name)}
-    baseline = [store.ReadOnce.of(kept[name]) for name in entry.baseline if name in kept]
-    judged = sorted((kept[name] for name in entry.candidates if name in kept), key=_started, reverse=True)
-    worse = [row["metric"] for row in rows if entry.has(row) and row["verdict"] == Change.WORSE]
-    found: dict[str, RunCause] = {}
-    for run, metric in product(judged if worse else [], worse):
-        cause = None if metric in found else parts_from_baseline(run, baseline, metric)
-        if cause:
-            found[metric] = RunCause(run.run_id, cause)
-    return found
-
-
 def _kept(run_id: str) -> bool:
     """Whether there is still such a run; what a table names may be no run id."""
     return bool(store.RUN_ID.fullmatch(run_id)) and store.is_finished(run_id)
-
-
-def _started(run: store.Run) -> int:
-    return run.known_status().started_ns

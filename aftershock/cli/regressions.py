@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def regress(arguments: argparse.Namespace) -> int:
 
     found = regress(arguments.experiment)
     comparison, metrics = found.document(), found.rows("regression")
-    show(arguments, {**comparison.to_json(), "metrics": metrics}, report(comparison, metrics))
+    where = [_where(each.candidates, each.baseline, filter(each.has, metrics)) for each in comparison.experiments]
+    show(arguments, {**comparison.to_json(), "metrics": metrics}, report(comparison, metrics, where))
     return _exit_code(comparison.verdict)
 
 
@@ -55,8 +57,16 @@ def compare(arguments: argparse.Namespace) -> int:
         show(arguments, found.to_json(), columns(found))
         return NOT_ALL_PASSED if found.pooled is not None and found.pooled.verdict is Verdict.FAIL else PASSED
     compared = against(arguments.run_id, arguments.against)
-    show(arguments, compared.to_json(), judged(compared))
+    where = _where(arguments.run_id, arguments.against, [one.row() for one in compared.judgements])
+    show(arguments, compared.to_json(), judged(compared, where))
     return _exit_code(compared.verdict)
+
+
+def _where(runs: Iterable[str], baseline: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """By metric that became worse, if it is known: the newest run that parts from its baseline, and where."""
+    from results.views.causes import causes_of_worse
+
+    return {metric: found.words for metric, found in causes_of_worse(runs, baseline, rows).items()}
 
 
 def _matrix(arguments: argparse.Namespace) -> int:

@@ -19,10 +19,11 @@ from results.summary.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
 PINS_PASSED_OVER = "baselines.yaml pins no run that can be compared with these, so others are their baseline"
-WIDTH, NAMES, CELL = 92, 21, 12
+WIDTH, NAMES, CELL, DEEP = 92, 21, 12, 13
 BESIDE = 5  # runs whose columns fit beside names and units
 
 Row = Mapping[str, Any]
+Where = Mapping[str, str]  # by metric: which run parts from its baseline, and where
 
 
 def sentence(row: Row) -> str:
@@ -32,18 +33,25 @@ def sentence(row: Row) -> str:
     return ", ".join(filter(None, [f"{row['verdict']}: {row['metric']} {medians}", effect(row)]))
 
 
-def lines(rows: Iterable[Row]) -> list[str]:
+def lines(rows: Iterable[Row], where: Where) -> list[str]:
     """One line for each metric, for a terminal: verdict, medians of the runs and of their baseline, effect.
 
-    A long reason for an unknown verdict takes further lines.
+    A long reason for an unknown verdict takes further lines, and so does where a run parts from its baseline.
     """
-    found = [
+    return [line for row in rows for line in _line(row) + _below(where.get(row["metric"], ""))]
+
+
+def _line(row: Row) -> list[str]:
+    text = (
         f"  {MARKS[row['verdict']]} {row['verdict']:8} {row['metric']:19}"
         f"{figure_or_dash(row['candidate_median']):>9} {figure_or_dash(row['baseline_median']):>9} {row['unit']:10}"
         f"{row['why'] or effect(row)}"
-        for row in rows
-    ]
-    return [line for each in found for line in _wrapped(each, indent=13)]
+    )
+    return _wrapped(text, indent=DEEP)
+
+
+def _below(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=" " * DEEP, subsequent_indent=" " * DEEP)
 
 
 def effect(row: Row) -> str:
@@ -58,24 +66,24 @@ def effect(row: Row) -> str:
     return f"{found}{unit} ({low} to {high}{unit})"
 
 
-def report(comparison: RecordedComparison, rows: Iterable[Row]) -> str:
-    """A recorded regression for a terminal."""
+def report(comparison: RecordedComparison, rows: Iterable[Row], where: Iterable[Where]) -> str:
+    """A recorded regression for a terminal; `where` of each of its experiments."""
     parts = [f"{comparison.verdict} ({comparison.regression_id})"]
     rows = list(rows)
-    for entry in comparison.experiments:
+    for entry, parted in zip(comparison.experiments, where, strict=True):
         own = [row for row in rows if entry.has(row)]
         counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
         pinned = " that were pinned" if entry.pinned else ""
         head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
         notes = _wrapped(PINS_PASSED_OVER) if PINS_PASSED_OVER in entry.sentences else []
-        parts.append("\n".join([*_wrapped(head), *notes, *lines(own)]))
+        parts.append("\n".join([*_wrapped(head), *notes, *lines(own, parted)]))
     return "\n\n".join(parts)
 
 
-def judged(found: JudgedRuns) -> str:
+def judged(found: JudgedRuns, where: Where) -> str:
     """Runs judged by a baseline, for a terminal."""
     rows = [one.row() for one in found.judgements]
-    return "\n".join([found.verdict, *lines(rows), *_warnings(found.differ)])
+    return "\n".join([found.verdict, *lines(rows, where), *_warnings(found.differ)])
 
 
 def columns(found: RunsSideBySide) -> str:

@@ -7,8 +7,11 @@ run of the baseline had.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,8 @@ from results.checks.check import Check, Parting
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough
 from results.damage import Damaged
+from results.regression.change import Change
+from results.runs import store
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
 from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
@@ -52,6 +57,24 @@ class Cause:
     table: str
     second: float
     words: str
+
+    @property
+    def in_its_table(self) -> str:
+        """Such as "table useful_time: from second 120 on there is less useful time than replayed, ..."."""
+        return f"table {self.table}: {self.words}"
+
+
+@dataclass(frozen=True)
+class RunCause:
+    """Where one of the judged runs parts from its baseline."""
+
+    run_id: str
+    cause: Cause
+
+    @property
+    def words(self) -> str:
+        """Such as "night-16, table throughput: from second 120 on it is outside of its baseline, ..."."""
+        return f"{self.run_id}, {self.cause.in_its_table}"
 
 
 def parts_from_prediction(run: Run, check: str) -> Cause | None:
@@ -123,6 +146,32 @@ def parts_from_baseline(run: Run, baseline: Sequence[Run], metric: str) -> Cause
         return None if look is None or not baseline else look(run, _of_its_seed(run, baseline))
     except UNUSABLE:
         return None
+
+
+def causes_of_worse(
+    candidates: Iterable[str], baseline: Iterable[str], rows: Iterable[Mapping[str, Any]]
+) -> dict[str, RunCause]:
+    """By metric that became worse, as rows of the table `regression` say: the newest candidate that parts, and where.
+
+    Runs that are gone meanwhile are left out.
+    """
+    worse = [row["metric"] for row in rows if row["verdict"] == Change.WORSE]
+    if not worse:
+        return {}
+    others = [store.ReadOnce.of(run) for run in _readable(baseline)]
+    judged = sorted(_readable(candidates), key=lambda run: run.known_status().started_ns, reverse=True)
+    found: dict[str, RunCause] = {}
+    for run, metric in product(judged, worse):
+        cause = None if metric in found else parts_from_baseline(run, others, metric)
+        if cause:
+            found[metric] = RunCause(run.run_id, cause)
+    return found
+
+
+def _readable(run_ids: Iterable[str]) -> Iterator[Run]:
+    for run_id in run_ids:
+        with suppress(BadInput):
+            yield store.readable(run_id)
 
 
 def _of_its_seed(run: Run, baseline: Sequence[Run]) -> Sequence[Run]:

@@ -35,6 +35,7 @@ from results.summary.findings import (
 from results.tables.columns import Column
 from results.tables.schema import RUN_TABLES, FaultOutcome, LedgerClass
 from results.verdict import Verdict
+from results.views.causes import parts_from_prediction
 
 GUIDE = "docs/guides/failed-checks.md"
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
@@ -250,12 +251,13 @@ def _verdicts(run: Run) -> list[str]:
     lines = [f"Checks: {told}"]
     if len(routine):
         lines.append(f"  {MARKS[Verdict.PASS]} {len(routine)} checks of the tables' schemas and values")
-    lines += [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(row)]
+    lines += [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(run, row)]
     has_passed = (verdicts["verdict"] == Verdict.PASS.value).all()
     return lines if has_passed else [*lines, f"  What to do: {GUIDE}"]
 
 
-def _verdict(row: pd.Series) -> list[str]:
+def _verdict(run: Run, row: pd.Series) -> list[str]:
+    """What a check found; below a failed comparison with the prediction, where the run parts from it."""
     verdict = Verdict(row["verdict"])
     observed, expected, detail = (
         "" if pd.isna(row[name]) else row[name] for name in ("observed", "expected", "detail")
@@ -264,4 +266,8 @@ def _verdict(row: pd.Series) -> list[str]:
     if verdict is not Verdict.PASS:
         told = f"{observed} (expected {expected}): {detail}" if observed else detail
     first = f"  {MARKS[verdict]} {row['check']:30}"
-    return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+    rest = " " * len(first)
+    lines = textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=rest)
+    cause = parts_from_prediction(run, row["check"]) if verdict is Verdict.FAIL else None
+    where = "" if cause is None else cause.in_its_table
+    return lines + textwrap.wrap(where, WIDTH, initial_indent=rest, subsequent_indent=rest)

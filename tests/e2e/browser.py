@@ -32,13 +32,18 @@ def logged_in_browser(server: str) -> Iterator[BrowserContext]:
         context.set_default_timeout(PATIENCE_S * 1000)
         page = context.new_page()
         page.goto(server)
-        page.locator("input[name=username]").fill(environment.ADMIN)
-        page.locator("input[name=password]").fill(environment.admin_password())
-        page.get_by_role("button", name="Sign in").click()
+        log_in(page)
         plugin_link(page).wait_for()
         page.close()
         yield context
         browser.close()
+
+
+def log_in(page: Page) -> None:
+    """Fill in Airflow's login page as the admin."""
+    page.locator("input[name=username]").fill(environment.ADMIN)
+    page.locator("input[name=password]").fill(environment.admin_password())
+    page.get_by_role("button", name="Sign in").click()
 
 
 def plugin_link(page: Page) -> Locator:

@@ -12,13 +12,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Frame, FrameLocator, Page, Route, expect
 
 from aftershock.airflow import environment
+from aftershock.airflow.greeting import greet
 from experiments import spec
 from plugins.compare import MOST_COMPARED
 from results.checks import validate
 from results.summary import index
 from results.views.report import write_report
 from tests.e2e.airflow_server import api_server, home_of_its_own
-from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot
+from tests.e2e.browser import PATIENCE_S, log_in, logged_in_browser, needs_chromium, plugin_link, screenshot
 from tests.e2e.example_run import (
     DAG_RUN,
     LEVELS,
@@ -111,6 +112,22 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
 
 
 @needs_chromium
+def test_who_opens_the_address_of_the_greeting_and_logs_in_arrives_at_the_results(
+    logged_in: BrowserContext, server: str, capsys: pytest.CaptureFixture[str]
+):
+    greet(server)
+    address = capsys.readouterr().out.split()[1]
+    expect.set_options(timeout=PATIENCE_S * 1000)
+    with logged_in.browser.new_context() as without_login:
+        without_login.set_default_timeout(PATIENCE_S * 1000)
+        page = without_login.new_page()
+        page.goto(address)
+        log_in(page)
+        expect(pages_frame(page).get_by_role("heading", level=1)).to_have_text("Runs")
+        expect(page).to_have_url(address)
+
+
+@needs_chromium
 def test_tables_open_by_keyboard_and_download(page: Page, server: str):
     frame = open_run(page, server, "wordcount-one")
     frame.locator("#table-faults summary").press("Enter")
@@ -179,6 +196,7 @@ PAGES = {
     "live-run": f"live/{LIVE}",
     "abort": f"live/{LIVE}/abort",
 }
+WITH_CHARTS = {"run", "compare", "matrix", "history"}
 NIGHTS = [f"night-{number:02d}" for number in range(MOST_COMPARED - 1)]
 AXE = next((Path(__file__).parent / "vendor").glob("axe-*.min.js"))
 
@@ -242,14 +260,26 @@ def test_only_a_fault_that_took_effect_has_a_line(page: Page, server: str, chart
     assert lines == pytest.approx([31.004, 170.254])
 
 
+# The font sizes of the labels and names of every axis of every chart, in pixels.
+FONT_SIZES = """() => [...document.querySelectorAll("[data-drawn-ms]")].flatMap((element) => {
+    const { xAxis, yAxis } = echarts.getInstanceByDom(element).getOption();
+    const shown = [...xAxis, ...yAxis].filter(({ show }) => show);
+    return shown.flatMap(({ axisLabel, nameTextStyle }) => [axisLabel.fontSize, nameTextStyle.fontSize]);
+})"""
+SMALLEST_PX = 11
+
+
 @needs_chromium
 @pytest.mark.parametrize("name", PAGES)
-def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, name: str):
+def test_a_narrow_screen_needs_no_sideways_scrolling_and_can_be_read(page: Page, server: str, name: str):
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(f"{server}/aftershock/{PAGES[name]}")
     expect(page.locator("[data-chart]:not([data-drawn-ms])")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     screenshot(page, f"narrow-{name}")
+    sizes = page.evaluate(FONT_SIZES)
+    assert bool(sizes) == (name in WITH_CHARTS)
+    assert [size for size in sizes if size < SMALLEST_PX] == []
 
 
 WIDE_PAGES = PAGES | {

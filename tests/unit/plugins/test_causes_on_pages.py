@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from results.regression import records
 from results.runs import store
 from tests.unit.results import synthetic
 from tests.unit.results.test_restores import PASSIVE
@@ -57,6 +58,49 @@ def test_a_failed_prediction_of_single_rows_leads_to_the_worst_of_them(browser: 
     assert "second 60: the restore took 9.1 s instead of 3.1 s" in page
     shown = browser.get(link.replace("&amp;", "&").partition("#")[0]).text
     assert '<h2 id="around">partition_recoveries around second 60 of the window</h2>' in shown
+
+
+def write_comparison(verdicts: dict[str, str]) -> str:
+    """A recorded comparison of run "slower" with "base", by metric its verdict; returns its id."""
+    where = {"experiment": "wordcount", "experiment_digest": "d1", "machine": "a machine"}
+    row = where | {
+        "unit": "", "better": "higher", "scale": "ratio", "why": "", "candidates": 1, "baseline": 1,
+        "candidate_median": 0.7, "baseline_median": 0.8, "effect": -0.12, "low": -0.13, "high": -0.11, "p_value": 0.001,
+    }  # fmt: skip
+    rows = [row | {"metric": metric, "verdict": verdict} for metric, verdict in verdicts.items()]
+    entry = where | {"verdict": "worse", "candidates": ["slower"], "baseline": ["base"], "pinned": False}
+    document = {"regression_id": "regression-20261120-060000-abcd", "recorded_ns": synthetic.START_NS}
+    document |= {"verdict": "worse", "experiments": [entry | {"sentences": []}]}
+    records.keep(records.RecordedComparison.model_validate(document), {"regression": rows, "change_points": []})
+    return document["regression_id"]
+
+
+def slows(rows):
+    late = np.where(rows["second"] >= PARTED_S, 0.5, 1.0)
+    return rows.assign(committed_records=rows["committed_records"] * late)
+
+
+def test_a_metric_that_became_worse_leads_to_the_second_at_which_a_run_parts_from_its_baseline(browser: TestClient):
+    """No curve shows the sustainable rate, and utilization did not become worse: only one row has a link."""
+    synthetic.make_run(store.home() / "runs", run_id="base")
+    synthetic.make_run(store.home() / "runs", run_id="slower", changes={"throughput": slows})
+    compared = write_comparison({"service_rate": "worse", "sustainable_rate": "worse", "utilization": "same"})
+    rows = browser.get(f"/aftershock/regressions/{compared}").text.split("<tr>")
+    (row,) = [row for row in rows if "second=" in row]
+    assert "metric=service_rate" in row
+    address = r'href="(/aftershock/runs/slower\?table=throughput&amp;second=(\d+)\.0)#around"'
+    ((link, second),) = re.findall(address, row)
+    assert PARTED_S <= int(second) < PARTED_S + 20  # the sum must first fall behind by a hundredth of the whole
+    assert f"from second {second} on it is outside of its baseline" in row
+    shown = browser.get(link.replace("&amp;", "&")).text
+    assert f'<h2 id="around">throughput around second {second} of the window</h2>' in shown
+
+
+def test_a_run_that_is_gone_leads_nowhere(browser: TestClient):
+    synthetic.make_run(store.home() / "runs", run_id="base")
+    page = browser.get(f"/aftershock/regressions/{write_comparison({'service_rate': 'worse'})}")
+    assert page.status_code == 200
+    assert "second=" not in page.text
 
 
 def test_a_run_that_agrees_has_no_such_link(browser: TestClient):

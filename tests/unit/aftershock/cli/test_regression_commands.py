@@ -3,6 +3,8 @@
 import json
 import os
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,6 +53,24 @@ def test_regress_of_what_was_never_run_is_bad_input(call):
     code, out, err = call("results regress nothing")
     assert (code, out) == (2, "")
     assert err.startswith("aftershock: experiment: 'nothing'")
+
+
+def test_a_metric_that_became_worse_says_which_run_parts_from_its_baseline_and_where(call):
+    """The newest run for which it is known: of the last one, there is no curve."""
+    names = slow_nights()
+    seconds = np.arange(100)
+    for number, name in enumerate(names[:-1]):
+        committed = np.where((seconds >= 40) & (number >= 12), 3000, 6000)
+        curve = {"second": seconds, "due_records": 6000, "committed_records": committed, "lag_records": 0}
+        synthetic.write_table(store.stored(name), "throughput", pd.DataFrame(curve))
+    where = f"{names[-2]}, table throughput: from second 4"
+    for words in ("regress", f"compare {' '.join(names[12:])} --against {' '.join(names[:12])}"):
+        out = call(f"results {words}")[1]
+        (at,) = (number for number, line in enumerate(out.splitlines()) if line.startswith("  ✗ worse"))
+        told = out.splitlines()[at + 1 :]
+        assert told[0].strip().startswith(where)
+        assert "420,000 records instead of 600,000" in " ".join(" ".join(told).split())
+        assert max(map(len, told)) <= 92
 
 
 def test_compare_shows_runs_side_by_side(call):

@@ -229,7 +229,7 @@ def test_pins_that_are_all_of_another_version_of_the_experiment_are_told(home):
     found = regress()
     (entry,) = found.document().experiments
     assert (entry.baseline, entry.pinned, entry.sentences) == (new[:3], False, [PINS_PASSED_OVER])
-    assert PINS_PASSED_OVER in report(found.document(), found.rows("regression")).splitlines()
+    assert PINS_PASSED_OVER in report(found.document(), found.rows("regression"), [{}]).splitlines()
     for others in (f"wordcount: [{old[0]}, {new[0]}]\n", f"nexmark-q1: [{old[0]}]\n"):
         pins.write_text(others)
         assert regress().document().experiments[0].sentences == []

@@ -107,6 +107,29 @@ def test_a_check_that_did_not_pass_leads_to_the_guide(good_run: Run, tmp_path: P
     assert (Path(__file__).parents[4] / GUIDE).is_file()
 
 
+def test_below_a_failed_prediction_is_where_the_run_parts_from_its_model(tmp_path: Path) -> None:
+    def stalls(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(measured_s=rows["measured_s"].where(rows["second"] < 120, rows["measured_s"] - 12.0))
+
+    run = synthetic.make_run(tmp_path, changes={"useful_time": stalls})
+
+    def lines(verdict: str) -> list[str]:
+        row = {"check": "utilization.predicted", "table": "predictions", "verdict": verdict, "observed": "0.6"}
+        names = ("check", "table", "verdict", "observed", "expected", "detail")
+        synthetic.write_table(run, "verdicts", pd.DataFrame([dict.fromkeys(names) | row]))
+        return summary(run).splitlines()
+
+    (at,) = (number for number, line in enumerate(lines("fail")) if line.startswith("  ✗ utilization.predicted"))
+    _, *below, last = lines("fail")[at:]
+    assert " ".join(" ".join(below).split()).startswith(
+        "table useful_time: from second 120 on there is less useful time than replayed, at the end by "
+    )
+    assert last == f"  What to do: {GUIDE}"
+    assert max(map(len, below)) <= 92
+    for verdict in ("pass", "unknown"):
+        assert "useful_time" not in " ".join(lines(verdict))
+
+
 @pytest.mark.parametrize("why", [*REASONS, DOWN_BY_ITSELF])
 def test_the_reason_why_nothing_is_predicted_fits_a_terminal(why: str, tmp_path: Path) -> None:
     def nothing(frame: pd.DataFrame) -> pd.DataFrame:
