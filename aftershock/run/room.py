@@ -5,11 +5,9 @@ from __future__ import annotations
 import psutil
 
 from experiments.errors import BadInput
-from experiments.hosts import ClusterDriver
+from experiments.hosts import ELSEWHERE
 from experiments.spec import ClusterSpec
 from infra.services.startup import GATEWAY_MEMORY_MB, WORKER_OVERHEAD_MB, workers_that_fit
-
-ELSEWHERE = {ClusterDriver.SSH, ClusterDriver.EXTERNAL}  # their hosts are other machines, which have room or not
 
 
 def free_mb() -> int:
