@@ -32,6 +32,7 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
 from experiments.spec import LoadMode
+from experiments.wording import exact
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.external import topics as borrowed_topics
@@ -135,12 +136,24 @@ def check(experiment: spec.Experiment) -> None:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     room.check(experiment.cluster)
+    _refuse_an_interval_beyond_the_window(experiment)
     _refuse_what_cannot_be_read(experiment)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
     ensure_jars()
+
+
+def _refuse_an_interval_beyond_the_window(experiment: spec.Experiment) -> None:
+    """Raise `BadInput` if not one checkpoint interval fits in the window: no cost of checkpoints could be measured.
+
+    It is no part of the experiment's own validation, so that a run that was made with such an interval can be read.
+    """
+    interval_s, window_s = experiment.engine.checkpoint_interval_s, experiment.window_s
+    if interval_s > window_s:
+        allowed = f"at most window_s, {exact(window_s)} s: a window holds one checkpoint interval or more"
+        raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
 
 
 def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
