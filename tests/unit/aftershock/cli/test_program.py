@@ -265,8 +265,9 @@ def test_a_port_that_is_none_is_one_line(call, home, port):
     [
         ("duration: -1", "duration: -1"),
         ("duration: 5\nhosts: {h: []}\nprocesses: [{rate: 1, kind: explode}]", "processes.0.kind: 'explode'"),
-        ("duration: 5\nprocesses: []", "hosts"),
-        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration"),
+        ("duration: 5\nprocesses: []", "hosts: left out"),
+        ("duration: 5\nhosts: {}\nprocesses: []", "hosts: {}"),
+        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration: left out"),
         ("nonsense: 1", "nonsense: 1"),
         ("- 1", "a YAML mapping"),
         ("a: [", "valid YAML"),
