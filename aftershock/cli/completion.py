@@ -91,6 +91,7 @@ def _workloads(prefix: str, **_: Any) -> list[str]:
 # By what an option or argument is called, after its command if several commands have one of that name.
 VALUES = {
     "experiment": _experiments,
+    "faults faults": _experiments,
     "run_id": _runs,
     "run_ids": _runs,
     "against": _runs,

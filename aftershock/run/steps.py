@@ -27,7 +27,7 @@ from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
 from chaos.fault_plan import FaultPlan
-from chaos.plan import draw, plan
+from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
@@ -97,11 +97,7 @@ def begin(
     document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None, attempt: int | None = None
 ) -> str:
     """Validate an experiment document and open a run for it, on behalf of a try of `dag_run`; returns the run id."""
-    experiment = spec.validate(document)
-    check(experiment)
-    given, experiment = experiment, with_listed_domains(experiment)
-    if experiment is not given:
-        engine_of(experiment).check()  # copies keep out of the listed domains of their primaries, too
+    experiment = as_it_runs(spec.validate(document))
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
@@ -126,6 +122,15 @@ def _open_for(run_id: str) -> None:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         raise BadInput("run_id", run_id, "an id that no other run has") from None
+
+
+def as_it_runs(experiment: spec.Experiment) -> spec.Experiment:
+    """The experiment with the failure domains that an existing cluster lists; raises what refuses its run."""
+    check(experiment)
+    listed = with_listed_domains(experiment)
+    if listed is not experiment:
+        engine_of(listed).check()  # copies keep out of the listed domains of their primaries, too
+    return listed
 
 
 def check(experiment: spec.Experiment) -> None:
@@ -163,8 +168,7 @@ def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
     if size > most:
         allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {most:,}"
         raise BadInput("faults", f"{count:,} listed faults", allowed)
-    drawn = draw(experiment.fault_spec, experiment.seed) if experiment.faults.can_fail else ()
-    events, now_ns = tuple(islice(drawn, most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
+    events, now_ns = tuple(islice(faults_of(experiment), most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
     if json_files.size_of(FaultPlan(now_ns, now_ns, events).to_json()) > most:
         allowed = f"rates and a window that make fewer: as JSON, a fault plan may have {most:,} bytes"
         raise BadInput("faults", f"{len(events):,} faults or more", allowed)
@@ -268,13 +272,13 @@ def _await_commits(live: LiveRun, count: int, since_ns: int) -> None:
 def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     live = LiveRun(run_id)
-    events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
+    events = tuple(faults_of(live.experiment))
     path = live.plan_path
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
     live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(step_times.LEAD_S * 1e9)
     end_ns = start_ns + round(live.experiment.window_s * 1e9)
-    armed = FaultPlan(start_ns, end_ns, tuple(events), live.experiment.faults.max_down)
+    armed = FaultPlan(start_ns, end_ns, events, live.experiment.faults.max_down)
     store.write_json(path, armed.to_json())
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
     live.wait("the faults to be prepared", lambda: _injector_reported(live, Armed), {"injector"}, ARMING_LIMIT_S)
