@@ -43,11 +43,13 @@ class PlanToll(Toll):
 
     absorbed  strikes that find their host, or service, in no state to be struck
     withheld  strikes that would take one host more than `max_down`
+    late_heals  faults that are to heal after the duration
     """
 
     absorbed: int
     withheld: int
     most_hosts_down: int
+    late_heals: int
 
 
 def implied(spec: FaultSpec) -> Toll:
@@ -112,6 +114,7 @@ def drawn(spec: FaultSpec, events: Sequence[FaultEvent]) -> PlanToll:
         absorbed=len(composition.absorbed),
         withheld=len(composition.withheld),
         most_hosts_down=most_down(composition),
+        late_heals=sum(event.at + event.heal_after > spec.duration_s for event in events),
     )
 
 

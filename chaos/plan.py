@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from chaos.bursts import burst_events
 from chaos.clocks import clocks
@@ -21,16 +22,28 @@ from experiments.faults import FaultSpec
 from experiments.misfits.faults import misfits
 from experiments.trace import with_trace
 
+if TYPE_CHECKING:
+    from experiments.spec import Experiment
+
 
 def load_fault_spec(path: str | Path) -> FaultSpec:
     """Load a fault spec from a YAML file, with the trace that it names.
 
     Raises `BadInput` naming the field, its value and what is allowed.
     """
-    document = read_mapping(Path(path), "faults", str(path))
-    kinds.require(DocumentKind.FAULTS, document, "faults", str(path))
-    with in_file(str(path)):
+    return fault_spec_in(read_mapping(Path(path), "faults", str(path)), str(path))
+
+
+def fault_spec_in(document: dict[str, Any], source: str) -> FaultSpec:
+    """The fault spec in a file that has been read, as `load_fault_spec` loads it."""
+    kinds.require(DocumentKind.FAULTS, document, "faults", source)
+    with in_file(source):
         return with_trace(parse(FaultSpec, document, "faults"))
+
+
+def faults_of(experiment: Experiment) -> Iterator[FaultEvent]:
+    """The faults of a run of this experiment, in the order of their times: those of its fault spec under its seed."""
+    return draw(experiment.fault_spec, experiment.seed) if experiment.faults.can_fail else iter(())
 
 
 def plan(spec: FaultSpec, seed: int) -> list[FaultEvent]:

@@ -75,7 +75,8 @@ class EngineSpec(Spec):
         Field(
             ge=SHORTEST_S,
             le=LONGEST_S,
-            description="time from one checkpoint to the next; with micro-batches, the trigger interval",
+            description="time from one checkpoint to the next; with micro-batches, the trigger interval; at most"
+            " `window_s`",
         ),
     ] = 8.0
     recovery: Annotated[

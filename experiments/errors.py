@@ -7,6 +7,17 @@ from experiments.secrets import carries_secret, is_not_shown
 from experiments.wording import elided, is_large, on_one_line, shown
 
 
+class _LeftOut:
+    """Type of `LEFT_OUT`."""
+
+    def __repr__(self) -> str:
+        return "left out"
+
+
+LEFT_OUT = _LeftOut()  # in the place of a value: the user gave none
+NULL = "null"  # how YAML and JSON write a value that is nothing
+
+
 class AftershockError(Exception):
     """Root of every error that is shown to a user as one line; `exit_code` is the command line's.
 
@@ -22,17 +33,26 @@ class AftershockError(Exception):
 class BadInput(AftershockError):
     """The user's input cannot be used: names the field, the value unless it may be a secret, and what is allowed.
 
-    `source` is the file that the field stands in; "" of what stands in none, or where only the caller knows it.
+    `value` is `LEFT_OUT` if the user gave none. `source` is the file that the field stands in; "" of what stands in
+    none, or where only the caller knows it.
     """
 
     exit_code = 2
 
     def __init__(self, field: str, value: object, allowed: str, source: str = "") -> None:
         field = field.partition("=")[0] if carries_secret(field) else field
-        told = "(not shown)" if not is_large(value) and is_not_shown(field, value) else shown(value)
         where = f"{source}: {elided(field)}" if source else elided(field)
-        super().__init__(f"{where}: {told} is not usable; allowed: {allowed}")
+        super().__init__(f"{where}: {_told(field, value)}; allowed: {allowed}")
         self.field, self.value, self.allowed, self.source = field, value, allowed, source
+
+
+def _told(field: str, value: object) -> str:
+    if value is LEFT_OUT:
+        return repr(value)
+    if value is None:
+        return f"{NULL} is not usable"
+    told = "(not shown)" if not is_large(value) and is_not_shown(field, value) else shown(value)
+    return f"{told} is not usable"
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from experiments.delays import Delay, HealAfter, HealDelay, new_machine, set_delay
 from experiments.documents.field_types import Label
 from experiments.documents.parsing import Misfit, NonNegative, Positive, Spec
-from experiments.errors import BadInput
+from experiments.errors import LEFT_OUT, BadInput
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
 
 
@@ -92,7 +92,7 @@ class FaultAction(Spec):
     @model_validator(mode="after")
     def _kind_ends(self) -> FaultAction:
         if self.heal_after is None and self.kind.needs_an_end:
-            raise Misfit("heal_after", None, f"a delay in seconds: nothing else ends a fault of kind {self.kind}")
+            raise Misfit("heal_after", LEFT_OUT, f"a delay in seconds: nothing else ends a fault of kind {self.kind}")
         return self
 
 
@@ -132,7 +132,8 @@ class FaultProcess(FaultAction):
         if self.law in SHAPES:
             low, high = SHAPES[self.law]
             if not (self.shape and low <= self.shape <= high):
-                raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
+                shape = LEFT_OUT if self.shape is None else self.shape
+                raise Misfit("shape", shape, f"a number from {low:g} to {high:g} with law {self.law}")
         elif self.shape is not None:
             raise Misfit("shape", self.shape, f"none with law {self.law}: it is for weibull and lognormal")
         return self
@@ -154,9 +155,14 @@ class ListedFault(FaultAction):
             if targets not in ((), (GATEWAY,)):
                 raise ValueError(f"no target, or {GATEWAY}: {kind} strikes a service there")
             return (GATEWAY,)
-        if not targets:
-            raise ValueError("one host or more: the field is required")
         return targets
+
+    @model_validator(mode="after")
+    def _strikes_something(self) -> ListedFault:
+        if not self.targets:
+            given = list(self.targets) if "targets" in self.model_fields_set else LEFT_OUT
+            raise Misfit("targets", given, "one host or more: the field is required")
+        return self
 
 
 class HostBurst(FaultAction):
@@ -214,7 +220,7 @@ class FaultSpec(Spec):
     def duration_s(self) -> float:
         """The duration of a spec that has one. Raises `BadInput` if it has none."""
         if self.duration is None:
-            raise BadInput("duration", None, "a finite number of seconds above 0")
+            raise BadInput("duration", LEFT_OUT, "a finite number of seconds above 0")
         return self.duration
 
     @property

@@ -237,15 +237,16 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else user_path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
-    return _of_file(document, source, overrides or [])
+    return in_document(document, source, overrides or [])
 
 
 def in_text(text: str, source: str) -> Experiment:
     """The experiment in the text of the YAML file `source`, which has been read; raises as `load` does."""
-    return _of_file(parse_mapping(text, "experiment", source), source, [])
+    return in_document(parse_mapping(text, "experiment", source), source, [])
 
 
-def _of_file(document: dict[str, Any], source: str, overrides: list[str]) -> Experiment:
+def in_document(document: dict[str, Any], source: str, overrides: list[str]) -> Experiment:
+    """The experiment in the YAML file `source`, which has been read, with overrides applied; raises as `load` does."""
     kinds.require(DocumentKind.EXPERIMENT, document, "experiment", source)
     for override in overrides:
         _apply(document, override)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aftershock.cli.declare import command, show, verdict_code
+from aftershock.cli.declare import PASSED, add_overrides, command, show, verdict_code
 from experiments.errors import EnvironmentFailure
-from experiments.wording import on_one_line
+from experiments.wording import counted, exact, on_one_line
 from results.runs.state import RunState
+
+if TYPE_CHECKING:
+    from experiments.spec import Experiment
 
 
 def add(commands: Any) -> None:
@@ -24,24 +27,27 @@ def add(commands: Any) -> None:
         default="wordcount",
         help="a YAML file, or a name in experiments/examples/; default wordcount",
     )
+    add_overrides(declared)
     declared.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        dest="overrides",
-        help="set a field, such as load.rate=5000; can be repeated",
+        "--check",
+        action="store_true",
+        help="start nothing; only say whether the experiment can run here, and how long it takes",
     )
 
 
 def benchmark(arguments: argparse.Namespace) -> int:
     """Run an experiment and show its result; a run that failed exits as its error says."""
-    from aftershock.airflow import orchestrate
     from experiments import spec
+
+    experiment = spec.load(arguments.experiment, arguments.overrides)
+    if arguments.check:
+        return _check(arguments, experiment)
+
+    from aftershock.airflow import orchestrate
     from results.views.document import document
     from results.views.terminal import summary
 
-    run = orchestrate.run(spec.load(arguments.experiment, arguments.overrides))
+    run = orchestrate.run(experiment)
     status = run.status()
     if status.state == RunState.FAILED:
         print(f"aftershock: {on_one_line(str(status.error))} (its logs: {run.raw})", file=sys.stderr)
@@ -51,3 +57,31 @@ def benchmark(arguments: argparse.Namespace) -> int:
     show(arguments, document(run), summary(run))
     print(f"report: {run.report}", file=sys.stderr)
     return verdict_code(list(run.table("verdicts")["verdict"]))
+
+
+def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
+    """Say that an experiment can run on this machine, and what to expect; raises the error that refuses its run."""
+    from aftershock.run import room, steps
+    from chaos.implications import drawn
+    from chaos.plan import faults_of
+    from results.runs.step_times import in_words, whole_s
+
+    experiment = steps.as_it_runs(experiment)
+    events = list(faults_of(experiment))
+    takes_s, window_s = whole_s(experiment), experiment.window_s
+    late, shortage = drawn(experiment.fault_spec, events).late_heals, room.shortage(experiment.cluster)
+    found = {
+        "experiment": experiment.name,
+        "takes": takes_s,
+        "window": window_s,
+        "faults": len(events),
+        "late_heals": late,
+        "shortage": shortage,
+    }
+    lines = [
+        f"{experiment.name} can run here; it takes {in_words(takes_s)}, {exact(window_s)} s of them measured",
+        f"{counted(len(events), 'planned fault')}, {late} of them to heal after the end",
+        *filter(None, [shortage]),
+    ]
+    show(arguments, found, "\n".join(lines))
+    return PASSED

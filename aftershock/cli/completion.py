@@ -98,6 +98,7 @@ def _workloads(prefix: str, **_: Any) -> list[str]:
 # By what an option or argument is called, after its command if several commands have one of that name.
 VALUES = {
     "experiment": _experiments,
+    "faults faults": _experiments,
     "run_id": _runs,
     "show run_id": _readable_runs,
     "recommend run_id": _readable_runs,

@@ -49,6 +49,18 @@ def command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespa
     return declared
 
 
+def add_overrides(declared: argparse.ArgumentParser) -> None:
+    """Give a command that takes an experiment the option `--set`, which can be repeated."""
+    declared.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        dest="overrides",
+        help="set a field of the experiment, such as load.rate=5000; can be repeated",
+    )
+
+
 def add_seed(declared: argparse.ArgumentParser) -> None:
     """Give a command the option `--seed`, which it requires."""
     declared.add_argument("--seed", type=int, required=True, help="a whole number; the same seed gives the same result")

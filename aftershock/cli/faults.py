@@ -1,41 +1,76 @@
-"""`aftershock plan faults`: the faults that a spec and a seed give, and what the spec implies."""
+"""`aftershock plan faults`: the faults of a fault spec, or of an experiment's run, and what the spec implies."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
-from experiments.errors import in_file
+from aftershock.cli.declare import PASSED, add_overrides, command, require_seed, show
+from experiments.errors import LEFT_OUT, BadInput, in_file
 from experiments.fault_kinds import FaultOptions
 from experiments.wording import significant
 
 if TYPE_CHECKING:
     from chaos.implications import PlanToll, Toll
+    from experiments.faults import FaultSpec
+    from experiments.spec import Experiment
 
 
 def add(commands: Any) -> None:
     """Declare `aftershock plan faults`."""
-    declared = command(commands, "faults", "draw the fault plan of a fault spec", plan_faults)
+    declared = command(commands, "faults", "draw the fault plan of a fault spec, or of an experiment", plan_faults)
     fields = "duration, hosts, processes, events, bursts, trace, max_down, time_scale"
-    declared.add_argument("faults", help=f"a YAML file: {fields}")
-    add_seed(declared)
+    text = f"a YAML file: {fields}; or an experiment, as `aftershock benchmark` takes it"
+    declared.add_argument("faults", help=text)
+    text = "a whole number; the same seed gives the same plan; default: the seed of the experiment"
+    declared.add_argument("--seed", type=int, help=f"{text}; a fault spec has none, so it is required there")
+    add_overrides(declared)
 
 
 def plan_faults(arguments: argparse.Namespace) -> int:
-    """Draw a fault plan and print it."""
+    """Draw a fault plan and print it; that of an experiment is the one that its run will have."""
     from chaos.implications import drawn, implied
-    from chaos.plan import load_fault_spec, plan
+    from chaos.plan import faults_of, plan
+    from experiments.faults import FaultSpec
 
-    require_seed(arguments.seed)
-    spec = load_fault_spec(arguments.faults)
-    with in_file(arguments.faults):
-        events = plan(spec, arguments.seed)
+    if arguments.seed is not None:
+        require_seed(arguments.seed)
+    found = _loaded(arguments.faults, arguments.overrides)
+    about: dict[str, Any] = {}
+    if isinstance(found, FaultSpec):
+        if arguments.seed is None:
+            raise BadInput("--seed", LEFT_OUT, "a whole number: a fault spec has no seed of its own")
+        spec = found
+        with in_file(arguments.faults):
+            events = plan(spec, arguments.seed)
+    else:
+        seed = found.seed if arguments.seed is None else arguments.seed
+        spec, events = found.fault_spec, list(faults_of(found.model_copy(update={"seed": seed})))
+        about = {"experiment": found.name, "seed": seed}
     law, held, told = implied(spec), drawn(spec, events), [event.to_json() for event in events]
-    document = {"events": told, "implied": law.to_json(), "drawn": held.to_json()}
-    text = "" if arguments.json else "\n".join([*_rows(told), "", *_tolls(law, held)])
+    document = {"events": told, "implied": law.to_json(), "drawn": held.to_json()} | about
+    heading = [f"experiment {about['experiment']}, seed {about['seed']}", ""] if about else []
+    text = "" if arguments.json else "\n".join([*heading, *_rows(told), "", *_tolls(law, held)])
     show(arguments, document, text)
     return PASSED
+
+
+def _loaded(source: str, overrides: list[str]) -> Experiment | FaultSpec:
+    """The experiment or the fault spec of that name, by its fields; a pipe can be read only once."""
+    from chaos.plan import fault_spec_in
+    from experiments import spec
+    from experiments.documents.kinds import DocumentKind
+    from experiments.documents.parsing import read_mapping, user_path
+
+    examples = spec.available()
+    if source in examples:
+        return spec.load(source, overrides)
+    document = read_mapping(user_path(source), "faults", source, f", or one of {', '.join(examples)}")
+    if DocumentKind.EXPERIMENT.fits(document) > DocumentKind.FAULTS.fits(document):
+        return spec.in_document(document, source, overrides)
+    if overrides:
+        raise BadInput("--set", overrides[0], "left out with a fault spec: it sets a field of an experiment")
+    return fault_spec_in(document, source)
 
 
 def _rows(events: list[dict[str, Any]]) -> list[str]:
@@ -71,6 +106,7 @@ def _tolls(law: Toll, held: PlanToll) -> list[str]:
         ("hosts down at most", held.most_hosts_down),
         ("strikes absorbed", held.absorbed),
         ("strikes withheld", held.withheld),
+        ("heals after the end", held.late_heals),
     ]
     return rows + [f"{name:34}  {'':>10}  {count:>10}" for name, count in counts]
 

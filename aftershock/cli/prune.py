@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
-from experiments.errors import BadInput
+from experiments.errors import LEFT_OUT, BadInput
 from results.runs.state import RunState
 
 
@@ -70,7 +70,7 @@ def _remove(run_id: str, dag_run: str | None, dry_run: bool) -> list[str]:
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.keep is None and arguments.older_than is None:
-        raise BadInput("--keep", None, "--keep N, --older-than DAYS, or both: a run goes when both agree")
+        raise BadInput("--keep", LEFT_OUT, "--keep N, --older-than DAYS, or both: a run goes when both agree")
     if arguments.keep is not None and arguments.keep < 0:
         raise BadInput("--keep", arguments.keep, "a whole number, not below 0")
     if arguments.older_than is not None and not 0 <= arguments.older_than < math.inf:

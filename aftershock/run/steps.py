@@ -27,11 +27,12 @@ from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
 from chaos.fault_plan import FaultPlan
-from chaos.plan import draw, plan
+from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
 from experiments.spec import LoadMode
+from experiments.wording import exact
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.external import topics as borrowed_topics
@@ -96,11 +97,7 @@ def begin(
     document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None, attempt: int | None = None
 ) -> str:
     """Validate an experiment document and open a run for it, on behalf of a try of `dag_run`; returns the run id."""
-    experiment = spec.validate(document)
-    check(experiment)
-    given, experiment = experiment, with_listed_domains(experiment)
-    if experiment is not given:
-        engine_of(experiment).check()  # copies keep out of the listed domains of their primaries, too
+    experiment = as_it_runs(spec.validate(document))
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
@@ -127,6 +124,15 @@ def _open_for(run_id: str) -> None:
         raise BadInput("run_id", run_id, "an id that no other run has") from None
 
 
+def as_it_runs(experiment: spec.Experiment) -> spec.Experiment:
+    """The experiment with the failure domains that an existing cluster lists; raises what refuses its run."""
+    check(experiment)
+    listed = with_listed_domains(experiment)
+    if listed is not experiment:
+        engine_of(listed).check()  # copies keep out of the listed domains of their primaries, too
+    return listed
+
+
 def check(experiment: spec.Experiment) -> None:
     """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it.
 
@@ -135,12 +141,24 @@ def check(experiment: spec.Experiment) -> None:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     room.check(experiment.cluster)
+    _refuse_an_interval_beyond_the_window(experiment)
     _refuse_what_cannot_be_read(experiment)
     _refuse_what_cannot_be_injected(experiment, driver)
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
     ensure_jars()
+
+
+def _refuse_an_interval_beyond_the_window(experiment: spec.Experiment) -> None:
+    """Raise `BadInput` if not one checkpoint interval fits in the window: no cost of checkpoints could be measured.
+
+    It is no part of the experiment's own validation, so that a run that was made with such an interval can be read.
+    """
+    interval_s, window_s = experiment.engine.checkpoint_interval_s, experiment.window_s
+    if interval_s > window_s:
+        allowed = f"at most window_s, {exact(window_s)} s: a window holds one checkpoint interval or more"
+        raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
 
 
 def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
@@ -150,8 +168,7 @@ def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
     if size > most:
         allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {most:,}"
         raise BadInput("faults", f"{count:,} listed faults", allowed)
-    drawn = draw(experiment.fault_spec, experiment.seed) if experiment.faults.can_fail else ()
-    events, now_ns = tuple(islice(drawn, most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
+    events, now_ns = tuple(islice(faults_of(experiment), most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
     if json_files.size_of(FaultPlan(now_ns, now_ns, events).to_json()) > most:
         allowed = f"rates and a window that make fewer: as JSON, a fault plan may have {most:,} bytes"
         raise BadInput("faults", f"{len(events):,} faults or more", allowed)
@@ -255,13 +272,13 @@ def _await_commits(live: LiveRun, count: int, since_ns: int) -> None:
 def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     live = LiveRun(run_id)
-    events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
+    events = tuple(faults_of(live.experiment))
     path = live.plan_path
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
     live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(step_times.LEAD_S * 1e9)
     end_ns = start_ns + round(live.experiment.window_s * 1e9)
-    armed = FaultPlan(start_ns, end_ns, tuple(events), live.experiment.faults.max_down)
+    armed = FaultPlan(start_ns, end_ns, events, live.experiment.faults.max_down)
     store.write_json(path, armed.to_json())
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
     live.wait("the faults to be prepared", lambda: _injector_reported(live, Armed), {"injector"}, ARMING_LIMIT_S)

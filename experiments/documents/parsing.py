@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 
 from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.field_types import number_of
-from experiments.errors import BadInput, in_file
+from experiments.errors import LEFT_OUT, BadInput, in_file
 from experiments.wording import exact
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
@@ -142,7 +142,7 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
             raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
         field = ".".join(path) or whole
-        value = None if first["type"] == "missing" else first["input"]
+        value = LEFT_OUT if first["type"] == "missing" else first["input"]
         raise BadInput(field, value, _allowed(first) + _known(model, first)) from None
 
 

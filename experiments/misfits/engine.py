@@ -31,7 +31,7 @@ from experiments.workloads.hashtags import HashtagsSpec
 from experiments.workloads.layered import LayeredSpec
 
 CHOOSING = ("replication_ratio", "replication_planner", "adapt_every_s")  # what decides which partitions have a copy
-LEFT_OUT = (None, ())
+UNSET = (None, ())
 ONLY_UNDER = {
     RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
     RecoveryMode.PARTIALLY_ACTIVE: (*CHOOSING, "copied", "standby_room", "trim_every_s"),
@@ -123,7 +123,7 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         )
     for only, fields in ONLY_UNDER.items():
         for name in fields:
-            if mode is not only and (value := getattr(engine, name)) not in LEFT_OUT:
+            if mode is not only and (value := getattr(engine, name)) not in UNSET:
                 raise Misfit(f"engine.{name}", _shown(value), f"left out unless engine.recovery is {only}")
     for name in CHOOSING:
         if engine.copied and (value := getattr(engine, name)) is not None:
@@ -196,7 +196,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         allowed = f"{names(OF_STRUCTURED_STREAMING)} with engine structured-streaming"
         raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     for name in OF_THE_TESTBED:
-        if (value := getattr(engine, name)) not in LEFT_OUT:
+        if (value := getattr(engine, name)) not in UNSET:
             raise Misfit(f"engine.{name}", _shown(value), "left out with engine structured-streaming: dataflow has it")
     if engine.trigger is TriggerMode.REAL_TIME:
         _check_real_time(engine, workload, cores, saturating=saturating)

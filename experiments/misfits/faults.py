@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from experiments.documents.parsing import Misfit
 from experiments.documents.repetition import repeated
+from experiments.errors import LEFT_OUT
 from experiments.fault_kinds import GATEWAY
 from experiments.faults import (
     NOT_THE_GATEWAY,
@@ -27,9 +28,9 @@ MOST_CLOCKS = 1_000_000
 def misfits(spec: FaultSpec) -> Iterator[Misfit]:
     """What keeps a fault spec with its duration and hosts filled in from giving a plan, the first problem first."""
     if spec.duration is None:
-        yield Misfit("duration", None, "a finite number of seconds above 0")
+        yield Misfit("duration", LEFT_OUT, "a finite number of seconds above 0")
     if not spec.hosts:
-        yield Misfit("hosts", {}, "at least one host")
+        yield Misfit("hosts", spec.hosts if "hosts" in spec.model_fields_set else LEFT_OUT, "at least one host")
     yield from _too_many_clocks(spec)
     for index, process in enumerate(spec.processes):
         struck = {host for hosts in spec.taken(process).values() for host in hosts}

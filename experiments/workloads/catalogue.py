@@ -19,7 +19,9 @@ from pydantic import (
 
 from experiments.documents.field_types import Spelling
 from experiments.documents.parsing import Misfit, Spec, user_path
+from experiments.errors import LEFT_OUT
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
+from experiments.wording import elided
 from experiments.workloads.base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
 from experiments.workloads.cec_prices import CecPricesSpec
 from experiments.workloads.hashtags import HashtagsSpec
@@ -295,9 +297,10 @@ class OwnJobSpec(Workload):
             for name in re.findall(r"\{([a-z_]+)\}", argument):
                 if name not in PLACEHOLDERS:
                     known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-                    raise Misfit(f"arguments.{index}", argument, f"of placeholders: {known}")
+                    allowed = f"only these placeholders, not {{{elided(name)}}}: {known}"
+                    raise Misfit(f"arguments.{index}", argument, allowed)
                 if name == "output_topic" and self.output_topic is None:
-                    raise Misfit("output_topic", None, "a topic: an argument asks for it")
+                    raise Misfit("output_topic", LEFT_OUT, "a topic: an argument asks for it")
         return self
 
     @model_validator(mode="after")
@@ -305,7 +308,7 @@ class OwnJobSpec(Workload):
         if self.output_topic in self.inputs:
             raise Misfit("output_topic", self.output_topic, "a topic that is not in inputs")
         if self.oracle and self.output_topic is None:
-            raise Misfit("output_topic", None, "a topic: the oracle's results are compared with what it holds")
+            raise Misfit("output_topic", LEFT_OUT, "a topic: the oracle's results are compared with what it holds")
         return self
 
 

@@ -54,19 +54,21 @@ def test_listed_faults_hold_their_hosts_for_the_time_that_they_say():
 
 def test_nothing_implies_nothing():
     assert implied(spec()) == Toll(0.0, 0.0, None, 0.0)
-    assert drawn(spec(), []) == PlanToll(0.0, 0.0, None, 0.0, 0, 0, 0)
+    assert drawn(spec(), []) == PlanToll(0.0, 0.0, None, 0.0, 0, 0, 0, 0)
 
 
 def test_the_toll_of_a_plan_by_hand():
     events = [
         {"at": 100, "targets": ["a", "b"], "heal_after": 200},
         {"at": 200, "targets": ["a"], "heal_after": 300},
-        {"at": 990, "targets": ["c"], "heal_after": 50},
+        {"at": 990, "targets": ["c"], "heal_after": 50},  # the end is at 1000
     ]
     law = spec(events=events)
     down = (400 + 200 + 10) / 1000
     toll = drawn(law, plan(law, 1))
-    assert toll == PlanToll(0.003, 0.004, 0.5, pytest.approx(down), absorbed=1, withheld=0, most_hosts_down=2)
+    assert toll == PlanToll(
+        0.003, 0.004, 0.5, pytest.approx(down), absorbed=1, withheld=0, most_hosts_down=2, late_heals=1
+    )
 
 
 def test_a_burst_counts_as_correlated_though_its_events_strike_one_host_each():

@@ -71,7 +71,7 @@ def test_masters_of_three_kinds_are_known(master: str, tmp_path: Path) -> None:
         ({"faults": {}}, "faults: {} is not usable; allowed: 1 or more"),
         ({"faults": {"partition": clusters.COMMANDS}}, "faults.partition: 'commands' is not usable; allowed: comma"),
         ({"faults": {"driver-kill": clusters.COMMANDS}}, "faults.driver-kill: 'commands' is not usable; allowed: co"),
-        ({"faults": {"kill": {"strike": ["a", "{host}"]}}}, "faults.kill.prove: None is not usable; allowed: a value"),
+        ({"faults": {"kill": {"strike": ["a", "{host}"]}}}, "faults.kill.prove: left out; allowed: a value: the fi"),
         (commands(prove=["./host", "dead"]), "faults.kill.prove: ['./host', 'dead'] is not usable; allowed: a command"),
         (commands(prove=["{host}"]), "faults.kill.prove: ['{host}'] is not usable; allowed: a command of which an"),
         (commands(shell="rm"), "faults.kill.shell: 'rm' is not usable; allowed: no such field"),

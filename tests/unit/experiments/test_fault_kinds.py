@@ -168,7 +168,7 @@ def test_hosts_must_not_name_the_gateway(tmp_path):
 @pytest.mark.parametrize(
     ("row", "value", "allowed"),
     [
-        ("1,a,partition,,b", "heal_after None", "a delay in seconds"),
+        ("1,a,partition,,b", "heal_after left out", "a delay in seconds"),
         ("1,a,kill,5,b", "peers ['b']", "an option of kind partition"),
         ("1,a,partition,5,d", "peers 'd'", "a host of the spec"),
         ("1,gateway,kill,5,", "targets 'gateway'", "no fault strikes the gateway"),

@@ -108,7 +108,7 @@ def test_an_argument_of_an_own_job_that_is_a_secret_is_refused_and_not_repeated(
     ("fields", "named"),
     [
         ({"arguments": "--password hunter2"}, "workload.arguments: (not shown) is not usable; allowed: a list"),
-        ({"arguments": ["hun{x}ter2"]}, "workload.arguments.0: (not shown) is not usable; allowed: of placeholders"),
+        ({"arguments": ["hun{x}ter2"]}, "workload.arguments.0: (not shown) is not usable; allowed: only these"),
         ({"arguments": [12345678]}, "workload.arguments.0: (not shown) is not usable; allowed: a text"),
         ({"conf": "k.secret.key=hunter2"}, "workload.conf: (not shown) is not usable; allowed: a mapping"),
         ({"conf": {"k.secret.key=hunter2": None}}, "workload.conf.k.secret.key: (not shown)"),

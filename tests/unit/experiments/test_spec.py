@@ -198,6 +198,40 @@ def test_a_mistake_in_a_file_is_told_with_the_file_and_that_of_an_override_witho
     assert str(mistake.value).startswith(told)
 
 
+OWN_JOB = {
+    "workload": {"name": "own-job", "program": "a.py", "inputs": {"a": {"file": "a"}}},
+    "engine": {"recovery": "task"},
+    "load": {"mode": "rate"},
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ({"faults": {"processes": [{"kind": "kill"}]}}, "faults.processes.0.rate: left out; allowed: a value"),
+        ({"faults": {"events": [{"at": 1}]}}, "faults.events.0.targets: left out; allowed: one host or more"),
+        ({"faults": {"events": [{"at": 1, "targets": []}]}}, "faults.events.0.targets: [] is not usable; allowed: one"),
+        (
+            {"faults": {"processes": [{"kind": "pause", "rate": 1}]}},
+            "faults.processes.0.heal_after: left out; allowed: a delay in seconds",
+        ),
+        (
+            {"faults": {"processes": [{"law": "weibull", "rate": 1}]}},
+            "faults.processes.0.shape: left out; allowed: a number from",
+        ),
+        (
+            OWN_JOB | {"workload": OWN_JOB["workload"] | {"arguments": ["{output_topic}"]}},
+            "workload.output_topic: left out; allowed: a topic: an argument asks for it",
+        ),
+        ({"window_s": None}, "window_s: null is not usable; allowed: a number"),
+    ],
+)
+def test_a_field_that_was_left_out_is_told_as_that_and_a_null_as_yaml_has_it(document, told):
+    with pytest.raises(BadInput) as mistake:
+        spec.validate(document)
+    assert str(mistake.value).startswith(told)
+
+
 SUSTAINABLE = "load={mode: sustainable}"
 
 

@@ -39,6 +39,7 @@ def offered(line, home):
         ("aftershock benchmark --s", ["--set"]),
         ("aftershock benchmark sustainable-", ["sustainable-q1", "sustainable-wordcount"]),
         ("aftershock plan rep", ["replication"]),
+        ("aftershock plan faults twenty-", ["twenty-kills"]),
         ("aftershock completion z", ["zsh"]),
         ("aftershock reproduce utilization/fig-0", ["utilization/fig-04"]),
         ("aftershock reproduce al", ["all"]),

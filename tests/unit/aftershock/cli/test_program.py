@@ -125,6 +125,7 @@ def test_plan_faults_for_a_person(call, faults):
     assert [line.split()[:2] for line in tolls.splitlines()] == [
         ["implied", "this"], ["faults", "per"], ["host", "failures"], ["correlated", "share"],
         ["hosts", "down"], ["hosts", "down"], ["strikes", "absorbed"], ["strikes", "withheld"],
+        ["heals", "after"],
     ]  # fmt: skip
     faults.write_text("duration: 1\nhosts: {h: []}\nprocesses: [{rate: 1.0e-9}]\n", encoding="utf-8")
     assert call(f"plan faults {faults} --seed 5")[1].startswith("no fault within the duration\n")
@@ -245,7 +246,9 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         ("reproduce utilization/fig-04 --size 5", "size: 5"),
         ("reproduce utilization/fig-05 --size 0", "size: 0"),
         ("plan faults no/such/file.yaml --seed 1", "'no/such/file.yaml'"),
-        ("plan faults FILE", "--seed"),
+        ("plan faults FILE", "--seed: left out"),
+        ("plan faults FILE --seed 1 --set seed=2", "--set: 'seed=2'"),
+        ("plan faults gone --seed 1", "twenty-kills"),
         ("plan faults FILE --seed -1", "--seed: -1"),
         ("plan faults FILE --seed 1.5", "'1.5'"),
         ("results no-such-run", "'no-such-run'"),
@@ -279,8 +282,9 @@ def test_a_port_that_is_none_is_one_line(call, home, port):
     [
         ("duration: -1", "duration: -1"),
         ("duration: 5\nhosts: {h: []}\nprocesses: [{rate: 1, kind: explode}]", "processes.0.kind: 'explode'"),
-        ("duration: 5\nprocesses: []", "hosts"),
-        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration"),
+        ("duration: 5\nprocesses: []", "hosts: left out"),
+        ("duration: 5\nhosts: {}\nprocesses: []", "hosts: {}"),
+        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration: left out"),
         ("nonsense: 1", "nonsense: 1"),
         ("- 1", "a YAML mapping"),
         ("a: [", "valid YAML"),

@@ -43,7 +43,7 @@ def test_what_the_hosts_used_is_not_of_others(machine, hosts, others):
 @pytest.fixture
 def live():
     """A run whose cluster used 0.75 cores on the gateway and a worker in its window, and more beside it."""
-    live = LiveRun(steps.begin({"name": "mine", "window_s": 2}, "run-1"))
+    live = LiveRun(steps.begin({"name": "mine", "window_s": 2, "engine": {"checkpoint_interval_s": 1}}, "run-1"))
     live.root.mkdir(parents=True)
     roles = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in roles.items()}

@@ -104,6 +104,17 @@ def test_bad_input_leaves_nothing(home):
     assert list(home.iterdir()) == []
 
 
+def test_a_checkpoint_interval_that_no_window_holds_is_refused_before_anything_is_made(home):
+    """A run that has such an interval all the same can still be read."""
+    document = DOCUMENT | {"engine": {"checkpoint_interval_s": 30.5}}
+    assert spec.validate(document).window_s == 30
+    with pytest.raises(BadInput, match=r"^engine\.checkpoint_interval_s: 30\.5 .* at most window_s, 30 s: ") as refusal:
+        steps.begin(document)
+    assert refusal.value.exit_code == 2
+    assert list(home.iterdir()) == []
+    steps.begin(DOCUMENT | {"engine": {"checkpoint_interval_s": 30}})
+
+
 @pytest.mark.parametrize(
     ("field", "fault"),
     [("processes", {"rate": 0.1}), ("events", {"at": 1, "targets": ["worker-1"]}), ("bursts", {"at": 1, "hosts": 1})],

@@ -97,6 +97,14 @@ def test_arguments_and_topics_that_contradict_each_other_are_refused(example, fi
     assert mistake.value.field == field
 
 
+def test_an_unknown_placeholder_is_named_together_with_those_that_are_known(example):
+    with pytest.raises(BadInput) as mistake:
+        changed(example, arguments=["--every={checkpoint_interval_s}", "--brokers={bootstrap_server}"])
+    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    told = f"(not shown) is not usable; allowed: only these placeholders, not {{bootstrap_server}}: {known}"
+    assert str(mistake.value) == f"workload.arguments.1: {told}"
+
+
 def test_all_that_the_job_needs_is_copied(example, tmp_path):
     folder = tmp_path / "module"
     (folder / "deep").mkdir(parents=True)
