@@ -150,6 +150,35 @@ def test_what_a_server_holds_more_and_more_of_is_told(tmp_path, name, each_piece
     assert steady.growth() == [], "each start of the server counts by itself"
 
 
+@pytest.mark.parametrize(("pieces", "told"), [(4, "4 pieces"), (1, "1 piece"), (0, "0 pieces")])
+def test_with_fewer_than_five_pieces_of_one_server_nothing_is_known_about_growth(tmp_path, capsys, pieces, told):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(pieces):
+        ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
+    if pieces:
+        ledger.add(piece(seed=9, serve="another"))
+    assert (ledger.growth(), soak.is_well(ledger)) == ([], False)
+    assert capsys.readouterr().out.endswith(f"\ngrowth not evaluated: {told} of one server, at least 5 are needed\n")
+
+
+def test_five_steady_pieces_of_one_server_are_well_if_each_of_them_is(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(5):
+        ledger.add(piece(seed=number))
+    assert soak.is_well(ledger)
+    assert capsys.readouterr().out == f"{ledger.table()}\n"
+    ledger.add(piece("netns", serve="another", wrong="files left: x"))
+    assert not soak.is_well(ledger)
+
+
+def test_what_grew_is_printed_and_is_not_well(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(5):
+        ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
+    assert not soak.is_well(ledger)
+    assert capsys.readouterr().out.endswith("\ns: memory_mb grew from 2000 to 5000\n")
+
+
 @pytest.mark.parametrize(
     ("driver", "refusal", "partitions"),
     [
