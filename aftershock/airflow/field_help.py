@@ -20,8 +20,9 @@ _START = {
     "time_to_heal_s": "A worker that was killed comes back after this time. Shorten it to fit more faults into a"
     " window, lengthen it to see a cluster that lacks workers for long.",
     "window_s": "Measuring and faults last this long, after the start of the cluster and before its end. The run takes"
-    " about three minutes more than the window. Lengthen it for a tighter confidence interval: 20 faults are enough to"
-    " judge the model.",
+    " about three minutes more than the window, if checkpoint intervals are short. The search of load mode"
+    " *sustainable* adds about 40 checkpoint intervals, at least a minute. Lengthen the window for a tighter confidence"
+    " interval: 20 faults are enough to judge the model.",
     "seed": "The moments of the faults are drawn from this number. Change it to repeat an experiment under other"
     " faults.",
     "name": "The experiment is listed under this name. Change it if you change what is measured, so that the run is"

@@ -164,6 +164,28 @@ def test_every_field_says_what_it_does_and_when_to_change_it():
         assert field["title"]
 
 
+def more_than_the_window_s(mode, interval_s):
+    """How much longer a run takes than its window."""
+    load = {"mode": mode, "rate": 100}
+    one = spec.validate({"load": load, "engine": {"checkpoint_interval_s": interval_s}, "window_s": 300})
+    return step_times.whole_s(one) - one.window_s
+
+
+def test_the_form_and_the_pages_say_truly_how_much_longer_a_run_takes_than_its_window():
+    told = trigger_form.fields()["window_s"]["description_md"]
+    assert "about three minutes more than the window" in told
+    assert "*sustainable* adds about 40 checkpoint intervals, at least a minute" in told
+    searches = {
+        interval_s: more_than_the_window_s("sustainable", interval_s) - more_than_the_window_s("rate", interval_s)
+        for interval_s in (0.1, 2, 10, 60, 600)
+    }
+    assert min(searches.values()) == pytest.approx(60, rel=0.1)
+    assert [searches[interval_s] / interval_s for interval_s in (10, 60, 600)] == pytest.approx([40] * 3, rel=0.1)
+    within = [more_than_the_window_s(mode, at_s) / 60 for mode in ("rate", "saturating") for at_s in (0.1, 5, 10)]
+    shipped = [step_times.whole_s(one) / 60 - one.window_s / 60 for one in map(spec.load, spec.available())]
+    assert 2 < min(within + shipped) < max(within + shipped) < 4, "nightly.md and examples.md say two to four minutes"
+
+
 def names_of_workloads():
     return [name for name in trigger_form.fields()["workload.name"]["enum"] if name]
 
