@@ -1,6 +1,7 @@
 """The trigger form: the pydantic models, flattened and folded back without loss."""
 
 import os
+import re
 
 import jsonschema
 import pytest
@@ -152,12 +153,21 @@ def test_every_field_may_be_empty_and_no_field_shows_a_null():
         assert first in ("string", "number", "integer") or others or field["items"] == {"type": "string"}, name
 
 
+# The first words of a sentence that says when to change a field.
+WHEN = (
+    *("Change", "Choose", "Give", "Leave", "Lengthen", "Lower", "Match", "Name", "Raise", "Set", "Shorten", "Switch"),
+    *("Use", "Write"),
+)
+
+
 def test_every_field_says_what_it_does_and_when_to_change_it():
     fields = trigger_form.fields()
     assert field_help.SENTENCES.keys() == fields.keys()
     for name, field in fields.items():
         sentences = field["description_md"].removesuffix(")").rpartition(" (")[0]
         assert sentences.endswith(".")
+        when = sentences.partition(". ")[2]
+        assert any(sentence.startswith(WHEN) for sentence in re.split(r"(?<=[.;]) ", when)), f"{name}: {when}"
         assert sentences[0].isupper() or sentences.partition(":")[0].split(",")[0] in ("own-job", *names_of_workloads())
         assert f"({name}" in field["description_md"]
         assert "`" not in field["description_md"], "Airflow draws code over the line above"
