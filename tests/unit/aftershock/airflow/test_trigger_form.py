@@ -219,6 +219,13 @@ def test_a_field_carries_type_bounds_unit_and_section():
     assert field["description_md"].endswith("(engine.checkpoint_interval_s, ≥ 0.001, ≤ 604,800)")
 
 
+def test_a_title_has_the_unit_of_what_is_counted():
+    fields = trigger_form.fields()
+    assert fields["load.rate"]["title"] == "rate [records/s]"
+    assert fields["host_fault_rate"]["title"] == "host fault rate [1/s]"
+    assert fields["faults.duration"]["title"] == "duration [s]"
+
+
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     fields = trigger_form.fields()
     ours = ["global", "blocking", "passive", "partially-active", "query-centric", "source-replay"]
