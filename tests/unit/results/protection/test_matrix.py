@@ -135,6 +135,14 @@ def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
     assert sorted(len(each.protections[0].runs) for each in found()) == [1, 2]
 
 
+def test_a_low_rate_is_told_to_three_digits():
+    for name, engine in (("a", QUERY), ("b", TASK)):
+        fields = {"load": {"mode": "rate", "rate": 0.425}}
+        write_run(name, engine=engine, useful_s=90.0, checkpoint_s=10.0, fields=fields)
+    (one,) = matrices(index.rows())
+    assert one.setting.load == "0.425 records/s"
+
+
 RACKS = {f"worker-{number}": [f"rack-{number % 2}"] for number in range(1, 5)}
 ALONE = {f"worker-{number}": [f"rack-{number}"] for number in range(1, 5)}
 BY_RACK = {"processes": [{"kind": "kill", "scope": "domain", "rate": 0.01, "heal_after": 2}]}
