@@ -1,6 +1,7 @@
 """A soak goes on where it stopped, and notices what a piece leaves behind."""
 
 import json
+import os
 from collections import Counter, namedtuple
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,13 +25,15 @@ from tests.unit.ssh_keys import new_key
 
 HELD = Usage(4, 20, 100, 800.0)
 KINDS = {"kill": 3, "pause": 2}
+DOCKERS = {kind: belongings.LISTINGS[kind] for kind in ("containers", "networks")}
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home, and a machine whose other programs list nothing meanwhile."""
     monkeypatch.setattr(soak, "SETTLING_S", 0.0)
-    monkeypatch.setattr(belongings, "LISTINGS", {"rules": (["echo", "-A INPUT"],), "containers": (["no-such-tool"],)})
+    absent = dict.fromkeys(DOCKERS, (["no-such-tool"],))
+    monkeypatch.setattr(belongings, "LISTINGS", {"rules": (["echo", "-A INPUT"],), **absent})
     monkeypatch.setattr(belongings.namespaces, "labels", lambda: set())
     (tmp_path / belongings.TEMPORARY).mkdir()
     return tmp_path
@@ -97,13 +100,29 @@ def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is
     assert play(leaves).wrong == "processes left: 7 token/worker-1"
 
 
-@pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers"])
+@pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers", "networks"])
 def test_whatever_else_is_left_over_is_named(play, home, monkeypatch, kind):
     def leaves(run_id):
         there = belongings.on_the_machine(home)
         monkeypatch.setattr(belongings, "on_the_machine", lambda _: {**there, kind: there[kind] | {"x"}})
 
     assert play(leaves).wrong == f"{kind} left: x"
+
+
+@pytest.mark.parametrize(("answers", "told"), [(True, "containers left: c1; networks left: n1"), (False, "")])
+def test_what_is_left_in_docker_is_named_if_its_daemon_answers(play, tmp_path, monkeypatch, answers, told):
+    program = tmp_path / "bin" / "docker"
+    program.parent.mkdir()
+    monkeypatch.setattr(belongings, "LISTINGS", DOCKERS)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    def leaves(run_id):
+        answer = 'case "$*" in ps*) echo c1;; "network ls --filter type=custom"*) echo n1;; esac'
+        program.write_text(f"#!/bin/sh\n{answer if answers else 'echo no daemon >&2; exit 1'}\n")
+
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert play(leaves).wrong == told
 
 
 def test_a_run_that_is_not_there_is_wrong_and_has_no_faults(play):
