@@ -20,8 +20,9 @@ _START = {
     "time_to_heal_s": "A worker that was killed comes back after this time. Shorten it to fit more faults into a"
     " window, lengthen it to see a cluster that lacks workers for long.",
     "window_s": "Measuring and faults last this long, after the start of the cluster and before its end. The run takes"
-    " about three minutes more than the window. Lengthen it for a tighter confidence interval: 20 faults are enough to"
-    " judge the model.",
+    " about three minutes more than the window, if checkpoint intervals are short. The search of load mode"
+    " *sustainable* adds about 40 checkpoint intervals, at least a minute. Lengthen the window for a tighter confidence"
+    " interval: 20 faults are enough to judge the model.",
     "seed": "The moments of the faults are drawn from this number. Change it to repeat an experiment under other"
     " faults.",
     "name": "The experiment is listed under this name. Change it if you change what is measured, so that the run is"
@@ -148,7 +149,7 @@ _WORKLOAD = {
     " fewer results.",
     "workload.least_price": "cec-prices: a filter drops cheaper purchases. Raise it to have fewer records behind the"
     " filter; 0 is no filter.",
-    "workload.program": "own-job: the path of your PySpark program.",
+    "workload.program": "own-job: the path of your PySpark program. Give it to measure a job of your own.",
     "workload.arguments": "own-job: the program's arguments, one on a line. Change them to run your job differently.",
     "workload.modules": "own-job: files and folders that the program imports or reads, one on a line. Name all that"
     " it needs.",
@@ -192,7 +193,7 @@ _TOLERANCES = {
     " that with fewer. Raise it only if you know why they differ.",
     "tolerances.estimates": "The two measured estimates of utilization, by time and by records, may differ by"
     " this much. Raise it for windows of few checkpoints.",
-    "tolerances.ledger_share": "The ledger's sum and the window may differ by this share of the window. There is hardly"
-    " a reason to change it.",
+    "tolerances.ledger_share": "The ledger's sum and the window may differ by this share of the window. Leave it"
+    " empty: there is hardly a reason to change it.",
 }
 SENTENCES = _START | _LOAD | _ENGINE | _WORKLOAD | _CLUSTER | _FAULTS | _TOLERANCES

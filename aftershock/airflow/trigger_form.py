@@ -24,6 +24,7 @@ TRACE = "faults.trace"  # the faults in the file; racks may be said beside it
 OPEN = ("window_s", "seed", "name")  # in the first section, with what says where to start and which faults are common
 PARTS = ("load", "engine", "workload", "cluster", FAULTS, "tolerances")
 EXPERTS = "fault spec in full, for experts"
+OTHER_UNITS = {"faults.duration": "s", "load.rate": "records/s"}  # those that the field's name does not tell
 
 
 def fields() -> dict[str, dict[str, Any]]:
@@ -114,12 +115,12 @@ def _told(path: str, schema: dict[str, Any]) -> dict[str, str]:
     """Title and description of a field: its name and unit, what it does and when to change it, and its bounds."""
     details = ", ".join(filter(None, [path, bounds(schema)]))
     sentences = field_help.SENTENCES.get(path, "")  # a field without any is seen by the tests, and costs no form
-    return {"title": _title(path.rpartition(".")[2]), "description_md": f"{sentences} ({details})"}
+    return {"title": _title(path), "description_md": f"{sentences} ({details})"}
 
 
-def _title(name: str) -> str:
+def _title(path: str) -> str:
     """The field's name in words, its unit in brackets."""
-    units = {"_s": "s", "_mb": "MB"}
+    name, units = path.rpartition(".")[2], {"_s": "s", "_mb": "MB"}
     ending = next((ending for ending in units if name.endswith(ending)), "")
-    unit = units.get(ending) or {"duration": "s"}.get(name) or ("1/s" if name.endswith("rate") else None)
+    unit = units.get(ending) or OTHER_UNITS.get(path) or ("1/s" if name.endswith("rate") else None)
     return name.removesuffix(ending).replace("_", " ") + (f" [{unit}]" if unit else "")

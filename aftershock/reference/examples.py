@@ -9,7 +9,7 @@ from aftershock.reference.markdown import page, table
 from experiments import matrix, spec
 
 TEXT = """`aftershock benchmark NAME` runs an example; in Airflow's trigger form, choose it as the experiment. Copy the
-file to write an experiment of your own ([fields](experiment.md)). A run takes two to three minutes more than its
+file to write an experiment of your own ([fields](experiment.md)). A run takes two to four minutes more than its
 window."""
 MATRIX_TEXT = """A matrix has many experiments ([nightly runs](../guides/nightly.md#write-a-matrix)). Trigger the DAG
 `nightly` with the param `matrix: NAME`."""

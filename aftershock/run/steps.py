@@ -32,7 +32,7 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
 from experiments.spec import LoadMode
-from experiments.wording import exact
+from experiments.wording import exact, significant, told_apart
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.external import topics as borrowed_topics
@@ -235,9 +235,9 @@ def _await_calibration(live: LiveRun, path: Path) -> None:
 
 def _check_calibration(experiment: spec.Experiment, calibration: Calibration) -> None:
     interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration.overhead_s
-    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration.service_rate, cost_s)
+    log.info("service rate %s records/s, %s s a checkpoint", *map(significant, (calibration.service_rate, cost_s)))
     if interval_s <= cost_s:
-        allowed = f"more than the checkpoint cost, {cost_s:.2f} s as measured here"
+        allowed = f"more than the checkpoint cost, {told_apart(cost_s, interval_s)[0]} s as measured here"
         raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
 
 
@@ -253,7 +253,7 @@ def start_load(run_id: str) -> None:
     config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule, load.batch_records)
     path = live.orders / LOAD_FILE
     store.write_json(path, config.to_json())
-    log.info("load: %.0f records/s (%s)", rate, load.mode.value)
+    log.info("load: %s records/s (%s)", significant(rate), load.mode.value)
     live.spawn_module("generator", "workloads.sending.generator", path, live.journal_path("generator"))
     live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
     _await_commits(live, WARM_COMMITS if saturating else step_times.STEADY_COMMITS, 0)

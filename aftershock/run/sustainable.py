@@ -19,6 +19,7 @@ from aftershock.run.live_run import LiveRun
 from experiments.errors import EnvironmentFailure
 from experiments.misfits.batches import most_in_batch
 from experiments.spec import Experiment
+from experiments.wording import significant
 from journal.event import Event
 from journal.events.search import Found, ProbeJudged
 from journal.events.services import GENERATOR, RecordsSent
@@ -108,20 +109,21 @@ def find(live: LiveRun, schedule: Schedule) -> int:
     """
     load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), LoadJournals(live)
     ended, measured = _measured(live, looks, _drained(live, looks, schedule))
-    log.info("the query reads %.0f records/s of a burst", measured)
+    log.info("the query reads %s records/s of a burst", significant(measured))
     search = Search.near(measured, load.precision, load.probes)
     while search.end is None:
         _require_full_batches(live.experiment, search.rate)
         probe = _begin(live, search.probes, ended, search.rate)
         judged, pace = _watch(live, looks, probe, journal)
-        log.info("probe %d, %.0f records/s: %s, %s", probe.number, search.rate, judged.outcome.value, judged.why)
+        told = significant(search.rate)
+        log.info("probe %d, %s records/s: %s, %s", probe.number, told, judged.outcome.value, judged.why)
         search = search.after(judged.outcome, pace)
         ended = _drained(live, looks, probe.schedule)
     journal.record(Found(search.low, search.high, search.end.value))
-    found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
+    found = [significant(rate) if rate else "none" for rate in (search.low, search.high)]
     log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
     if search.low is None:
-        tried = f"{search.probes} probes down to {probe.schedule.rate:,.0f} records/s"
+        tried = f"{search.probes} probes down to {significant(probe.schedule.rate)} records/s"
         raise EnvironmentFailure(f"no rate was sustained: {tried}", "allow more load.probes, or a longer load.probe_s")
     return _begin(live, search.probes, ended, load.share * search.low).started_ns
 
@@ -150,7 +152,7 @@ def _burst(live: LiveRun, looks: LoadJournals, ended: Schedule, rate: float) -> 
     lasts_s = burst_s(live.experiment.engine.checkpoint_interval_s)
     start_ns, burst = _from_now_on(live, ended, rate)
     nearly_over_ns = start_ns + round((lasts_s - LEAD_S) * NS)
-    what = f"a burst of {rate:,.0f} records/s"
+    what = f"a burst of {significant(rate)} records/s"
     live.wait(what, lambda: time.time_ns() >= nearly_over_ns, SERVICES, lasts_s + SLACK_S, lasts_s)
     ended, read = _drained(live, looks, burst), looks.read
     before = max(count for at_ns, count in read if at_ns < start_ns)
@@ -227,7 +229,7 @@ def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -
         return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
 
     left_s = (probe.ended_ns - time.time_ns()) / NS
-    live.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
+    live.wait(f"probe {probe.number}, {significant(rate)} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about: dict[str, Any] = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
     journal.record(ProbeJudged(**(about | seen.figures | asdict(judged))))

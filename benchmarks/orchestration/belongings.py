@@ -18,6 +18,8 @@ TEMPORARY = "tmp"  # folder of a home: where its programs put what is temporary
 LISTINGS = {
     "rules": (["iptables-save"], ["nft", "list", "ruleset"]),
     "containers": (["docker", "ps", "--all", "--quiet"],),
+    # Not those that every daemon has, which may have started meanwhile. A cluster makes no volumes.
+    "networks": (["docker", "network", "ls", "--filter", "type=custom", "--quiet"],),
 }
 
 

@@ -10,9 +10,9 @@ resources that the served Airflow holds.
 
 The ledger gets one line for each piece when that is over, so the command can be ended at any moment, and goes on from
 there when it is started again. A run in which something was wrong is copied beside the ledger, since the home is
-removed in the end. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, or if
-what Airflow holds grows. Nothing else should start clusters on the machine meanwhile: they would count as left over,
-unless the soak is kept apart (`apart.sh`).
+removed in the end. Prints the pieces by driver. Ends with 1 if any piece in the ledger went wrong, if what Airflow
+holds grows, or if the pieces are too few to tell. Nothing else should start clusters on the machine meanwhile: they
+would count as left over, unless the soak is kept apart (`apart.sh`).
 
 For driver docker a daemon is started, as root, if there is none. The machines of driver ssh are network namespaces with
 an sshd; this needs root. They are made before the first piece and removed after the last. The cluster of driver
@@ -50,6 +50,7 @@ from benchmarks.sigterm import end_by_sigterm
 from experiments import spec
 from experiments.errors import AftershockError
 from experiments.fault_kinds import FaultKind
+from experiments.wording import counted
 from infra import leftovers
 from infra.drivers import driver_of
 from results.runs import store
@@ -76,7 +77,7 @@ MUST_PASS = (
 # What a served Airflow may hold more at its end than after its first pieces: by share, and besides.
 MOST_GROWTH = 1.2
 SLACK = belongings.Usage(processes=2, threads=8, descriptors=32, memory_mb=64.0)
-FIFTHS = 5  # as many pieces are needed to speak of growth
+FIFTHS = 5  # as many pieces of one served Airflow are needed to speak of growth
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,33 @@ class Ledger(JsonLedger[Piece]):
         return driver, 1 + count[driver]
 
     def growth(self) -> list[str]:
-        """What a served Airflow holds more and more of: last fifth of its pieces against the second."""
+        """What a served Airflow holds more and more of: last fifth of its pieces against the second.
+
+        One with fewer than five pieces is passed over (`unevaluated`). Another one holds nothing of it, so pieces of
+        several are not compared.
+        """
         found = []
-        for serve in dict.fromkeys(piece.serve for piece in self.lines):
-            held = [piece.held for piece in self.lines if piece.serve == serve and piece.held]
+        for serve, held in self._held.items():
             fifth = len(held) // FIFTHS
             for name, slack in SLACK._asdict().items() if fifth else ():
                 then, now = (median(each[name] for each in part) for part in (held[fifth : 2 * fifth], held[-fifth:]))
                 if now > MOST_GROWTH * then + slack:
                     found.append(f"{serve}: {name} grew from {then:.0f} to {now:.0f}")
+        return found
+
+    def unevaluated(self) -> str:
+        """Why nothing is known about growth; empty if one served Airflow had pieces enough."""
+        most = max(map(len, self._held.values()), default=0)
+        if most >= FIFTHS:
+            return ""
+        return f"growth not evaluated: {counted(most, 'piece')} of one server, at least {FIFTHS} are needed"
+
+    @property
+    def _held(self) -> dict[str, list[dict[str, float]]]:
+        """What each served Airflow held after its pieces."""
+        found: dict[str, list[dict[str, float]]] = {piece.serve: [] for piece in self.lines}
+        for piece in self.lines:
+            found[piece.serve] += [piece.held] if piece.held else []
         return found
 
     def table(self) -> str:
@@ -232,9 +251,14 @@ def main() -> None:
                 if ledger.lines[-1].wrong:
                     keep(home, ledger.lines[-1], given.ledger.with_suffix(".wrong"))
                 print(f"{driver}, seed {seed}: {ledger.lines[-1].faults} faults {ledger.lines[-1].wrong}", flush=True)
-    print(ledger.table())
-    print(*ledger.growth(), sep="\n")
-    sys.exit(any(piece.wrong for piece in ledger.lines) or bool(ledger.growth()))
+    sys.exit(not is_well(ledger))
+
+
+def is_well(ledger: Ledger) -> bool:
+    """Print the pieces by driver, and what grew. Whether all pieces were well, and it is known that nothing grew."""
+    found = [*ledger.growth(), *filter(None, [ledger.unevaluated()])]
+    print(ledger.table(), *found, sep="\n")
+    return not found and not any(piece.wrong for piece in ledger.lines)
 
 
 @contextmanager

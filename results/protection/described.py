@@ -15,6 +15,7 @@ from experiments.errors import AftershockError
 from experiments.faults import FaultAction, FaultProcess, FaultScope, FaultSpec
 from experiments.loads import LoadMode
 from experiments.spec import Experiment
+from experiments.wording import significant
 from experiments.workloads.catalogue import OwnJobSpec
 from results.damage import Damaged
 from results.runs import store
@@ -86,7 +87,7 @@ def _setting(machine: str, experiment: Experiment) -> Setting:
     named = workload.model_dump(mode="json")
     texts = {
         LoadMode.SATURATING: "saturating",
-        LoadMode.RATE: f"{load.rate:,.0f} records/s",
+        LoadMode.RATE: f"{significant(load.rate)} records/s",
         LoadMode.SUSTAINABLE: f"{load.share:g} of the sustainable rate",
     }
     parts = [named, cluster.model_dump(mode="json"), load.model_dump(mode="json", include=set(load.used)), machine]

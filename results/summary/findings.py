@@ -74,8 +74,9 @@ class Sustainable:
     @property
     def sentence(self) -> str:
         """For people."""
-        above = "no higher one was seen to fail" if self.too_high is None else f"{self.too_high:,.0f} is too much"
-        return f"The query sustains {self.rate:,.0f} records/s; {above}."
+        too_high = self.too_high
+        above = "no higher one was seen to fail" if too_high is None else f"{significant(too_high)} is too much"
+        return f"The query sustains {significant(self.rate)} records/s; {above}."
 
 
 @dataclass(frozen=True)

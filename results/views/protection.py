@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from experiments.wording import on_one_line, significant
+from experiments.wording import on_one_line, percent, significant
 from results.protection.contest import Win
 from results.protection.estimates import Estimate
 from results.protection.matrix import MOST_RUNS, Group, LeftOut, Matrix, Protection
@@ -93,8 +93,8 @@ def _win(win: Win) -> str:
         ends = f"{significant(HOUR_S * low)} or never" if math.isinf(high) else ends
     beyond = "" if win.tried else ", beyond what was run"
     return (
-        f"From {since} to {until} failures per hour ({ends}) {win.winner} gets the most done, in {win.share:.0%} of the"
-        f" draws{beyond}."
+        f"From {since} to {until} failures per hour ({ends}) {win.winner} gets the most done, in"
+        f" {percent(win.share)} of the draws{beyond}."
     )
 
 

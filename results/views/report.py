@@ -99,8 +99,9 @@ def _figures(run: Run) -> list[tuple[str, str, str]]:
     faults = table_or_empty(run, "faults")
     figures = []
     if (searched := sustainable(run)) is not None:
-        failed = "none" if searched.too_high is None else f"{searched.too_high:,.0f}/s"
-        figures.append(("Sustainable rate", f"{searched.rate:,.0f}/s", f"lowest that was not: {failed}"))
+        failed = "none" if searched.too_high is None else f"{significant(searched.too_high)} records/s"
+        context = f"lowest that was not: {failed}"
+        figures.append(("Sustainable rate", f"{significant(searched.rate)} records/s", context))
     if ledger is not None:
         figures.append(("Failures cost", percent(failure_share(ledger)), f"of the time: {', '.join(FAILURE_CLASSES)}"))
     if found.measured is not None:

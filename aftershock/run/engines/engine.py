@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment, LoadMode
 from experiments.typed_json import TypedJson
+from experiments.wording import significant
 from experiments.workloads.catalogue import WorkloadSpec
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
@@ -47,7 +48,7 @@ class Pace(ABC):
         """Take in the next event of the query's journal."""
 
     def __str__(self) -> str:
-        return self.doing + ("" if self.records_per_s is None else f", {self.records_per_s:,.0f} records/s")
+        return self.doing + ("" if self.records_per_s is None else f", {significant(self.records_per_s)} records/s")
 
 
 class Commits(ABC):

@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from experiments.wording import counted, significant
+from experiments.wording import counted, percent, significant
 from models.passive_restore import FEWEST, MeasuredRestore, predicted_s
 from results.checks.check import Check, Parting, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
@@ -112,7 +112,7 @@ def _rules(evidence: Evidence) -> list[Rule]:
 
 def _observed(table: pd.DataFrame) -> str:
     seconds = ", ".join(f"{significant(row.measured_s)} ({significant(row.predicted_s)})" for row in table.itertuples())
-    return f"{table['off'].iat[0]:.0%} off: {seconds} s"
+    return f"{percent(table['off'].iat[0])} off: {seconds} s"
 
 
 def _worst(restore: pd.Series) -> str:
@@ -159,7 +159,7 @@ CHECKS: tuple[Check, ...] = (
         subject=restores,
         rules=_rules,
         observed=_observed,
-        expected=lambda evidence: f"measured (predicted) within {TOLERANCE:.0%} on average",
+        expected=lambda evidence: f"measured (predicted) within {percent(TOLERANCE)} on average",
         asks="a restore takes as long as the model says: bytes / read rate + checkpoint age x rate / service rate,"
         " within 20 % on average; read rate and service rate are measured in the other restores",
         asked_of="`engine.recovery` `passive`, checkpoints 20 s apart or more, and at least 3 expected faults",

@@ -63,7 +63,7 @@ CHECKS: tuple[Check, ...] = (
         subject=bracket,
         rules=lambda evidence: [between("gap", 0, evidence.experiment.load.precision)],
         observed=lambda frame: (
-            f"{frame['low'].iat[0]:,.0f} records/s sustained, {frame['high'].iat[0]:,.0f} not, "
+            f"{significant(frame['low'].iat[0])} records/s sustained, {significant(frame['high'].iat[0])} not, "
             f"{percent(frame['gap'].iat[0])} apart"
         ),
         expected=lambda evidence: f"at most {percent(evidence.experiment.load.precision)} apart",
@@ -81,8 +81,8 @@ CHECKS: tuple[Check, ...] = (
             f"and its median is {significant(frame['level_s'].iat[0])} s of load"
         ),
         expected=lambda evidence: (
-            f"at most {MOST_GROWTH:.0%} and {_level_limit_s(evidence):g} s, "
-            f"at {evidence.experiment.load.share:.0%} of the rate found"
+            f"at most {percent(MOST_GROWTH)} and {significant(_level_limit_s(evidence))} s, "
+            f"at {percent(evidence.experiment.load.share)} of the rate found"
         ),
         asks="lag in the window does not grow, and stays within twice a probe's limit",
         asked_of="`load.mode` `sustainable`, no faults",

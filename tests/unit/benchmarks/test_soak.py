@@ -1,6 +1,7 @@
 """A soak goes on where it stopped, and notices what a piece leaves behind."""
 
 import json
+import os
 from collections import Counter, namedtuple
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,13 +25,15 @@ from tests.unit.ssh_keys import new_key
 
 HELD = Usage(4, 20, 100, 800.0)
 KINDS = {"kill": 3, "pause": 2}
+DOCKERS = {kind: belongings.LISTINGS[kind] for kind in ("containers", "networks")}
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home, and a machine whose other programs list nothing meanwhile."""
     monkeypatch.setattr(soak, "SETTLING_S", 0.0)
-    monkeypatch.setattr(belongings, "LISTINGS", {"rules": (["echo", "-A INPUT"],), "containers": (["no-such-tool"],)})
+    absent = dict.fromkeys(DOCKERS, (["no-such-tool"],))
+    monkeypatch.setattr(belongings, "LISTINGS", {"rules": (["echo", "-A INPUT"],), **absent})
     monkeypatch.setattr(belongings.namespaces, "labels", lambda: set())
     (tmp_path / belongings.TEMPORARY).mkdir()
     return tmp_path
@@ -97,13 +100,29 @@ def test_a_process_of_this_home_that_is_left_over_is_named_and_one_of_another_is
     assert play(leaves).wrong == "processes left: 7 token/worker-1"
 
 
-@pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers"])
+@pytest.mark.parametrize("kind", ["namespaces", "interfaces", "mounts", "rules", "containers", "networks"])
 def test_whatever_else_is_left_over_is_named(play, home, monkeypatch, kind):
     def leaves(run_id):
         there = belongings.on_the_machine(home)
         monkeypatch.setattr(belongings, "on_the_machine", lambda _: {**there, kind: there[kind] | {"x"}})
 
     assert play(leaves).wrong == f"{kind} left: x"
+
+
+@pytest.mark.parametrize(("answers", "told"), [(True, "containers left: c1; networks left: n1"), (False, "")])
+def test_what_is_left_in_docker_is_named_if_its_daemon_answers(play, tmp_path, monkeypatch, answers, told):
+    program = tmp_path / "bin" / "docker"
+    program.parent.mkdir()
+    monkeypatch.setattr(belongings, "LISTINGS", DOCKERS)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    def leaves(run_id):
+        answer = 'case "$*" in ps*) echo c1;; "network ls --filter type=custom"*) echo n1;; esac'
+        program.write_text(f"#!/bin/sh\n{answer if answers else 'echo no daemon >&2; exit 1'}\n")
+
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert play(leaves).wrong == told
 
 
 def test_a_run_that_is_not_there_is_wrong_and_has_no_faults(play):
@@ -148,6 +167,35 @@ def test_what_a_server_holds_more_and_more_of_is_told(tmp_path, name, each_piece
     for number in range(15):
         steady.add(piece(seed=number, serve=f"s{number // 5}", **{name: before + number // 5 * each_piece}))
     assert steady.growth() == [], "each start of the server counts by itself"
+
+
+@pytest.mark.parametrize(("pieces", "told"), [(4, "4 pieces"), (1, "1 piece"), (0, "0 pieces")])
+def test_with_fewer_than_five_pieces_of_one_server_nothing_is_known_about_growth(tmp_path, capsys, pieces, told):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(pieces):
+        ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
+    if pieces:
+        ledger.add(piece(seed=9, serve="another"))
+    assert (ledger.growth(), soak.is_well(ledger)) == ([], False)
+    assert capsys.readouterr().out.endswith(f"\ngrowth not evaluated: {told} of one server, at least 5 are needed\n")
+
+
+def test_five_steady_pieces_of_one_server_are_well_if_each_of_them_is(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(5):
+        ledger.add(piece(seed=number))
+    assert soak.is_well(ledger)
+    assert capsys.readouterr().out == f"{ledger.table()}\n"
+    ledger.add(piece("netns", serve="another", wrong="files left: x"))
+    assert not soak.is_well(ledger)
+
+
+def test_what_grew_is_printed_and_is_not_well(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "soak.jsonl")
+    for number in range(5):
+        ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
+    assert not soak.is_well(ledger)
+    assert capsys.readouterr().out.endswith("\ns: memory_mb grew from 2000 to 5000\n")
 
 
 @pytest.mark.parametrize(

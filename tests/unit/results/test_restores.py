@@ -70,13 +70,13 @@ def verdict(root, frame, check, changes=None):
 
 
 def test_restores_as_the_model_says_pass(tmp_path):
-    assert verdict(tmp_path, table(), MODEL) == ("pass", "0% off: 1.6 (1.6), 3.1 (3.1), 3.85 (3.85) s None")
+    assert verdict(tmp_path, table(), MODEL) == ("pass", "0 % off: 1.6 (1.6), 3.1 (3.1), 3.85 (3.85) s None")
 
 
 def test_how_far_sources_read_ahead_does_not_matter(tmp_path):
     frame = table()
     frame.loc[frame["partition"] == "persons.0", "replayed_records"] = [50_000, 100, 9]
-    assert verdict(tmp_path, frame, MODEL)[1].startswith("0% off")
+    assert verdict(tmp_path, frame, MODEL)[1].startswith("0 % off")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,11 @@ def test_how_far_sources_read_ahead_does_not_matter(tmp_path):
 )
 def test_what_does_not_follow_the_model_fails(tmp_path, spoilt):
     assert verdict(tmp_path, spoilt, MODEL)[0] == "fail"
+
+
+def test_what_is_just_beyond_the_limit_does_not_look_like_it(tmp_path):
+    found, words = verdict(tmp_path, table(factors=(1.0, 1.325, 1.0)), MODEL)
+    assert (found, words[:10]) == ("fail", "20.3 % off")
 
 
 def test_the_restore_that_is_furthest_from_the_model_is_found(tmp_path):

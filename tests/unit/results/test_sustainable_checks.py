@@ -70,6 +70,15 @@ def test_an_open_bracket_does_not_pass(
     assert detail in row["detail"]
 
 
+def test_rates_and_shares_are_told_to_three_digits(tmp_path: Path) -> None:
+    experiment = synthetic.experiment(load={"mode": "sustainable", "share": 0.125}, faults={})
+    run = searching_run(tmp_path, 0.405, 0.42)
+    told = verdict_of("sustainable.bracketed", run, tmp_path, experiment)["observed"]
+    assert told == "0.405 records/s sustained, 0.42 not, 3.7 % apart"
+    told = verdict_of("sustainable.sustained", run, tmp_path, experiment)["expected"]
+    assert told.endswith(", at 12.5 % of the rate found")
+
+
 def test_lag_that_grows_in_the_window_fails_the_rate_that_was_found(tmp_path: Path) -> None:
     run = searching_run(tmp_path)
     synthetic.write_table(run, "throughput", run.table("throughput").pipe(growing_lag))

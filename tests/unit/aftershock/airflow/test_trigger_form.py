@@ -1,6 +1,7 @@
 """The trigger form: the pydantic models, flattened and folded back without loss."""
 
 import os
+import re
 
 import jsonschema
 import pytest
@@ -152,16 +153,47 @@ def test_every_field_may_be_empty_and_no_field_shows_a_null():
         assert first in ("string", "number", "integer") or others or field["items"] == {"type": "string"}, name
 
 
+# The first words of a sentence that says when to change a field.
+WHEN = (
+    *("Change", "Choose", "Give", "Leave", "Lengthen", "Lower", "Match", "Name", "Raise", "Set", "Shorten", "Switch"),
+    *("Use", "Write"),
+)
+
+
 def test_every_field_says_what_it_does_and_when_to_change_it():
     fields = trigger_form.fields()
     assert field_help.SENTENCES.keys() == fields.keys()
     for name, field in fields.items():
         sentences = field["description_md"].removesuffix(")").rpartition(" (")[0]
         assert sentences.endswith(".")
+        when = sentences.partition(". ")[2]
+        assert any(sentence.startswith(WHEN) for sentence in re.split(r"(?<=[.;]) ", when)), f"{name}: {when}"
         assert sentences[0].isupper() or sentences.partition(":")[0].split(",")[0] in ("own-job", *names_of_workloads())
         assert f"({name}" in field["description_md"]
         assert "`" not in field["description_md"], "Airflow draws code over the line above"
         assert field["title"]
+
+
+def more_than_the_window_s(mode, interval_s):
+    """How much longer a run takes than its window."""
+    load = {"mode": mode, "rate": 100}
+    one = spec.validate({"load": load, "engine": {"checkpoint_interval_s": interval_s}, "window_s": 300})
+    return step_times.whole_s(one) - one.window_s
+
+
+def test_the_form_and_the_pages_say_truly_how_much_longer_a_run_takes_than_its_window():
+    told = trigger_form.fields()["window_s"]["description_md"]
+    assert "about three minutes more than the window" in told
+    assert "*sustainable* adds about 40 checkpoint intervals, at least a minute" in told
+    searches = {
+        interval_s: more_than_the_window_s("sustainable", interval_s) - more_than_the_window_s("rate", interval_s)
+        for interval_s in (0.1, 2, 10, 60, 600)
+    }
+    assert min(searches.values()) == pytest.approx(60, rel=0.1)
+    assert [searches[interval_s] / interval_s for interval_s in (10, 60, 600)] == pytest.approx([40] * 3, rel=0.1)
+    within = [more_than_the_window_s(mode, at_s) / 60 for mode in ("rate", "saturating") for at_s in (0.1, 5, 10)]
+    shipped = [step_times.whole_s(one) / 60 - one.window_s / 60 for one in map(spec.load, spec.available())]
+    assert 2 < min(within + shipped) < max(within + shipped) < 4, "nightly.md and examples.md say two to four minutes"
 
 
 def names_of_workloads():
@@ -185,6 +217,13 @@ def test_a_field_carries_type_bounds_unit_and_section():
     assert field["title"] == "checkpoint interval [s]"
     assert field["section"] == "engine"
     assert field["description_md"].endswith("(engine.checkpoint_interval_s, ≥ 0.001, ≤ 604,800)")
+
+
+def test_a_title_has_the_unit_of_what_is_counted():
+    fields = trigger_form.fields()
+    assert fields["load.rate"]["title"] == "rate [records/s]"
+    assert fields["host_fault_rate"]["title"] == "host fault rate [1/s]"
+    assert fields["faults.duration"]["title"] == "duration [s]"
 
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():

@@ -29,6 +29,7 @@ from journal.writer import Journal
 from results.runs import json_files, step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
+from spark_jobs.calibration import Calibration
 from tests.unit.example_events import batch_committed
 
 DOCUMENT = {"name": "mine", "window_s": 30}
@@ -353,6 +354,13 @@ def test_steps_are_loaded_without_what_only_some_of_them_need():
     heavy = "{'matplotlib', 'great_expectations'}"
     told = f"import sys, aftershock.run.steps; print({heavy} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("cost_s", "told"), [(0.0023, "0.0023"), (0.0020004, "0.0020004"), (0.5, "0.5")])
+def test_an_interval_that_is_too_short_is_refused_by_a_bound_that_can_be_used(cost_s, told):
+    short = spec.validate({"engine": {"checkpoint_interval_s": 0.002}})
+    with pytest.raises(BadInput, match=f"allowed: more than the checkpoint cost, {told} s as measured here"):
+        steps._check_calibration(short, Calibration(0.42, cost_s, 0.5))
 
 
 @pytest.mark.parametrize("kind", ["link", "FIFO"])

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from experiments import matrix as cells
 from results.protection import matrix
 from results.protection.matrix import LeftOut, Matrix, matrices
 from results.runs import store
@@ -133,6 +134,36 @@ def test_how_often_faults_come_sets_no_runs_apart_and_when_they_heal_does():
     for name, faults in (("usual", KILLS), ("often", often), ("later", later)):
         fast(name, fields={"faults": faults})
     assert sorted(len(each.protections[0].runs) for each in found()) == [1, 2]
+
+
+def run_a_night(number):
+    """The cells of the matrix that the DAG `nightly` runs; a failure costs more under recovery by query."""
+    for cell in cells.load("nightly"):
+        costs_s = () if not cell.faults.processes else (10.0, 12.0) if cell.engine.recovery == "query" else (4.0, 5.0)
+        run_id, fields = f"{cell.name}-{cell.seed}-{number}", cell.model_dump(mode="json")
+        write_run(run_id, engine={}, useful_s=80.0, checkpoint_s=20.0, costs_s=costs_s, fields=fields)
+
+
+def test_one_night_of_the_nightly_matrix_names_no_winner_and_two_do_unless_the_rate_is_set():
+    run_a_night(1)
+    first = {each.load: each for each in found()}
+    assert {load: [len(row.runs) for row in each.protections] for load, each in first.items()} == {
+        "saturating": [4, 2],
+        "rate": [4, 2],
+    }
+    assert first["saturating"].why_no_winner == matrix.TOO_FEW
+    run_a_night(2)
+    second = {each.load: each for each in found()}
+    assert second["saturating"].wins
+    assert second["rate"].why_no_winner == matrix.NO_RATE
+
+
+def test_a_low_rate_is_told_to_three_digits():
+    for name, engine in (("a", QUERY), ("b", TASK)):
+        fields = {"load": {"mode": "rate", "rate": 0.425}}
+        write_run(name, engine=engine, useful_s=90.0, checkpoint_s=10.0, fields=fields)
+    (one,) = matrices(index.rows())
+    assert one.setting.load == "0.425 records/s"
 
 
 RACKS = {f"worker-{number}": [f"rack-{number % 2}"] for number in range(1, 5)}

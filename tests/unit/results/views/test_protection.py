@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from results.protection.contest import Contestant
+from results.protection.contest import Contestant, Win
 from results.protection.estimates import mean
 from results.protection.matrix import LeftOut, Matrix, matrices
 from results.summary import index
@@ -37,6 +37,13 @@ def test_cells_have_three_digits_and_a_unit_and_say_why_there_is_no_interval():
     assert cell(by_name["rate"], mean([4409.6, 4409.6], "a")) == ("4,410 records/s", "of 2 only")
     assert cell(by_name["checkpoint_share"], mean([0.1239], "a")) == ("12.4 %", "of 1 only")
     assert cell(by_name["accuracy"], None).value == "\N{EN DASH}"
+
+
+def test_a_winner_of_nearly_all_draws_is_not_told_to_win_all(two_protections):
+    (one,) = two_protections
+    drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
+    vars(drawn)["wins"] = [Win("fast", 0.0, 0.01, 0.9965, None, True)]
+    assert "fast gets the most done, in 99.7 % of the draws." in " ".join(sentences(drawn))
 
 
 def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections):

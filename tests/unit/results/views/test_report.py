@@ -47,6 +47,15 @@ def test_the_report_says_what_latency_is_under_a_saturating_load(good_run: Run) 
     assert re.search(r"<h2>Latency [^<]*saturating load[^<]*without bound[^<]*</h2>", good_run.report.read_text())
 
 
+def test_rates_are_told_to_three_digits_with_their_unit(tmp_path: Path) -> None:
+    found = {"sustainable_rate": 12.41, "unsustainable_rate": 12.94}
+    run = synthetic.make_run(tmp_path, kills=(), changes={"runs": lambda frame: frame.assign(**found)})
+    page = write_report(run, synthetic.experiment()).read_text()
+    assert "The query sustains 12.4 records/s; 12.9 is too much." in page
+    assert "12.4 records/s</" in page
+    assert "lowest that was not: 12.9 records/s" in page
+
+
 def test_what_the_tables_say_is_escaped(tmp_path: Path) -> None:
     spoil = {
         "runs": lambda frame: frame.assign(experiment=HOSTILE, run_id=HOSTILE),

@@ -37,6 +37,8 @@ def test_of_batches_the_last_says_all_that_was_committed():
     found = [batch(0, {"input": {"0": 10, "1": 20}}), batch(4, {"input": {"0": 70, "1": 80}})]
     pace = taken(BatchPace(("input",)), *found)
     assert (pace.committed_records, str(pace)) == (150, "batch 4 committed, 250 records/s")
+    slow = taken(BatchPace(("input",)), batch(0, {"input": {"0": 1}}, rate=0.425))
+    assert str(slow) == "batch 0 committed, 0.425 records/s"
 
 
 def test_a_topic_that_a_join_reads_twice_counts_once_and_topics_of_calibration_not_at_all():
