@@ -280,7 +280,8 @@ def stop(run_id: str) -> None:
     measured, the batch job starts beside the services that end.
     """
     live = LiveRun(run_id)
-    live.stop("injector", live.driver.healing_limit_s(live.handle))
+    with step_notes.waiting(run_id, "the injector to heal what is still struck", None):
+        live.stop("injector", live.driver.healing_limit_s(live.handle))
     if failure := live.dead_injector():
         raise failure
     end_ns = live.armed_plan.window_end_ns
@@ -291,7 +292,8 @@ def stop(run_id: str) -> None:
         live.wait("the last results", lambda: _query_reported(live, drained), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
-        live.stop(service, grace_s)
+        with step_notes.waiting(run_id, f"the {service} to end", None):
+            live.stop(service, grace_s)
     live.refuse_losses()
     store.write_json(live.run.root / "status.json", live.run.status().to_json() | about_the_machine(live))
 

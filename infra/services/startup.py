@@ -29,6 +29,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+ITS_TURN = "its turn: this machine sets up or cleans one cluster at a time"
 JOIN_POLL_S, JOIN_LIMIT_S = 0.1, 60.0
 PROVISION_LOCK = Path("/tmp/aftershock-provision.lock")  # wherever TMPDIR leads: all users must find the same file
 

@@ -325,6 +325,16 @@ def test_what_the_batch_job_is_awaited_for_is_noted_while_it_is(measured, monkey
     assert step_notes.read("run-1").awaited is None
 
 
+def test_what_stop_waits_for_is_noted_while_it_is(measured, monkeypatch):
+    noted = []
+    monkeypatch.setattr(batch_job, "start", lambda run, owner: None)  # a JVM
+    monkeypatch.setattr(steps.LiveRun, "stop", lambda *_: noted.append(step_notes.read("run-1").awaited.what))
+    steps.stop("run-1")
+    ends = [f"the {service} to end" for service in ("generator", "query", "sampler")]
+    assert noted == ["the injector to heal what is still struck", *ends]
+    assert step_notes.read("run-1").awaited is None
+
+
 def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
     class Busy:
         def provision(self, spec, run_id, root):
