@@ -176,8 +176,8 @@ def provision(run_id: str) -> dict[str, Any]:
     live = LiveRun(run_id)
     workers = live.experiment.cluster.workers
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
-    with step_notes.waiting(run_id, "hosts, broker and Spark; the machine sets up one run at a time", None):
-        handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
+    with step_notes.waits(run_id) as tell:
+        handle = live.driver.provision(live.experiment.cluster, run_id, live.root, tell)
     shutil.copy(live.root / "handle.json", live.run.raw)
     require_unchanged(live.experiment, handle)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)

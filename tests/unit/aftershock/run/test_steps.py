@@ -336,14 +336,20 @@ def test_what_stop_waits_for_is_noted_while_it_is(measured, monkeypatch):
 
 
 def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
+    noted = []
+
     class Busy:
-        def provision(self, spec, run_id, root):
-            raise EnvironmentFailure(step_notes.read(run_id).awaited.what, "wait")
+        def provision(self, spec, run_id, root, tell):
+            for what in ("hosts", "workers to join, 1 of 2"):
+                tell(what)
+                noted.append(step_notes.read(run_id).awaited.what)
+            raise EnvironmentFailure("no worker came", "wait")
 
     run_id = steps.begin(DOCUMENT)
     monkeypatch.setattr(live_run, "driver_of", lambda name: Busy())
-    with pytest.raises(EnvironmentFailure, match="the machine sets up one run at a time"):
+    with pytest.raises(EnvironmentFailure, match="no worker came"):
         steps.provision(run_id)
+    assert noted == ["hosts", "workers to join, 1 of 2"]
     assert step_notes.read(run_id).awaited is None
 
 
