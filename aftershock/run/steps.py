@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
+from aftershock.run import batch_job, derive, ending, room, shortages, step_notes, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.listed_domains import require_unchanged, with_listed_domains
@@ -112,6 +112,8 @@ def begin(
     except BaseException:
         store.discard(store.live_directory(run_id))  # no teardown would learn of it
         raise
+    for warning in shortages.warnings(experiment.cluster):
+        log.warning("%s", warning)
     return run_id
 
 
@@ -140,6 +142,7 @@ def check(experiment: spec.Experiment) -> None:
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
+    shortages.check()
     ensure_jars()
 
 

@@ -57,7 +57,8 @@ def provision(
         tell("hosts")
         if not elsewhere:
             _check_memory(spec)
-        _check_disk(root)
+        root.mkdir(parents=True, exist_ok=True)
+        require_disk(root)
         handle = lay_out()
         handle.save()
         credentials.make(root)
@@ -189,12 +190,12 @@ def _each_mb(spec: ClusterSpec) -> int:
     return spec.worker_memory_mb + WORKER_OVERHEAD_MB
 
 
-def _check_disk(root: Path) -> None:
-    root.mkdir(parents=True, exist_ok=True)
-    free_mb = shutil.disk_usage(root).free // 2**20
+def require_disk(folder: Path) -> None:
+    """Raise `EnvironmentFailure` if the disk of a folder has less free than any run needs."""
+    free_mb = shutil.disk_usage(folder).free // 2**20
     if free_mb < MINIMUM_DISK_MB:
         raise EnvironmentFailure(
-            f"{free_mb} MB of disk are free under {root}",
+            f"{free_mb} MB of disk are free under {folder}",
             f"a run needs {MINIMUM_DISK_MB} MB: free some, or set AFTERSHOCK_HOME",
         )
 

@@ -247,6 +247,7 @@ def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limi
     monkeypatch.setattr(live_run, "LINE_EVERY_S", -1.0)
     monkeypatch.setattr(live_run, "POLL_S", 0.0)
     monkeypatch.setattr(live_run.LiveRun, "dead_service", lambda *_: None)
+    caplog.clear()  # of what the machine has too little of
     with caplog.at_level("INFO", logger="aftershock.run.live_run"):
         live_run.LiveRun("run-1").wait("the faults to be prepared", lambda: next(looks), set(), limit_s, usual_s)
     assert caplog.messages == [f"waiting for the faults to be prepared (0 s{told})"]
