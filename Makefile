@@ -1,6 +1,6 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce docs test test-all test-night extended-unit extended-integration lint unit fuzz serve
+.PHONY: help setup pyspark benchmark reproduce docs test test-all test-night extended-unit extended-integration lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
@@ -25,6 +25,9 @@ help:  ## list the targets
 
 setup:  ## Python packages, a JVM and jars, wherever they are missing
 	@sh infra/setup.sh
+
+pyspark: setup  ## pin another PySpark (VERSION=4.2.0), with its Kafka connector and the Kafka that this needs
+	@$(BIN)/python -m infra.services.new_pyspark "$(VERSION)"
 
 benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experiments/examples/)
 	@$(BIN)/aftershock benchmark $(EXPERIMENT)

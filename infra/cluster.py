@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -153,6 +153,10 @@ def _require(fits: bool, field_name: str) -> None:
         raise ValueError(f"{field_name} is not as it should be")
 
 
+def untold(_what: str) -> None:
+    """For who does not want to be told what a driver waits for."""
+
+
 class RunsServices(Protocol):
     """The part of a driver that starts and ends services on hosts that there are."""
 
@@ -180,8 +184,11 @@ class Driver(RunsServices, Protocol):
         """Why this driver cannot inject such a fault into such a cluster; None if it can."""
         ...
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-        """Create the hosts with the run's token on each; raises `EnvironmentFailure` if that fails."""
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
+        """Create the hosts with the run's token on each; raises `EnvironmentFailure` if that fails.
+
+        Whenever it begins to wait for something else, it tells what that is.
+        """
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """CPU time and memory of the processes of a host; raises `EnvironmentFailure` for one that does not answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import launch, tokens
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle
+from infra.cluster import Driver, Handle, untold
 from infra.processes import Usage, is_taken, marks, members, subnets_in_use, usage
 from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
@@ -35,9 +35,9 @@ class LocalDriver(DeclaredFaults, Driver):
         """What a host sends cannot be delayed."""
         return "cpu_share only with driver local, whose hosts share the machine's network" if options.delay else None
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
         """Create the hosts and start what runs on them, as `infra.services.startup.provision` says."""
-        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
+        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec), tell)
 
     def usage(self, handle: Handle, host: str) -> Usage:
         return usage(members(f"{handle.token}/{host}"))

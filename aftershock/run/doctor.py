@@ -5,14 +5,12 @@ Nothing is started, changed or downloaded. If an inventory or an existing cluste
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from aftershock.run import room
+from aftershock.run import room, shortages
 from experiments.documents.kinds import DocumentKind, kind_of
 from experiments.documents.parsing import read_json
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -25,7 +23,6 @@ from infra.services.jvm import find_java
 from infra.services.startup import wanted_mb
 from results.runs.home import home
 
-LEAST_DISK_MB = 4000
 USUAL = ClusterSpec()
 DESCRIBED = {  # drivers whose hosts are described in a file
     ClusterDriver.SSH: DocumentKind.INVENTORY,
@@ -93,18 +90,17 @@ def examine(inventory: str | None) -> Diagnosis:
 
 def _room() -> Finding:
     """Cores and memory, against what the usual cluster of an example takes."""
-    cores, free_mb, needed_mb = os.cpu_count() or 1, room.free_mb(), wanted_mb(USUAL)
-    found = f"{cores} cores, {free_mb:,} MB of memory free; an example takes about {needed_mb:,} MB"
+    free_mb, needed_mb = room.free_mb(), wanted_mb(USUAL)
+    found = f"{shortages.cores()} cores, {free_mb:,} MB of memory free; an example takes about {needed_mb:,} MB"
     if free_mb < needed_mb:
         return Finding("memory", Can.NO, found, "end other programs, or lower cluster.workers")
     return Finding("memory", Can.YES, found)
 
 
 def _disk() -> Finding:
-    folder = next(each for each in (home(), *home().absolute().parents) if each.exists())
-    free_mb = shutil.disk_usage(folder).free // 2**20
+    free_mb = shortages.free_disk_mb(home())
     found = f"{free_mb:,} MB free where runs are kept ({home()})"
-    if free_mb < LEAST_DISK_MB:
+    if free_mb < shortages.LEAST_DISK_MB:
         return Finding("disk", Can.NO, found, "remove runs with `aftershock results prune`, or set AFTERSHOCK_HOME")
     return Finding("disk", Can.YES, found)
 

@@ -16,7 +16,7 @@ from aftershock.run.step_progress import learn_from
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.locks import locked, locked_if_free
 from infra import leftovers
-from infra.cluster import HANDLE_FILE
+from infra.cluster import HANDLE_FILE, Handle
 from infra.drivers import driver_for
 from infra.external import borrowed
 from infra.services import startup
@@ -26,6 +26,7 @@ from results.runs.store import RunStatus
 
 log = logging.getLogger(__name__)
 LEFT_OUT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
+REMOVAL = "the removal of the cluster"
 ENDS = (RunState.DONE, RunState.FAILED)
 
 
@@ -90,13 +91,24 @@ def _destroy(live: LiveRun) -> str | None:
         handle = live.handle
     except EnvironmentFailure as damage:
         uid = live.root.lstat().st_uid
-        with startup.one_at_a_time():
-            for traces in leftovers.at(live.root, uid):
-                leftovers.remove(traces.label, uid)
+        with step_notes.waits(live.run_id) as tell:
+            tell(startup.ITS_TURN)
+            with startup.one_at_a_time():
+                tell(REMOVAL)
+                for traces in leftovers.at(live.root, uid):
+                    leftovers.remove(traces.label, uid)
         _keep_notes_of_a_borrowed_cluster(live)
         return damage.cause
-    driver_for(handle).destroy(handle)
+    with step_notes.waiting(live.run_id, _removal_of(handle), None):
+        driver_for(handle).destroy(handle)
     return None
+
+
+def _removal_of(handle: Handle) -> str:
+    """What a teardown does with a cluster, for the live page."""
+    if handle.is_borrowed:
+        return "the heals of struck hosts, and the removal of topics and checkpoints"
+    return REMOVAL
 
 
 def _keep_notes_of_a_borrowed_cluster(live: LiveRun) -> None:

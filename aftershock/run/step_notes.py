@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -73,11 +73,24 @@ def current(run_id: str) -> str | None:
 @contextmanager
 def waiting(run_id: str, what: str, usual_s: float | None) -> Iterator[None]:
     """Note within this context what the current step waits for."""
-    _write(run_id, replace(read(run_id), awaited=Awaited(what, time.time_ns(), usual_s)))
+    _note_awaited(run_id, Awaited(what, time.time_ns(), usual_s))
     try:
         yield
     finally:
-        _write(run_id, replace(read(run_id), awaited=None))
+        _note_awaited(run_id, None)
+
+
+@contextmanager
+def waits(run_id: str) -> Iterator[Callable[[str], None]]:
+    """Yields what is called within this context whenever the current step begins to wait for something else."""
+    try:
+        yield lambda what: _note_awaited(run_id, Awaited(what, time.time_ns(), None))
+    finally:
+        _note_awaited(run_id, None)
+
+
+def _note_awaited(run_id: str, awaited: Awaited | None) -> None:
+    _write(run_id, replace(read(run_id), awaited=awaited))
 
 
 def _current_path(run_id: str) -> Path:

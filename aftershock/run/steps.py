@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, step_notes, sustainable
+from aftershock.run import batch_job, derive, ending, room, shortages, step_notes, sustainable
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.listed_domains import require_unchanged, with_listed_domains
@@ -109,6 +109,8 @@ def begin(
     except BaseException:
         store.discard(store.live_directory(run_id))  # no teardown would learn of it
         raise
+    for warning in shortages.warnings(experiment.cluster):
+        log.warning("%s", warning)
     return run_id
 
 
@@ -147,6 +149,7 @@ def check(experiment: spec.Experiment) -> None:
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
+    shortages.check()
     ensure_jars()
 
 
@@ -193,8 +196,8 @@ def provision(run_id: str) -> dict[str, Any]:
     live = LiveRun(run_id)
     workers = live.experiment.cluster.workers
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
-    with step_notes.waiting(run_id, "hosts, broker and Spark; the machine sets up one run at a time", None):
-        handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
+    with step_notes.waits(run_id) as tell:
+        handle = live.driver.provision(live.experiment.cluster, run_id, live.root, tell)
     shutil.copy(live.root / "handle.json", live.run.raw)
     require_unchanged(live.experiment, handle)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
@@ -297,7 +300,8 @@ def stop(run_id: str) -> None:
     measured, the batch job starts beside the services that end.
     """
     live = LiveRun(run_id)
-    live.stop("injector", live.driver.healing_limit_s(live.handle))
+    with step_notes.waiting(run_id, "the injector to heal what is still struck", None):
+        live.stop("injector", live.driver.healing_limit_s(live.handle))
     if failure := live.dead_injector():
         raise failure
     end_ns = live.armed_plan.window_end_ns
@@ -308,7 +312,8 @@ def stop(run_id: str) -> None:
         live.wait("the last results", lambda: _query_reported(live, drained), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
-        live.stop(service, grace_s)
+        with step_notes.waiting(run_id, f"the {service} to end", None):
+            live.stop(service, grace_s)
     live.refuse_losses()
     store.write_json(live.run.root / "status.json", live.run.status().to_json() | about_the_machine(live))
 

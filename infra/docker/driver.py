@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from docker.models.containers import Container
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra.cluster import Handle, Host
+from infra.cluster import Handle, Host, untold
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
@@ -54,11 +54,11 @@ class DockerDriver(RemoteHosts):
             return f"no delay on this machine ({reason}), but cpu_share"
         return None
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
         lay_out = partial(startup.lay_out_on_bridge, spec, run_id, root)
-        return startup.provision(self, spec, root, lay_out, partial(creation.make_hosts, spec))
+        return startup.provision(self, spec, root, lay_out, partial(creation.make_hosts, spec), tell)
 
     def ask(
         self, handle: Handle, host: Host, request: AgentRequest[AnswerT], within_s: float = ANSWER_LIMIT_S

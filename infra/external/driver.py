@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from experiments.spec import ClusterSpec
 from infra import credentials, launch
 from infra.attempts import each_tried
 from infra.clocks import ClockOffset
-from infra.cluster import Driver, Handle, Host
+from infra.cluster import Driver, Handle, Host, untold
 from infra.external import listing, logins, strike, topics
 from infra.external.borrowed import Borrowed, Borrowing
 from infra.external.commands import WHERE, RunningCommand, require_program, succeeded
@@ -88,8 +88,9 @@ class ExternalDriver(DeclaredFaults, Driver):
             raise BadInput("cluster.workers", spec.workers, f"at most {len(found)}, as many hosts as list_hosts prints")
         return found[: spec.workers]
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
         """Note what there is, and make a folder for the run's checkpoints; starts nothing."""
+        tell("the existing cluster: its list of hosts, its master and its broker")
         cluster, listed, login, conf = self._vetted(spec)
         handle = _handle(spec, run_id, root, cluster, listed)
         root.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ Needs root, `ip` and Debian's openssh-server. The keys are made for the run, in 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import disks, launch, namespaces, programs, removal
-from infra.cluster import Handle, Host
+from infra.cluster import Handle, Host, untold
 from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import ssh
@@ -59,11 +59,11 @@ class NetnsDriver(RemoteHosts):
             return f"no delay on this machine ({reason}), but cpu_share"
         return ssh.refusal(options.delay)
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
         """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
         lay_out = partial(startup.lay_out_on_bridge, spec, run_id, root)
-        return startup.provision(self, spec, root, lay_out, partial(make_hosts, spec))
+        return startup.provision(self, spec, root, lay_out, partial(make_hosts, spec), tell)
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         if kind is not FaultKind.POWER_OFF:

@@ -7,29 +7,19 @@ with pyspark and kept per user, in a folder named after the lock, so that checko
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
-import select
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from infra.services.jvm import find_java
+from infra.services import ivy
 
 LOCK = Path(__file__).with_name("jars.lock")
 MODULES = Path(__file__).with_name("ivy.xml")
-PROGRESS_EVERY_S = 5.0
-SILENCE_LIMIT_S = 300.0  # Ivy, which has no time limit, prints a dot now and then while it downloads
-CHUNK_BYTES = 65536
-AGAIN = "check the network and run `make setup` again"
+KINDS = ("connector", "broker")  # the configurations in ivy.xml
 
 
 @dataclass(frozen=True)
@@ -62,6 +52,23 @@ def class_paths() -> Jars:
     )
 
 
+def retrieve(modules: Path, spark_version: str, scratch: Path) -> Path:
+    """Download what a file of modules asks for, for that version of Spark; returns the folder with the jars.
+
+    Raises `EnvironmentFailure` with Ivy's own reason.
+    """
+    folder = scratch / "jars"
+    pattern = f"{folder}/[conf]/[artifact]-[revision](-[classifier]).[ext]"
+    ivy.resolve(modules, spark_version, scratch, "-retrieve", pattern, "-types", "jar", "bundle")
+    return folder
+
+
+def lock_of(folder: Path) -> str:
+    """What `jars.lock` has to say of the jars in a folder, in the order of the class paths."""
+    found = [path for kind in KINDS for path in sorted((folder / kind).iterdir())]
+    return "".join(f"{_digest(path)}  {path.relative_to(folder)}\n" for path in found)
+
+
 def cache_folder() -> Path:
     """Where the jars of this lock are kept: below $AFTERSHOCK_CACHE, by default ~/.cache/aftershock."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aftershock"
@@ -75,11 +82,15 @@ def _locked() -> dict[str, str]:
     return {name: digest for digest, name in lines}
 
 
+def _digest(path: Path) -> str:
+    with path.open("rb") as jar:
+        return hashlib.file_digest(jar, "sha256").hexdigest()
+
+
 def _verify(folder: Path, remedy: str) -> None:
     for name, expected in _locked().items():
         try:
-            with (folder / name).open("rb") as jar:
-                digest = hashlib.file_digest(jar, "sha256").hexdigest()
+            digest = _digest(folder / name)
         except OSError as error:
             raise EnvironmentFailure(f"jar {folder / name} cannot be read ({error.strerror})", remedy) from None
         if digest != expected:
@@ -112,64 +123,8 @@ def _keep(fetched: Path, folder: Path) -> None:
 
 def _resolve(scratch: Path) -> None:
     """Let Ivy download into `scratch`/jars; raises `EnvironmentFailure` with Ivy's own reason."""
-    pattern = f"{scratch}/jars/[conf]/[artifact]-[revision](-[classifier]).[ext]"
-    properties = {"ivy.default.ivy.user.dir": f"{scratch}/ivy", "spark.version": version("pyspark")}
-    command = [str(find_java().launcher), *(f"-D{name}={value}" for name, value in properties.items())]
-    command += ["-jar", str(_ivy())]
-    command += ["-cache", f"{scratch}/ivy", "-ivy", str(MODULES), "-retrieve", pattern, "-types", "jar", "bundle"]
-    _say(f"downloading {len(_locked())} jars (about a minute)")
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as ivy:
-        try:
-            reason = _follow(_lines(ivy.stdout))
-        except BaseException:
-            ivy.kill()
-            raise
-    if ivy.returncode:
-        free_mb = shutil.disk_usage(scratch).free // 10**6
-        raise EnvironmentFailure(
-            f"Ivy could not resolve the jars ({reason or f'exit code {ivy.returncode}'}; {free_mb} MB free)",
-            AGAIN,
-        )
-
-
-def _ivy() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
-    if not found:
-        raise EnvironmentFailure("the Ivy jar of pyspark is missing", "delete .venv and run `make setup`")
-    return found[-1]
-
-
-def _lines(output: IO[bytes] | None) -> Iterator[str]:
-    """What Ivy prints, line by line; raises `EnvironmentFailure` once it prints nothing for `SILENCE_LIMIT_S`."""
-    begun = b""
-    while output is not None:
-        if not select.select([output], [], [], SILENCE_LIMIT_S)[0]:
-            raise EnvironmentFailure(f"the download of the jars stood still for {SILENCE_LIMIT_S:g} s", AGAIN)
-        if not (said := os.read(output.fileno(), CHUNK_BYTES)):
-            yield begun.decode(errors="replace")
-            return
-        *lines, begun = (begun + said).split(b"\n")
-        yield from (line.decode(errors="replace") for line in lines)
-
-
-def _follow(lines: Iterable[str]) -> str:
-    """Print how far Ivy is now and then; returns the first line that tells why it failed, empty if none does."""
-    resolved, fetched, said = 0, 0, time.monotonic()
-    reason = ""
-    for line in lines:
-        resolved += "\tfound " in line
-        fetched += "[SUCCESSFUL" in line
-        if not reason and any(word in line for word in ("not found", "Exception", "access error", "FAILED")):
-            reason = " ".join(line.split())
-        if time.monotonic() - said > PROGRESS_EVERY_S:
-            said = time.monotonic()
-            _say(f"{resolved} modules resolved, {fetched} jars downloaded")
-    return reason
-
-
-def _say(text: str) -> None:
-    print(f"jars: {text}", file=sys.stderr, flush=True)
+    ivy.say(f"downloading {len(_locked())} jars (about a minute)")
+    retrieve(MODULES, version("pyspark"), scratch)
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -29,6 +30,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+ITS_TURN = "its turn: this machine sets up or cleans one cluster at a time"
 JOIN_POLL_S, JOIN_LIMIT_S = 0.1, 60.0
 PROVISION_LOCK = Path("/tmp/aftershock-provision.lock")  # wherever TMPDIR leads: all users must find the same file
 
@@ -39,19 +41,24 @@ def provision(
     root: Path,
     lay_out: Callable[[], Handle],
     make_hosts: Callable[[Handle], None],
+    tell: Callable[[str], None],
     *,
     elsewhere: bool = False,
 ) -> Handle:
     """Create the hosts as laid out and start broker, master and workers; returns when all workers have joined.
 
+    Whenever it begins to wait for something else, it tells what that is.
     The handle is saved before anything is started. Raises `BadInput` for more workers than this machine can hold,
     unless they live `elsewhere`, and `EnvironmentFailure` for the rest; nothing is left then. The jars must be there:
     `ensure_jars` has looked at them when the run began.
     """
+    tell(ITS_TURN)
     with one_at_a_time():
+        tell("hosts")
         if not elsewhere:
             _check_memory(spec)
-        _check_disk(root)
+        root.mkdir(parents=True, exist_ok=True)
+        require_disk(root)
         handle = lay_out()
         handle.save()
         credentials.make(root)
@@ -59,7 +66,7 @@ def provision(
             for host in handle.hosts.values():
                 (handle.directory(host.name) / "logs").mkdir(parents=True, exist_ok=True)
             make_hosts(handle)
-            _start(driver, handle)
+            _start(driver, handle, tell)
         except BaseException as failure:
             _destroy_after(failure, driver, handle)
             raise
@@ -183,27 +190,29 @@ def _each_mb(spec: ClusterSpec) -> int:
     return spec.worker_memory_mb + WORKER_OVERHEAD_MB
 
 
-def _check_disk(root: Path) -> None:
-    root.mkdir(parents=True, exist_ok=True)
-    free_mb = shutil.disk_usage(root).free // 2**20
+def require_disk(folder: Path) -> None:
+    """Raise `EnvironmentFailure` if the disk of a folder has less free than any run needs."""
+    free_mb = shutil.disk_usage(folder).free // 2**20
     if free_mb < MINIMUM_DISK_MB:
         raise EnvironmentFailure(
-            f"{free_mb} MB of disk are free under {root}",
+            f"{free_mb} MB of disk are free under {folder}",
             f"a run needs {MINIMUM_DISK_MB} MB: free some, or set AFTERSHOCK_HOME",
         )
 
 
-def _start(driver: Driver, handle: Handle) -> None:
+def _start(driver: Driver, handle: Handle, tell: Callable[[str], None]) -> None:
     address, logs = handle.gateway.address, handle.directory(handle.gateway.name) / "logs"
-    gateway.start_master(driver, handle)  # comes up while the broker's storage is formatted
+    tell("the broker's storage to be formatted")
+    gateway.start_master(driver, handle)  # comes up meanwhile
     gateway.start_broker(driver, handle)
+    tell("Spark's master")
     gateway.wait_port(address, MASTER_PORT, logs / "spark-master.log")
     for worker in handle.workers:
         start_worker(driver, handle, worker)
+    tell("the broker")
     gateway.wait_port(address, BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
     kafka.wait_ready(handle.kafka, logs / "broker.log")
-    for worker in handle.workers:
-        _wait_registered(handle, worker)
+    _await_workers(handle, tell)
 
 
 def arrival(handle: Handle, host: str, kind: FaultKind) -> Callable[[], bool] | None:
@@ -233,11 +242,26 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
         return False
 
 
-def _wait_registered(handle: Handle, worker: Host) -> None:
-    wait_for(
-        lambda: _registered(handle, worker.name),
-        f"{worker.name} did not join the Spark master in {JOIN_LIMIT_S:g} s",
-        f"see {handle.directory(worker.name) / WORKER_LOG}",
-        interval_s=JOIN_POLL_S,
-        limit_s=JOIN_LIMIT_S,
-    )
+def _await_workers(handle: Handle, tell: Callable[[str], None]) -> None:
+    """Return once all workers are registered; each may take its time from when those before it are."""
+    names, joined = [worker.name for worker in handle.workers], set[str]()
+
+    def has_joined(name: str) -> bool:
+        found = {each for each in names if each not in joined and _registered(handle, each)}
+        if found:
+            joined.update(found)
+            tell_count()
+        return name in joined
+
+    def tell_count() -> None:
+        tell(f"workers to join, {len(joined)} of {len(names)}")
+
+    tell_count()
+    for name in names:
+        wait_for(
+            partial(has_joined, name),
+            f"{name} did not join the Spark master in {JOIN_LIMIT_S:g} s",
+            f"see {handle.directory(name) / WORKER_LOG}",
+            interval_s=JOIN_POLL_S,
+            limit_s=JOIN_LIMIT_S,
+        )

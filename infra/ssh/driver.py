@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from experiments.fault_kinds import GATEWAY, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from experiments.waiting import poll_while
-from infra.cluster import Handle, Host
+from infra.cluster import Handle, Host, untold
 from infra.remote import requests, ssh
 from infra.remote.hosts import ANSWER_LIMIT_S, RemoteHosts
 from infra.remote.session import Session
@@ -68,10 +69,12 @@ class SshDriver(RemoteHosts):
                 return f"no {asked} on {host} ({reason})"
         return None
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path, tell: Callable[[str], None] = untold) -> Handle:
         """Check the spec, claim the machines and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
-        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), self._move_in, elsewhere=True)
+        return startup.provision(
+            self, spec, root, lambda: lay_out(spec, run_id, root), self._move_in, tell, elsewhere=True
+        )
 
     def _move_in(self, handle: Handle) -> None:
         """Claim every machine, and see that all share the run's directory."""

@@ -8,11 +8,12 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 from aftershock.cli import program
-from aftershock.run import ending, gathering, lease, steps
+from aftershock.run import ending, gathering, lease, step_notes, steps
 from experiments.errors import EnvironmentFailure
 from infra import leftovers, tokens
 from infra.cluster import HANDLE_FILE, Handle, Host, Role
@@ -208,6 +209,46 @@ def test_the_cluster_of_a_damaged_handle_is_found_by_its_place(damage):
     assert other[2].poll() is None
     assert steps.teardown("run-2") == "done"
     assert other[2].wait(60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("borrowed", "told"),
+    [(False, "the removal of the cluster"), (True, "the heals of struck hosts, and the removal of topics")],
+)
+def test_what_a_teardown_waits_for_is_noted_until_it_fails(monkeypatch, borrowed, told):
+    begin()
+    _, process = provision()
+    monkeypatch.setattr(Handle, "is_borrowed", borrowed)
+
+    class Driver:
+        def destroy(self, handle):
+            raise EnvironmentFailure(step_notes.read("run-1").awaited.what, "wait")
+
+    monkeypatch.setattr(ending, "driver_for", lambda handle: Driver())
+    with pytest.raises(EnvironmentFailure, match=told):
+        steps.teardown("run-1")
+    assert step_notes.read("run-1").awaited is None
+    process.kill()
+    assert process.wait(60) == -signal.SIGKILL
+
+
+def test_a_teardown_of_a_damaged_handle_tells_its_turn_from_the_removal(monkeypatch):
+    live, noted = begin(), []
+    (live / "cluster").mkdir()
+    (live / "cluster" / HANDLE_FILE).write_text("{")
+
+    def note():
+        noted.append(step_notes.read("run-1").awaited.what)
+
+    @contextmanager
+    def one_at_a_time():
+        note()
+        yield
+
+    monkeypatch.setattr(startup, "one_at_a_time", one_at_a_time)
+    monkeypatch.setattr(leftovers, "at", lambda root, uid: note() or [])
+    assert steps.teardown("run-1") == "failed"
+    assert noted == [startup.ITS_TURN, ending.REMOVAL]
 
 
 @pytest.mark.parametrize("name", ["status.json", "failure.json"])

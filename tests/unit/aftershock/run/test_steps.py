@@ -259,6 +259,7 @@ def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limi
     monkeypatch.setattr(live_run, "LINE_EVERY_S", -1.0)
     monkeypatch.setattr(live_run, "POLL_S", 0.0)
     monkeypatch.setattr(live_run.LiveRun, "dead_service", lambda *_: None)
+    caplog.clear()  # of what the machine has too little of
     with caplog.at_level("INFO", logger="aftershock.run.live_run"):
         live_run.LiveRun("run-1").wait("the faults to be prepared", lambda: next(looks), set(), limit_s, usual_s)
     assert caplog.messages == [f"waiting for the faults to be prepared (0 s{told})"]
@@ -337,15 +338,31 @@ def test_what_the_batch_job_is_awaited_for_is_noted_while_it_is(measured, monkey
     assert step_notes.read("run-1").awaited is None
 
 
+def test_what_stop_waits_for_is_noted_while_it_is(measured, monkeypatch):
+    noted = []
+    monkeypatch.setattr(batch_job, "start", lambda run, owner: None)  # a JVM
+    monkeypatch.setattr(steps.LiveRun, "stop", lambda *_: noted.append(step_notes.read("run-1").awaited.what))
+    steps.stop("run-1")
+    ends = [f"the {service} to end" for service in ("generator", "query", "sampler")]
+    assert noted == ["the injector to heal what is still struck", *ends]
+    assert step_notes.read("run-1").awaited is None
+
+
 def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
+    noted = []
+
     class Busy:
-        def provision(self, spec, run_id, root):
-            raise EnvironmentFailure(step_notes.read(run_id).awaited.what, "wait")
+        def provision(self, spec, run_id, root, tell):
+            for what in ("hosts", "workers to join, 1 of 2"):
+                tell(what)
+                noted.append(step_notes.read(run_id).awaited.what)
+            raise EnvironmentFailure("no worker came", "wait")
 
     run_id = steps.begin(DOCUMENT)
     monkeypatch.setattr(live_run, "driver_of", lambda name: Busy())
-    with pytest.raises(EnvironmentFailure, match="the machine sets up one run at a time"):
+    with pytest.raises(EnvironmentFailure, match="no worker came"):
         steps.provision(run_id)
+    assert noted == ["hosts", "workers to join, 1 of 2"]
     assert step_notes.read(run_id).awaited is None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from infra.services import ivy as ivy_program
 from infra.services import jars
 
 CONTENT = {"connector/a-1.jar": b"connector", "broker/b-2.jar": b"broker", "broker/c-3.jar": b"another"}
@@ -49,7 +50,7 @@ case "$*" in *-XshowSettings*) printf 'openjdk version "17"\\n java.home = {home
 echo x >>{tmp_path}/calls
 echo "$*" >{tmp_path}/words
 if [ -e {registry}/stuck ]; then printf "downloading https://maven/c-3.jar ...."; exec sleep 60; fi
-if [ -e {registry}/down ]; then echo '  Server access error at url (java.net.UnknownHostException: maven)'; exit 1; fi
+if [ -e {registry}/down ]; then echo '  module not found: a;1'; cat {registry}/down; exit 1; fi
 for word; do case "$word" in */jars/*) mkdir -p "${{word%%/\\[*}}"; cp -r {registry}/* "${{word%%/\\[*}}";; esac; done
 """
     )
@@ -128,9 +129,17 @@ def test_a_download_with_a_wrong_digest_is_not_kept(ivy: Path, cache: Path) -> N
     assert list((cache / "jars").iterdir()) == []
 
 
-def test_a_failed_download_gives_ivys_reason_and_leaves_nothing(ivy: Path, cache: Path) -> None:
-    (ivy / "down").touch()
-    with pytest.raises(EnvironmentFailure, match="UnknownHostException: maven") as failure:
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("  Server access error at url (java.net.ConnectException: refused)", "Server access error at url .*refused"),
+        ("  Host maven not found. url=https://maven/a-1.pom", "Host maven not found"),
+        ("", "module not found: a;1"),
+    ],
+)
+def test_a_failed_download_gives_ivys_reason_and_leaves_nothing(ivy: Path, cache: Path, line: str, reason: str) -> None:
+    (ivy / "down").write_text(line)
+    with pytest.raises(EnvironmentFailure, match=rf"the jars \({reason}") as failure:
         jars.ensure_jars()
     assert "check the network" in failure.value.remedy
     assert list((cache / "jars").iterdir()) == []
@@ -139,7 +148,7 @@ def test_a_failed_download_gives_ivys_reason_and_leaves_nothing(ivy: Path, cache
 def test_a_server_that_says_nothing_more_is_given_up_and_so_is_the_download(
     ivy: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jars, "SILENCE_LIMIT_S", 0.5)
+    monkeypatch.setattr(ivy_program, "SILENCE_LIMIT_S", 0.5)
     (ivy / "stuck").touch()
     began = time.monotonic()
     with pytest.raises(EnvironmentFailure, match=r"stood still for 0\.5 s; check the network"):

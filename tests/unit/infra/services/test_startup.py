@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
-from infra.cluster import Handle, Host, Role
+from infra.cluster import Handle, Host, Role, untold
+from infra.local import LocalDriver
 from infra.services import startup
 from tests.unit.strange_files import STRANGE, put
 
@@ -49,9 +52,53 @@ def test_what_a_failed_start_leaves_does_not_hide_why_it_failed(
         raise EnvironmentFailure("no disk could be mounted", "see `mount`")
 
     with pytest.raises(EnvironmentFailure) as told:
-        startup.provision(Driver(), ClusterSpec(), Path(handle.root), lambda: handle, make_hosts, elsewhere=True)
+        startup.provision(
+            Driver(), ClusterSpec(), Path(handle.root), lambda: handle, make_hosts, untold, elsewhere=True
+        )
     left = "2 processes survive SIGKILL; look for them with ps"
     assert str(told.value) == f"no disk could be mounted; see `mount`; then {left}"
+
+
+def test_a_start_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers join in the opposite order, one at each look at the first one's log; the lock is told before."""
+    handle = startup.handle_of(ClusterSpec(workers=3), "run-1", tmp_path, subnet=9, network="127.0.9")
+    events: list[str] = []
+    registered: set[str] = set()
+
+    @contextmanager
+    def one_at_a_time() -> Iterator[None]:
+        events.append("<locked>")
+        yield
+
+    def is_registered(handle: Handle, host: str, since: int = 0) -> bool:
+        if host == "worker-1":
+            registered.add(f"worker-{3 - len(registered)}")
+        return host in registered
+
+    monkeypatch.setattr(startup, "one_at_a_time", one_at_a_time)
+    monkeypatch.setattr(startup, "_registered", is_registered)
+    monkeypatch.setattr(startup, "JOIN_POLL_S", 0.0)
+    monkeypatch.setattr(startup, "start_worker", lambda driver, handle, worker: events.append(f"<{worker.name}>"))
+    monkeypatch.setattr(startup.kafka, "wait_ready", lambda broker, log: events.append("<broker is ready>"))
+    monkeypatch.setattr(startup.gateway, "wait_port", lambda address, port, log: events.append(f"<port {port}>"))
+    for name in ("start_master", "start_broker"):
+        monkeypatch.setattr(startup.gateway, name, lambda driver, handle, name=name: events.append(f"<{name}>"))
+    startup.provision(
+        LocalDriver(),
+        ClusterSpec(),
+        tmp_path,
+        lambda: handle,
+        lambda _: events.append("<hosts>"),
+        events.append,
+        elsewhere=True,
+    )
+    assert events == [
+        *(startup.ITS_TURN, "<locked>", "hosts", "<hosts>"),
+        *("the broker's storage to be formatted", "<start_master>", "<start_broker>"),
+        *("Spark's master", f"<port {startup.MASTER_PORT}>", "<worker-1>", "<worker-2>", "<worker-3>"),
+        *("the broker", f"<port {startup.BROKER_PORT}>", "<broker is ready>"),
+        *(f"workers to join, {count} of 3" for count in range(4)),
+    ]
 
 
 def test_a_temporary_folder_of_ones_own_is_no_other_lock_on_provisioning(tmp_path: Path) -> None:
