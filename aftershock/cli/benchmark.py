@@ -61,7 +61,7 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     """Say that an experiment can run on this machine, and what to expect; raises the error that refuses its run."""
-    from aftershock.run import room, steps
+    from aftershock.run import shortages, steps
     from chaos.implications import drawn
     from chaos.plan import faults_of
     from results.runs.step_times import in_words, whole_s
@@ -69,19 +69,19 @@ def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     experiment = steps.as_it_runs(experiment)
     events = list(faults_of(experiment))
     takes_s, window_s = whole_s(experiment), experiment.window_s
-    late, shortage = drawn(experiment.fault_spec, events).late_heals, room.shortage(experiment.cluster)
+    late, warnings = drawn(experiment.fault_spec, events).late_heals, shortages.warnings(experiment.cluster)
     found = {
         "experiment": experiment.name,
         "takes": takes_s,
         "window": window_s,
         "faults": len(events),
         "late_heals": late,
-        "shortage": shortage,
+        "warnings": warnings,
     }
     lines = [
         f"{experiment.name} can run here; it takes {in_words(takes_s)}, {exact(window_s)} s of them measured",
         f"{counted(len(events), 'planned fault')}, {late} of them to heal after the end",
-        *filter(None, [shortage]),
+        *warnings,
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

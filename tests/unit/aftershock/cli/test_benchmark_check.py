@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aftershock.airflow import orchestrate
-from aftershock.run import room, steps
+from aftershock.run import room, shortages, steps
 from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import EnvironmentFailure
@@ -16,6 +16,8 @@ from results.runs.step_times import whole_s
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orchestrate, "run", lambda _: pytest.fail("a run was started"))
     monkeypatch.setattr(room, "free_mb", lambda: 100_000)
+    monkeypatch.setattr(shortages, "free_disk_mb", lambda _: 100_000)
+    monkeypatch.setattr(shortages, "cores", lambda: 64)
 
 
 def test_an_experiment_that_can_run_is_told_with_its_duration_and_faults(as_json, call, home):
@@ -26,7 +28,7 @@ def test_an_experiment_that_can_run_is_told_with_its_duration_and_faults(as_json
         "window": 600.0,
         "faults": len(list(faults_of(experiment))),
         "late_heals": 0,
-        "shortage": None,
+        "warnings": [],
     }
     code, out, err = call("benchmark wordcount --check --set window_s=600")
     assert (code, err) == (0, "")
@@ -44,11 +46,13 @@ def test_a_heal_after_the_end_is_told_and_not_refused(call, tmp_path):
     assert "1 planned fault, 1 of them to heal after the end" in out
 
 
-def test_too_little_free_memory_is_told_and_not_refused(call, monkeypatch):
+def test_what_is_short_is_told_and_not_refused(call, monkeypatch):
     monkeypatch.setattr(room, "free_mb", lambda: 1000)
+    monkeypatch.setattr(shortages, "cores", lambda: 2)
     code, out, _ = call("benchmark wordcount --check")
     assert code == 0
     assert "only 1,000 MB of memory are free at present, and its hosts take up to" in out
+    assert "the workers have 3 cores, and this machine has 2" in out
     assert room.shortage(spec.ClusterSpec(driver="ssh")) is None
 
 
