@@ -10,7 +10,7 @@ REQUIREMENTS = (ROOT / "requirements.in").read_text(encoding="utf-8")
 (PINNED,) = re.findall(r"^pyspark==(\S+)$", REQUIREMENTS, re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guides/external.md", "docs/start/first-own-job.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/start/first-own-job.md"])
 def test_the_version_of_spark_is_the_pinned_one(page):
     named = re.findall(r"Spark (\d+(?:\.\d+)+)", (ROOT / page).read_text(encoding="utf-8"))
     assert named
