@@ -79,9 +79,9 @@ def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
         "warnings": warnings,
     }
     lines = [
-        f"{experiment.name} can run here; it takes {in_words(takes_s)}, {exact(window_s)} s of them measured",
-        f"{counted(len(events), 'planned fault')}, {late} of them to heal after the end",
-        *warnings,
+        f"{experiment.name} can run here; it takes {in_words(takes_s)}, of which {exact(window_s)} s are measured",
+        counted(len(events), "planned fault") + (f"; heals after the end: {late:,}" if late else ""),
+        *(f"warning: {each}" for each in warnings),
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

@@ -7,20 +7,12 @@ import psutil
 from experiments.errors import BadInput
 from experiments.hosts import ELSEWHERE
 from experiments.spec import ClusterSpec
-from infra.services.startup import GATEWAY_MEMORY_MB, WORKER_OVERHEAD_MB, wanted_mb, workers_that_fit
+from infra.services.startup import GATEWAY_MEMORY_MB, WORKER_OVERHEAD_MB, workers_that_fit
 
 
 def free_mb() -> int:
     """What programs can still have on this machine [MB]."""
     return int(psutil.virtual_memory().available) // 2**20
-
-
-def shortage(spec: ClusterSpec) -> str | None:
-    """In words, how little memory is free for a cluster that this machine could hold; None if it suffices."""
-    free, wanted = free_mb(), wanted_mb(spec)
-    if spec.driver in ELSEWHERE or free >= wanted:
-        return None
-    return f"only {free:,} MB of memory are free at present, and its hosts take up to {wanted:,} MB"
 
 
 def check(spec: ClusterSpec) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from aftershock.run import room
 from experiments.hosts import ELSEWHERE
 from experiments.spec import ClusterSpec
-from infra.services.startup import require_disk
+from infra.services.startup import require_disk, wanted_mb
 from results.runs.home import home
 
 LEAST_DISK_MB = 4000  # what a run may take, with some room for the next
@@ -47,8 +47,12 @@ def _disk() -> Iterator[str]:
 
 
 def _memory(spec: ClusterSpec) -> Iterator[str]:
-    if shortage := room.shortage(spec):
-        yield f"{shortage}: step provision refuses the run unless more is free then"
+    free, wanted = room.free_mb(), wanted_mb(spec)
+    if spec.driver not in ELSEWHERE and free < wanted:
+        yield (
+            f"{free:,} MB of memory are free, and the cluster's hosts take up to {wanted:,} MB: step provision refuses"
+            " the run unless enough is free by then"
+        )
 
 
 def _cores(spec: ClusterSpec) -> Iterator[str]:

@@ -37,12 +37,12 @@ def machine(monkeypatch):
         ({"cores": 3}, ["the workers have 4 cores, and this machine has 3: they slow each other down"]),
         (
             {"memory_mb": ENOUGH_MB - 1},
-            ["only 4,947 MB of memory are free at present, and its hosts take up to 4,948 MB: step provision refuses"],
+            ["4,947 MB of memory are free, and the cluster's hosts take up to 4,948 MB: step provision refuses"],
         ),
         ({"disk_mb": shortages.LEAST_DISK_MB - 1}, ["3,999 MB of disk are free where runs are kept"]),
         (
             {"cores": 1, "memory_mb": 1, "disk_mb": 2100},
-            ["2,100 MB of disk", "only 1 MB of memory", "the workers have 4"],
+            ["2,100 MB of disk", "1 MB of memory", "the workers have 4"],
         ),
     ],
 )
