@@ -61,12 +61,12 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     """Say that an experiment can run on this machine, and what to expect; raises the error that refuses its run."""
-    from aftershock.run import shortages, steps
+    from aftershock.run import admission, shortages
     from chaos.implications import drawn
     from chaos.plan import faults_of
     from results.runs.step_times import in_words, whole_s
 
-    experiment = steps.as_it_runs(experiment)
+    experiment = admission.as_it_runs(experiment)
     events = list(faults_of(experiment))
     takes_s, window_s = whole_s(experiment), experiment.window_s
     late, warnings = drawn(experiment.fault_spec, events).late_heals, shortages.warnings(experiment.cluster)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aftershock.airflow import orchestrate
-from aftershock.run import room, shortages, steps
+from aftershock.run import admission, room, shortages
 from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import EnvironmentFailure
@@ -78,6 +78,6 @@ def test_a_machine_that_lacks_something_is_exit_code_3(call, monkeypatch):
     def missing() -> None:
         raise EnvironmentFailure("no Java was found", "run `make setup`")
 
-    monkeypatch.setattr(steps, "find_java", missing)
+    monkeypatch.setattr(admission, "find_java", missing)
     code, out, err = call("benchmark wordcount --check")
     assert (code, out, err) == (3, "", "aftershock: no Java was found; run `make setup`\n")
