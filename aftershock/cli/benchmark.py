@@ -61,7 +61,7 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     """Say that an experiment can run on this machine, and what to expect; raises the error that refuses its run."""
-    from aftershock.run import admission, shortages
+    from aftershock.run import admission, room
     from chaos.implications import drawn
     from chaos.plan import faults_of
     from results.runs.step_times import in_words, whole_s
@@ -69,7 +69,7 @@ def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     experiment = admission.as_it_runs(experiment)
     events = list(faults_of(experiment))
     takes_s, window_s = whole_s(experiment), experiment.window_s
-    late, warnings = drawn(experiment.fault_spec, events).late_heals, shortages.warnings(experiment.cluster)
+    late, warnings = drawn(experiment.fault_spec, events).late_heals, room.warnings(experiment.cluster)
     found = {
         "experiment": experiment.name,
         "takes": takes_s,

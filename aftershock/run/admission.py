@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from itertools import islice
 
-from aftershock.run import room, shortages
+from aftershock.run import room
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.listed_domains import with_listed_domains
 from chaos.fault_plan import FaultPlan
@@ -47,7 +47,7 @@ def check(experiment: Experiment) -> None:
     engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     find_java()
-    shortages.check()
+    room.require_disk()
     ensure_jars()
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import admission, batch_job, derive, ending, shortages, step_notes, sustainable
+from aftershock.run import admission, batch_job, derive, ending, room, step_notes, sustainable
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.listed_domains import require_unchanged
 from aftershock.run.live_run import LiveRun
@@ -101,7 +101,7 @@ def begin(
     except BaseException:
         store.discard(store.live_directory(run_id))  # no teardown would learn of it
         raise
-    for warning in shortages.warnings(experiment.cluster):
+    for warning in room.warnings(experiment.cluster):
         log.warning("%s", warning)
     return run_id
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aftershock.airflow import orchestrate
-from aftershock.run import admission, room, shortages
+from aftershock.run import admission, room
 from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import EnvironmentFailure
@@ -15,9 +15,9 @@ from results.runs.step_times import whole_s
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orchestrate, "run", lambda _: pytest.fail("a run was started"))
-    monkeypatch.setattr(room, "free_mb", lambda: 100_000)
-    monkeypatch.setattr(shortages, "free_disk_mb", lambda folder: 100_000)
-    monkeypatch.setattr(shortages, "cores", lambda: 64)
+    monkeypatch.setattr(room, "free_memory_mb", lambda: 100_000)
+    monkeypatch.setattr(room, "free_disk_mb", lambda: 100_000)
+    monkeypatch.setattr(room, "cores", lambda: 64)
 
 
 def test_an_experiment_that_can_run_is_told_with_its_duration_and_faults(as_json, call, home):
@@ -47,10 +47,10 @@ def test_a_heal_after_the_end_is_told_and_not_refused(call, tmp_path):
 
 
 def test_what_the_machine_lacks_at_present_is_told_as_the_run_would_tell_it_and_not_refused(call, as_json, monkeypatch):
-    monkeypatch.setattr(room, "free_mb", lambda: 1000)
-    monkeypatch.setattr(shortages, "free_disk_mb", lambda folder: 3000)
-    monkeypatch.setattr(shortages, "cores", lambda: 1)
-    told = shortages.warnings(spec.load("wordcount").cluster)
+    monkeypatch.setattr(room, "free_memory_mb", lambda: 1000)
+    monkeypatch.setattr(room, "free_disk_mb", lambda: 3000)
+    monkeypatch.setattr(room, "cores", lambda: 1)
+    told = room.warnings(spec.load("wordcount").cluster)
     assert len(told) == 3
     assert as_json("benchmark wordcount --check")["warnings"] == told
     code, out, _ = call("benchmark wordcount --check")
