@@ -353,7 +353,7 @@ def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
 
     class Busy:
         def provision(self, spec, run_id, root, tell):
-            for what in ("hosts", "workers to join, 1 of 2"):
+            for what in ("hosts", "worker-1 to join, 1 of 2"):
                 tell(what)
                 noted.append(step_notes.read(run_id).awaited.what)
             raise EnvironmentFailure("no worker came", "wait")
@@ -362,7 +362,7 @@ def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
     monkeypatch.setattr(live_run, "driver_of", lambda name: Busy())
     with pytest.raises(EnvironmentFailure, match="no worker came"):
         steps.provision(run_id)
-    assert noted == ["hosts", "workers to join, 1 of 2"]
+    assert noted == ["hosts", "worker-1 to join, 1 of 2"]
     assert step_notes.read(run_id).awaited is None
 
 
