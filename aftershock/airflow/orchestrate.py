@@ -54,9 +54,9 @@ def run(experiment: spec.Experiment) -> store.Run:
     The cluster is torn down in every case. Raises `BadInput` or `EnvironmentFailure` if this machine cannot run the
     experiment, or if no run was published.
     """
-    from aftershock.run import steps
+    from aftershock.run import admission, steps
 
-    steps.check(experiment)
+    admission.check(experiment)
     run_id = steps.new_run_id(experiment)
     print(f"run {run_id}", file=sys.stderr)
     reason = "interrupted before its end"

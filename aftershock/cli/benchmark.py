@@ -61,15 +61,15 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
     """Say that an experiment can run on this machine, and what to expect; raises the error that refuses its run."""
-    from aftershock.run import shortages, steps
+    from aftershock.run import admission, room
     from chaos.implications import drawn
     from chaos.plan import faults_of
     from results.runs.step_times import in_words, whole_s
 
-    experiment = steps.as_it_runs(experiment)
+    experiment = admission.as_it_runs(experiment)
     events = list(faults_of(experiment))
     takes_s, window_s = whole_s(experiment), experiment.window_s
-    late, warnings = drawn(experiment.fault_spec, events).late_heals, shortages.warnings(experiment.cluster)
+    late, warnings = drawn(experiment.fault_spec, events).late_heals, room.warnings(experiment.cluster)
     found = {
         "experiment": experiment.name,
         "takes": takes_s,
@@ -79,9 +79,9 @@ def _check(arguments: argparse.Namespace, experiment: Experiment) -> int:
         "warnings": warnings,
     }
     lines = [
-        f"{experiment.name} can run here; it takes {in_words(takes_s)}, {exact(window_s)} s of them measured",
-        f"{counted(len(events), 'planned fault')}, {late} of them to heal after the end",
-        *warnings,
+        f"{experiment.name} can run here; it takes {in_words(takes_s)}, of which {exact(window_s)} s are measured",
+        counted(len(events), "planned fault") + (f"; heals after the end: {late:,}" if late else ""),
+        *(f"warning: {each}" for each in warnings),
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

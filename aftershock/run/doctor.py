@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from aftershock.run import room, shortages
+from aftershock.run import room
 from experiments.documents.kinds import DocumentKind, kind_of
 from experiments.documents.parsing import read_json
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -90,17 +90,17 @@ def examine(inventory: str | None) -> Diagnosis:
 
 def _room() -> Finding:
     """Cores and memory, against what the usual cluster of an example takes."""
-    free_mb, needed_mb = room.free_mb(), wanted_mb(USUAL)
-    found = f"{shortages.cores()} cores, {free_mb:,} MB of memory free; an example takes about {needed_mb:,} MB"
+    free_mb, needed_mb = room.free_memory_mb(), wanted_mb(USUAL)
+    found = f"{room.cores()} cores, {free_mb:,} MB of memory free; an example takes about {needed_mb:,} MB"
     if free_mb < needed_mb:
         return Finding("memory", Can.NO, found, "end other programs, or lower cluster.workers")
     return Finding("memory", Can.YES, found)
 
 
 def _disk() -> Finding:
-    free_mb = shortages.free_disk_mb(home())
+    free_mb = room.free_disk_mb()
     found = f"{free_mb:,} MB free where runs are kept ({home()})"
-    if free_mb < shortages.LEAST_DISK_MB:
+    if free_mb < room.LEAST_DISK_MB:
         return Finding("disk", Can.NO, found, "remove runs with `aftershock results prune`, or set AFTERSHOCK_HOME")
     return Finding("disk", Can.YES, found)
 

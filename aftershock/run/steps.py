@@ -15,14 +15,12 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, room, shortages, step_notes, sustainable
-from aftershock.run.engines.choice import engine_of
+from aftershock.run import admission, batch_job, derive, ending, room, step_notes, sustainable
 from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
-from aftershock.run.listed_domains import require_unchanged, with_listed_domains
+from aftershock.run.listed_domains import require_unchanged
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
@@ -32,26 +30,21 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.loads import FULL_BATCHES
 from experiments.spec import LoadMode
-from experiments.wording import exact, significant, told_apart
-from infra.cluster import Driver
-from infra.drivers import driver_of
+from experiments.wording import significant, told_apart
 from infra.external import topics as borrowed_topics
 from infra.services import kafka
-from infra.services.jars import ensure_jars
-from infra.services.jvm import find_java
 from infra.services.spark import EVENT_LOG
 from journal.event import Event
 from journal.events.injector import Armed, StandingBy
 from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady
-from results.runs import json_files, step_times, store
+from results.runs import step_times, store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.runs.store import RunStatus
 from results.runs.versions import versions
 from results.tables.schema import SCHEMA_VERSION
 from spark_jobs.calibration import Calibration
-from workloads.inputs import streams
 from workloads.schedule import Schedule
 from workloads.sending.load_config import LOAD_FILE, LoadConfig
 from workloads.topics import CALIBRATION_TOPICS, FULL, TENTATIVE_OUTPUT
@@ -70,7 +63,6 @@ WARM_COMMITS = 1  # of a query that has been calibrated: the first batch is as f
 # the checkpoint intervals that pass meanwhile.
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 900.0, 900.0, 60.0, 300.0
 USUAL_START_S = 20.0  # where nothing else runs on two cores
-LEAST_BYTES_OF_A_FAULT = 100  # as JSON, in a plan
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -97,7 +89,7 @@ def begin(
     document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None, attempt: int | None = None
 ) -> str:
     """Validate an experiment document and open a run for it, on behalf of a try of `dag_run`; returns the run id."""
-    experiment = as_it_runs(spec.validate(document))
+    experiment = admission.as_it_runs(spec.validate(document))
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     live = LiveRun(run_id)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
@@ -109,7 +101,7 @@ def begin(
     except BaseException:
         store.discard(store.live_directory(run_id))  # no teardown would learn of it
         raise
-    for warning in shortages.warnings(experiment.cluster):
+    for warning in room.warnings(experiment.cluster):
         log.warning("%s", warning)
     return run_id
 
@@ -124,65 +116,6 @@ def _open_for(run_id: str) -> None:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         raise BadInput("run_id", run_id, "an id that no other run has") from None
-
-
-def as_it_runs(experiment: spec.Experiment) -> spec.Experiment:
-    """The experiment with the failure domains that an existing cluster lists; raises what refuses its run."""
-    check(experiment)
-    listed = with_listed_domains(experiment)
-    if listed is not experiment:
-        engine_of(listed).check()  # copies keep out of the listed domains of their primaries, too
-    return listed
-
-
-def check(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it.
-
-    It touches nothing, except that it downloads the jars if this user has none.
-    """
-    driver = driver_of(experiment.cluster.driver)
-    driver.check(experiment.cluster)
-    room.check(experiment.cluster)
-    _refuse_an_interval_beyond_the_window(experiment)
-    _refuse_what_cannot_be_read(experiment)
-    _refuse_what_cannot_be_injected(experiment, driver)
-    engine_of(experiment).check()
-    streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
-    find_java()
-    shortages.check()
-    ensure_jars()
-
-
-def _refuse_an_interval_beyond_the_window(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` if not one checkpoint interval fits in the window: no cost of checkpoints could be measured.
-
-    It is no part of the experiment's own validation, so that a run that was made with such an interval can be read.
-    """
-    interval_s, window_s = experiment.engine.checkpoint_interval_s, experiment.window_s
-    if interval_s > window_s:
-        allowed = f"at most window_s, {exact(window_s)} s: a window holds one checkpoint interval or more"
-        raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
-
-
-def _refuse_what_cannot_be_read(experiment: spec.Experiment) -> None:
-    """Raise `BadInput` for an experiment, or a fault plan, that no step could read again: only many faults do that."""
-    most = json_files.MOST_BYTES
-    size, count = json_files.size_of(experiment.model_dump(mode="json")), len(experiment.faults.events)
-    if size > most:
-        allowed = f"fewer: with them the experiment has {size:,} bytes as JSON, and may have {most:,}"
-        raise BadInput("faults", f"{count:,} listed faults", allowed)
-    events, now_ns = tuple(islice(faults_of(experiment), most // LEAST_BYTES_OF_A_FAULT)), time.time_ns()
-    if json_files.size_of(FaultPlan(now_ns, now_ns, events).to_json()) > most:
-        allowed = f"rates and a window that make fewer: as JSON, a fault plan may have {most:,} bytes"
-        raise BadInput("faults", f"{len(events):,} faults or more", allowed)
-
-
-def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:
-    """Raise `BadInput` for the first fault that the driver cannot inject: now, not when it is due."""
-    for field in ("processes", "events", "bursts"):
-        for index, fault in enumerate(getattr(experiment.faults, field)):
-            if allowed := driver.refusal(experiment.cluster, fault.kind, fault.options):
-                raise BadInput(f"faults.{field}.{index}.kind", fault.kind.value, allowed)
 
 
 def new_run_id(experiment: spec.Experiment) -> str:

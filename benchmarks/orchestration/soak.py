@@ -251,10 +251,10 @@ def main() -> None:
                 if ledger.lines[-1].wrong:
                     keep(home, ledger.lines[-1], given.ledger.with_suffix(".wrong"))
                 print(f"{driver}, seed {seed}: {ledger.lines[-1].faults} faults {ledger.lines[-1].wrong}", flush=True)
-    sys.exit(not is_well(ledger))
+    sys.exit(not report(ledger))
 
 
-def is_well(ledger: Ledger) -> bool:
+def report(ledger: Ledger) -> bool:
     """Print the pieces by driver, and what grew. Whether all pieces were well, and it is known that nothing grew."""
     found = [*ledger.growth(), *filter(None, [ledger.unevaluated()])]
     print(ledger.table(), *found, sep="\n")

@@ -117,7 +117,8 @@ def _compile(version: str, new: Pins) -> None:
     if done.returncode:
         if f"there is no version of pyspark=={version}" in " ".join(done.stderr.split()):
             raise BadInput("VERSION", version, "a version of pyspark that is in PyPI")
-        raise EnvironmentFailure(f"uv could not lock the packages ({done.stderr})", "see its reason")
+        remedy = "check the network, and which packages requirements.in pins that this PySpark does not allow"
+        raise EnvironmentFailure(f"uv could not lock the packages ({done.stderr})", remedy)
 
 
 def main(arguments: list[str]) -> int:

@@ -244,24 +244,12 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
 
 def _await_workers(handle: Handle, tell: Callable[[str], None]) -> None:
     """Return once all workers are registered; each may take its time from when those before it are."""
-    names, joined = [worker.name for worker in handle.workers], set[str]()
-
-    def has_joined(name: str) -> bool:
-        found = {each for each in names if each not in joined and _registered(handle, each)}
-        if found:
-            joined.update(found)
-            tell_count()
-        return name in joined
-
-    def tell_count() -> None:
-        tell(f"workers to join, {len(joined)} of {len(names)}")
-
-    tell_count()
-    for name in names:
+    for number, worker in enumerate(handle.workers, 1):
+        tell(f"{worker.name} to join, {number} of {len(handle.workers)}")
         wait_for(
-            partial(has_joined, name),
-            f"{name} did not join the Spark master in {JOIN_LIMIT_S:g} s",
-            f"see {handle.directory(name) / WORKER_LOG}",
+            partial(_registered, handle, worker.name),
+            f"{worker.name} did not join the Spark master in {JOIN_LIMIT_S:g} s",
+            f"see {handle.directory(worker.name) / WORKER_LOG}",
             interval_s=JOIN_POLL_S,
             limit_s=JOIN_LIMIT_S,
         )

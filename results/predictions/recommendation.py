@@ -62,18 +62,19 @@ MEASURED = _Words(
 )
 GIVEN = _Words(
     "the given failure rate and the measured checkpoint cost",
-    "the checkpoint cost (Student), as the failure rate is given",
+    "the checkpoint cost (Student); the given failure rate has none",
     ", in the long run at the given failure rate",
 )
 MODELS = {
-    "interval": "utilization paper, section 3.4: T* at {words.inputs}; its limits at those of {words.limits}",
+    "interval": "utilization paper, section 3.4: T* at {words.inputs}; its limits are T* at the limits of"
+    " {words.limits}",
     "utilization": "utilization paper, eq. 10{words.utilization}",
     "recovery_latency": LATENCY,
 }
 MODELS_IN_PART = {
     "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
     "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are the "
-    "best intervals at those of {words.limits}",
+    "best intervals at the limits of {words.limits}",
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
@@ -187,7 +188,7 @@ class _Counted:
         found = self.inputs
         busy_s = found.recovery_time_s + found.checkpoint_cost_s + (found.depth - 1) * found.hop_delay_s
         most = MOST_FAILURES / busy_s
-        allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: with more failures no work gets done"
+        allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: beyond that, no work gets done"
         require("--failure-rate", failure_rate, LEAST_RATE <= failure_rate <= most, allowed)
         return replace(self, inputs=replace(found, failure_rate=failure_rate))
 
@@ -259,7 +260,7 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
 def _prediction(run: Run) -> str:
     """Why eq. 10 is not known of a run, to follow what a run needs; empty if nobody knows."""
     why = why_not_predicted(run)
-    return "" if why is None else f"; the prediction for this run is {why}"
+    return "" if why is None else f"; the summary of this run says of its prediction: {why}"
 
 
 def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:

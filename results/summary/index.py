@@ -60,7 +60,7 @@ class IndexRow:
     struck      how many of the planned faults took effect; None of a run without a table of faults
     verdicts    how many checks came to each verdict, the worst first
     metrics     what it measured, by the names of `results.summary.metrics.METRICS`
-    is_published  whether it came with the repository; only pages and measured reproductions ask for those
+    is_published  whether it came with the repository; histories, regressions and protections pass it over
     """
 
     run_id: str

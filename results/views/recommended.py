@@ -19,7 +19,7 @@ from results.runs.store import Run
 
 WIDTH = 92
 UNDECIDED = "The interval as it was may be the best one already: this run can't tell the two apart."
-NO_INTERVAL = "No checkpoint interval is advised: the prediction for this run is {why}."
+NO_INTERVAL = "No checkpoint interval is advised. The summary of this run says of its prediction: {why}."
 
 
 class Row(NamedTuple):
@@ -157,7 +157,7 @@ def _of_copies(found: CopiesAdvice) -> list[Row]:
 
 def _one_run(found: Recommendation) -> str:
     if found.given_rate is not None:
-        return "not known: mean in the long run"
+        return "none: it is the mean in the long run"
     if not found.is_of_eq_10:
         return "not known where failures take a part"
     if found.utilization is None:

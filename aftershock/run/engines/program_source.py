@@ -1,7 +1,7 @@
 """Refuses an own job by the source of its Python files, which are compiled and never executed.
 
-A master of its own counts only if the program is certain to set it: as a literal, in a statement that is executed
-whatever the arguments are. Any other master is found when the program starts its session.
+A master of its own counts only if it is the master of the only session that the program makes: it is written once, as a
+literal, under no condition. Any other master is found when the program starts its session.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import platform
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +19,8 @@ from experiments.workloads.catalogue import OwnJobSpec
 PYTHON = f"Python {platform.python_version()}"  # on every host, the same one
 SOURCE = ".py"  # a program may also be compiled or packed already
 LOCAL = "local"  # Spark's masters without a cluster begin with it
-Functions = dict[str, ast.FunctionDef]
-# Expressions of which a part is executed later, often, or not at all.
-UNCERTAIN = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LEAVES = (ast.Return, ast.Raise)
-EXITS = frozenset({"exit", "_exit", "quit"})
+KEY = "spark.master"
+CONDITIONAL = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.For, ast.While, ast.Try, ast.Lambda)
 
 
 def check(job: OwnJobSpec, *, elsewhere: bool) -> None:
@@ -39,12 +36,11 @@ def check(job: OwnJobSpec, *, elsewhere: bool) -> None:
 
 
 def _refuse_own_master(job: OwnJobSpec, program: ast.Module, elsewhere: bool) -> None:
-    functions = {each.name: each for each in program.body if isinstance(each, ast.FunctionDef)}
-    for call in _calls(program.body, functions):
-        master = _master(call)
-        if master is not None and (not elsewhere or master.startswith(LOCAL)):
-            allowed = f"a program that sets no Spark master: line {call.end_lineno} sets {master!r}"
-            raise BadInput("workload.program", job.program, allowed)
+    call = _only_setter(program)
+    master = None if call is None else _master(call)
+    if call is not None and master is not None and (not elsewhere or master.startswith(LOCAL)):
+        allowed = f"a program that sets no Spark master: line {call.end_lineno} sets {master!r}"
+        raise BadInput("workload.program", job.program, allowed)
 
 
 def _parsed(field: str, path: str) -> ast.Module | None:
@@ -66,71 +62,45 @@ def _parsed(field: str, path: str) -> ast.Module | None:
     return tree
 
 
-def _calls(body: Iterable[ast.stmt], functions: Functions) -> Iterator[ast.Call]:
-    """The calls that are made whenever this body is executed, those in functions that it calls included.
-
-    Each function is entered once: it leaves the `functions` that are still to be entered.
-    """
-    for statement in body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        if isinstance(statement, ast.If) and _asks_for_main(statement):
-            yield from _calls(statement.body, functions)
-        elif isinstance(statement, ast.With):
-            yield from _calls_in([item.context_expr for item in statement.items], functions)
-            yield from _calls(statement.body, functions)
-        elif isinstance(statement, ast.Try) and not statement.handlers:
-            yield from _calls(statement.body, functions)
-        elif isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
-            yield from _calls_in([statement], functions)
-        if _may_end(statement):
-            return
+def _only_setter(program: ast.Module) -> ast.Call | None:
+    """The call that sets a literal master; None if a condition, another mention or another session may overrule it."""
+    nodes = list(ast.walk(program))
+    if sum(map(_mentions_master, nodes)) != 1 or sum(map(_makes_session, nodes)) > 1:
+        return None
+    certain = list(_unconditional(program))
+    call = next((node for node in certain if isinstance(node, ast.Call) and _master(node) is not None), None)
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = {function.name for function in functions if call in ast.walk(function)}
+    return call if around <= {node.id for node in certain if isinstance(node, ast.Name)} else None
 
 
-def _calls_in(nodes: Iterable[ast.AST], functions: Functions) -> Iterator[ast.Call]:
-    for node in nodes:
-        if isinstance(node, UNCERTAIN):
-            continue
-        yield from _calls_in(ast.iter_child_nodes(node), functions)
-        if not isinstance(node, ast.Call):
-            continue
-        yield node
-        called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
-        if called and _is_plain(called):
-            yield from _calls(called.body, functions)
+def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below one that stand under no condition but the question for `__main__`."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, CONDITIONAL) or (isinstance(child, ast.If) and "__main__" in ast.unparse(child.test)):
+            yield child
+            yield from _unconditional(child)
 
 
-def _asks_for_main(statement: ast.If) -> bool:
-    return ast.unparse(statement.test) in ("__name__ == '__main__'", "'__main__' == __name__")
+def _mentions_master(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("master", "setMaster")
+    return isinstance(node, ast.Constant) and node.value == KEY
 
 
-def _may_end(statement: ast.stmt) -> bool:
-    """Whether the statements after this one may never be executed."""
-    for node in ast.walk(statement):
-        if isinstance(node, LEAVES):
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if name in EXITS:
-                return True
-    return False
-
-
-def _is_plain(function: ast.FunctionDef) -> bool:
-    """Whether a call executes the body of this function, and nothing else."""
-    yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
-    return not function.decorator_list and not yields
+def _makes_session(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "getOrCreate"
 
 
 def _master(call: ast.Call) -> str | None:
     """The literal that a call sets as the master of a session or of its configuration; None of any other call."""
-    if not isinstance(call.func, ast.Attribute) or call.keywords:
+    if not isinstance(call.func, ast.Attribute):
         return None
     texts = [each.value if isinstance(each, ast.Constant) else None for each in call.args]
     match call.func.attr, texts:
-        case "setMaster", [str(master)]:
+        case ("setMaster", [str(master)]) | ("set" | "config", ["spark.master", str(master)]):
             return master
-        case ("master", [str(master)]) | ("config", ["spark.master", str(master)]) if _is_of_a_builder(call.func):
+        case "master", [str(master)] if _is_of_a_builder(call.func):
             return master
     return None
 

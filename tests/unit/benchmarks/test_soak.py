@@ -176,7 +176,7 @@ def test_with_fewer_than_five_pieces_of_one_server_nothing_is_known_about_growth
         ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
     if pieces:
         ledger.add(piece(seed=9, serve="another"))
-    assert (ledger.growth(), soak.is_well(ledger)) == ([], False)
+    assert (ledger.growth(), soak.report(ledger)) == ([], False)
     assert capsys.readouterr().out.endswith(f"\ngrowth not evaluated: {told} of one server, at least 5 are needed\n")
 
 
@@ -184,17 +184,17 @@ def test_five_steady_pieces_of_one_server_are_well_if_each_of_them_is(tmp_path, 
     ledger = Ledger(tmp_path / "soak.jsonl")
     for number in range(5):
         ledger.add(piece(seed=number))
-    assert soak.is_well(ledger)
+    assert soak.report(ledger)
     assert capsys.readouterr().out == f"{ledger.table()}\n"
     ledger.add(piece("netns", serve="another", wrong="files left: x"))
-    assert not soak.is_well(ledger)
+    assert not soak.report(ledger)
 
 
 def test_what_grew_is_printed_and_is_not_well(tmp_path, capsys):
     ledger = Ledger(tmp_path / "soak.jsonl")
     for number in range(5):
         ledger.add(piece(seed=number, memory_mb=1000.0 * (number + 1)))
-    assert not soak.is_well(ledger)
+    assert not soak.report(ledger)
     assert capsys.readouterr().out.endswith("\ns: memory_mb grew from 2000 to 5000\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aftershock.airflow import orchestrate
-from aftershock.run import room, shortages, steps
+from aftershock.run import admission, room
 from chaos.plan import faults_of
 from experiments import spec
 from experiments.errors import EnvironmentFailure
@@ -15,9 +15,9 @@ from results.runs.step_times import whole_s
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orchestrate, "run", lambda _: pytest.fail("a run was started"))
-    monkeypatch.setattr(room, "free_mb", lambda: 100_000)
-    monkeypatch.setattr(shortages, "free_disk_mb", lambda _: 100_000)
-    monkeypatch.setattr(shortages, "cores", lambda: 64)
+    monkeypatch.setattr(room, "free_memory_mb", lambda: 100_000)
+    monkeypatch.setattr(room, "free_disk_mb", lambda: 100_000)
+    monkeypatch.setattr(room, "cores", lambda: 64)
 
 
 def test_an_experiment_that_can_run_is_told_with_its_duration_and_faults(as_json, call, home):
@@ -33,7 +33,7 @@ def test_an_experiment_that_can_run_is_told_with_its_duration_and_faults(as_json
     code, out, err = call("benchmark wordcount --check --set window_s=600")
     assert (code, err) == (0, "")
     assert out.startswith("wordcount can run here; it takes about 1")
-    assert " min, 600 s of them measured\n" in out
+    assert " min, of which 600 s are measured\n" in out
     assert list(home.iterdir()) == []
 
 
@@ -43,17 +43,19 @@ def test_a_heal_after_the_end_is_told_and_not_refused(call, tmp_path):
     path.write_text("faults: {events: [{at: 200, targets: [worker-1], heal_after: 3600}]}\n", encoding="utf-8")
     code, out, _ = call(f"benchmark {path} --check")
     assert code == 0
-    assert "1 planned fault, 1 of them to heal after the end" in out
+    assert "1 planned fault; heals after the end: 1" in out
 
 
-def test_what_is_short_is_told_and_not_refused(call, monkeypatch):
-    monkeypatch.setattr(room, "free_mb", lambda: 1000)
-    monkeypatch.setattr(shortages, "cores", lambda: 2)
+def test_what_the_machine_lacks_at_present_is_told_as_the_run_would_tell_it_and_not_refused(call, as_json, monkeypatch):
+    monkeypatch.setattr(room, "free_memory_mb", lambda: 1000)
+    monkeypatch.setattr(room, "free_disk_mb", lambda: 3000)
+    monkeypatch.setattr(room, "cores", lambda: 1)
+    told = room.warnings(spec.load("wordcount").cluster)
+    assert len(told) == 3
+    assert as_json("benchmark wordcount --check")["warnings"] == told
     code, out, _ = call("benchmark wordcount --check")
     assert code == 0
-    assert "only 1,000 MB of memory are free at present, and its hosts take up to" in out
-    assert "the workers have 3 cores, and this machine has 2" in out
-    assert room.shortage(spec.ClusterSpec(driver="ssh")) is None
+    assert out.splitlines()[2:] == [f"warning: {each}" for each in told]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,6 @@ def test_a_machine_that_lacks_something_is_exit_code_3(call, monkeypatch):
     def missing() -> None:
         raise EnvironmentFailure("no Java was found", "run `make setup`")
 
-    monkeypatch.setattr(steps, "find_java", missing)
+    monkeypatch.setattr(admission, "find_java", missing)
     code, out, err = call("benchmark wordcount --check")
     assert (code, out, err) == (3, "", "aftershock: no Java was found; run `make setup`\n")

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import pytest
 
-from aftershock.run import doctor, room, shortages
+from aftershock.run import doctor, room
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.hosts import ClusterDriver
 from infra.refusals import DeclaredFaults
@@ -40,7 +40,7 @@ def drivers(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(doctor, "ensure_jars", lambda: Jars([], [tmp_path]))
     monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(64 * 2**30))
-    monkeypatch.setattr(shortages.shutil, "disk_usage", lambda folder: Disk(64 * 2**30))
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: Disk(64 * 2**30))
     return found
 
 
@@ -176,7 +176,7 @@ def test_little_memory_is_told(drivers, monkeypatch, as_json):
 
 def test_a_machine_that_is_short_of_something_is_not_called_ready_in_the_last_line(drivers, monkeypatch, call):
     assert call("doctor")[1].splitlines()[-1] == "ready for `aftershock benchmark`"
-    monkeypatch.setattr(shortages.shutil, "disk_usage", lambda folder: Disk(2**20))
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: Disk(2**20))
     code, out, _ = call("doctor")
     assert (code, out.splitlines()[-1]) == (
         0,
@@ -188,7 +188,7 @@ def test_a_machine_that_is_short_of_something_is_not_called_ready_in_the_last_li
 
 def test_room_is_looked_for_where_the_folder_of_runs_will_be_made(drivers, monkeypatch, tmp_path, as_json):
     looked_at = []
-    monkeypatch.setattr(doctor, "home", lambda: tmp_path / "not" / "there" / "yet")
-    monkeypatch.setattr(shortages.shutil, "disk_usage", lambda folder: looked_at.append(folder) or Disk(64 * 2**30))
+    monkeypatch.setattr(room, "home", lambda: tmp_path / "not" / "there" / "yet")
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: looked_at.append(folder) or Disk(64 * 2**30))
     assert by_subject(as_json("doctor"))["disk"]["can"] == "yes"
     assert looked_at == [tmp_path]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock.run import batch_job, derive, live_run, step_notes, steps
+from aftershock.run import admission, batch_job, derive, live_run, step_notes, steps
 from chaos.fault_plan import FaultPlan
 from experiments import spec
 from experiments.errors import BadInput, EnvironmentFailure
@@ -161,7 +161,7 @@ def test_without_java_or_jars_no_run_begins(home, monkeypatch, lacking):
     def missing():
         raise EnvironmentFailure("none was found", "run `make setup`")
 
-    monkeypatch.setattr(steps, lacking, missing)
+    monkeypatch.setattr(admission, lacking, missing)
     with pytest.raises(EnvironmentFailure, match="none was found"):
         steps.begin(DOCUMENT)
     assert list(home.iterdir()) == []
@@ -353,7 +353,7 @@ def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
 
     class Busy:
         def provision(self, spec, run_id, root, tell):
-            for what in ("hosts", "workers to join, 1 of 2"):
+            for what in ("hosts", "worker-1 to join, 1 of 2"):
                 tell(what)
                 noted.append(step_notes.read(run_id).awaited.what)
             raise EnvironmentFailure("no worker came", "wait")
@@ -362,7 +362,7 @@ def test_what_provision_waits_for_is_noted_until_it_fails(monkeypatch):
     monkeypatch.setattr(live_run, "driver_of", lambda name: Busy())
     with pytest.raises(EnvironmentFailure, match="no worker came"):
         steps.provision(run_id)
-    assert noted == ["hosts", "workers to join, 1 of 2"]
+    assert noted == ["hosts", "worker-1 to join, 1 of 2"]
     assert step_notes.read(run_id).awaited is None
 
 
@@ -422,6 +422,6 @@ def test_copies_keep_out_of_the_domains_that_a_cluster_lists(monkeypatch):
     listed = {"worker-1": ("a",), "worker-2": ("b",), "worker-3": ("a", "b"), "worker-4": ("a", "b")}
     changed = spec.load("ppa-partially-active", [])
     faults = changed.faults.model_copy(update={"hosts": listed})
-    monkeypatch.setattr(steps, "with_listed_domains", lambda given: given.model_copy(update={"faults": faults}))
+    monkeypatch.setattr(admission, "with_listed_domains", lambda given: given.model_copy(update={"faults": faults}))
     with pytest.raises(BadInput, match=r"engine.standby: 2 .* 16 of 16 copies have none"):
         steps.begin(changed.model_dump(mode="json"), "run-1")

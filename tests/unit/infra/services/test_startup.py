@@ -60,7 +60,7 @@ def test_what_a_failed_start_leaves_does_not_hide_why_it_failed(
 
 
 def test_a_start_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers join in the opposite order, one at each look at the first one's log; the lock is told before."""
+    """The workers join in the opposite order, one at each look at a log; the lock is told before."""
     handle = startup.handle_of(ClusterSpec(workers=3), "run-1", tmp_path, subnet=9, network="127.0.9")
     events: list[str] = []
     registered: set[str] = set()
@@ -71,8 +71,7 @@ def test_a_start_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.Mon
         yield
 
     def is_registered(handle: Handle, host: str, since: int = 0) -> bool:
-        if host == "worker-1":
-            registered.add(f"worker-{3 - len(registered)}")
+        registered.add(f"worker-{max(3 - len(registered), 1)}")
         return host in registered
 
     monkeypatch.setattr(startup, "one_at_a_time", one_at_a_time)
@@ -97,7 +96,7 @@ def test_a_start_tells_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.Mon
         *("the broker's storage to be formatted", "<start_master>", "<start_broker>"),
         *("Spark's master", f"<port {startup.MASTER_PORT}>", "<worker-1>", "<worker-2>", "<worker-3>"),
         *("the broker", f"<port {startup.BROKER_PORT}>", "<broker is ready>"),
-        *(f"workers to join, {count} of 3" for count in range(4)),
+        *(f"worker-{number} to join, {number} of 3" for number in (1, 2, 3)),
     ]
 
 

@@ -259,8 +259,8 @@ def test_a_person_and_a_program_read_which_rate_was_used(run):
     assert "  at 0.027 failures per second, as in the run\n" in recommended(own)
     text = recommended(given)
     assert "  at 0.00002 failures per second, as given; the run had 0.027\n" in text
-    assert "not known: mean in the long run" in text
-    assert "the checkpoint cost (Student), as the failure rate is given" in " ".join(text.split())
+    assert "none: it is the mean in the long run" in text
+    assert "the limits of the checkpoint cost (Student); the given failure rate has none" in " ".join(text.split())
     assert all(len(line) <= 92 for line in text.splitlines())
     assert (own.to_json()["failure_rate"], given.to_json()["failure_rate"]) == (pytest.approx(0.027), OWN_RATE)
     assert (given.to_json()["utilization_low"], given.to_json()["utilization_high"]) == (None, None)
@@ -288,5 +288,5 @@ def test_a_run_without_a_prediction_is_refused_in_the_words_of_its_summary(tmp_p
     run = made(tmp_path, changes={"predictions": nothing})
     told = why if why in REASONS else f"unknown: {why}"
     assert f"predicted {told}" in " ".join(summary(run).split())
-    with pytest.raises(BadInput, match=f"faults lost work.*; the prediction for this run is {told}$"):
+    with pytest.raises(BadInput, match=f"faults lost work.*; the summary of this run says of its prediction: {told}$"):
         advise(run)

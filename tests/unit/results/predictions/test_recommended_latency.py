@@ -129,7 +129,7 @@ def test_where_only_the_latency_is_advised_the_summary_s_reason_is_told_and_no_r
     synthetic.write_table(run, "predictions", row)
     text = recommended(advise(run))
     told = " ".join(text.split())
-    assert f"No checkpoint interval is advised: the prediction for this run is {OTHERS_GO_ON}." in told
+    assert f"No checkpoint interval is advised. The summary of this run says of its prediction: {OTHERS_GO_ON}." in told
     assert "failures per second" not in text
     assert all(len(line) <= 92 for line in text.splitlines())
     with pytest.raises(BadInput, match=OTHERS_GO_ON):

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import pytest
 
-from aftershock.run import doctor, shortages, steps
+from aftershock.run import doctor, room, steps
 from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra.services import startup
@@ -21,10 +21,10 @@ ENOUGH_MB = startup.wanted_mb(SPEC)
 def machine(monkeypatch):
     """Sets what this machine has, cores and free memory and disk [MB]; at first just enough for `SPEC`."""
 
-    def has(cores=4, memory_mb=ENOUGH_MB, disk_mb=shortages.LEAST_DISK_MB):
-        monkeypatch.setattr(shortages.os, "cpu_count", lambda: cores)
-        monkeypatch.setattr(startup.psutil, "virtual_memory", lambda: Memory(PLENTY, memory_mb * 2**20))
-        monkeypatch.setattr(shortages.shutil, "disk_usage", lambda folder: Disk(disk_mb * 2**20))
+    def has(cores=4, memory_mb=ENOUGH_MB, disk_mb=room.LEAST_DISK_MB):
+        monkeypatch.setattr(room.os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(room.psutil, "virtual_memory", lambda: Memory(PLENTY, memory_mb * 2**20))
+        monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: Disk(disk_mb * 2**20))
 
     has()
     return has
@@ -37,12 +37,12 @@ def machine(monkeypatch):
         ({"cores": 3}, ["the workers have 4 cores, and this machine has 3: they slow each other down"]),
         (
             {"memory_mb": ENOUGH_MB - 1},
-            ["only 4,947 MB of memory are free at present, and its hosts take up to 4,948 MB: step provision refuses"],
+            ["4,947 MB of memory are free, and the cluster's hosts take up to 4,948 MB: step provision refuses"],
         ),
-        ({"disk_mb": shortages.LEAST_DISK_MB - 1}, ["3,999 MB of disk are free where runs are kept"]),
+        ({"disk_mb": room.LEAST_DISK_MB - 1}, ["3,999 MB of disk are free where runs are kept"]),
         (
             {"cores": 1, "memory_mb": 1, "disk_mb": 2100},
-            ["2,100 MB of disk", "only 1 MB of memory", "the workers have 4"],
+            ["2,100 MB of disk", "1 MB of memory", "the workers have 4"],
         ),
     ],
 )
@@ -58,7 +58,7 @@ def test_what_a_run_may_lack_is_told_when_it_begins_and_refuses_none(machine, ca
 @pytest.mark.parametrize("driver", ["ssh", "external"])
 def test_cores_and_memory_of_other_machines_are_not_looked_for_here(machine, driver):
     machine(cores=1, memory_mb=1, disk_mb=2100)
-    (told,) = shortages.warnings(SPEC.model_copy(update={"driver": driver}))
+    (told,) = room.warnings(SPEC.model_copy(update={"driver": driver}))
     assert told.startswith("2,100 MB of disk")
 
 
@@ -79,4 +79,4 @@ def test_a_run_of_the_usual_cluster_is_warned_of_what_doctor_finds_short(machine
     machine(**usual)
     found = doctor.Diagnosis((doctor._room(), doctor._disk())).short
     assert found == short
-    assert len(shortages.warnings(doctor.USUAL)) == len(short)
+    assert len(room.warnings(doctor.USUAL)) == len(short)
