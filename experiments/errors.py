@@ -15,7 +15,6 @@ class _LeftOut:
 
 
 LEFT_OUT = _LeftOut()  # in the place of a value: the user gave none
-NULL = "null"  # how YAML and JSON write a value that is nothing
 
 
 class AftershockError(Exception):
@@ -50,7 +49,7 @@ def _told(field: str, value: object) -> str:
     if value is LEFT_OUT:
         return repr(value)
     if value is None:
-        return f"{NULL} is not usable"
+        return "null is not usable"  # as YAML and JSON write it
     told = "(not shown)" if not is_large(value) and is_not_shown(field, value) else shown(value)
     return f"{told} is not usable"
 

@@ -15,9 +15,6 @@ class ClusterDriver(StrEnum):
     EXTERNAL = "external"  # an existing cluster, by its user's commands
 
 
-ELSEWHERE = frozenset({ClusterDriver.SSH, ClusterDriver.EXTERNAL})  # drivers whose hosts are other machines
-
-
 class Role(StrEnum):
     """What a host is for."""
 

@@ -38,8 +38,11 @@ def regress(arguments: argparse.Namespace) -> int:
 
     found = regress(arguments.experiment)
     comparison, metrics = found.document(), found.rows("regression")
-    where = [_where(each.candidates, each.baseline, filter(each.has, metrics)) for each in comparison.experiments]
-    show(arguments, {**comparison.to_json(), "metrics": metrics}, report(comparison, metrics, where))
+    text = ""
+    if not arguments.json:
+        where = [_where(each.candidates, each.baseline, filter(each.has, metrics)) for each in comparison.experiments]
+        text = report(comparison, metrics, where)
+    show(arguments, {**comparison.to_json(), "metrics": metrics}, text)
     return _exit_code(comparison.verdict)
 
 
@@ -57,8 +60,11 @@ def compare(arguments: argparse.Namespace) -> int:
         show(arguments, found.to_json(), columns(found))
         return NOT_ALL_PASSED if found.pooled is not None and found.pooled.verdict is Verdict.FAIL else PASSED
     compared = against(arguments.run_id, arguments.against)
-    where = _where(arguments.run_id, arguments.against, [one.row() for one in compared.judgements])
-    show(arguments, compared.to_json(), judged(compared, where))
+    text = ""
+    if not arguments.json:
+        where = _where(arguments.run_id, arguments.against, [one.row() for one in compared.judgements])
+        text = judged(compared, where)
+    show(arguments, compared.to_json(), text)
     return _exit_code(compared.verdict)
 
 

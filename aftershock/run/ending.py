@@ -25,7 +25,7 @@ from results.runs.state import RunState
 from results.runs.store import RunStatus
 
 log = logging.getLogger(__name__)
-LEFT_OUT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
+NOT_KEPT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
 REMOVAL = "the removal of the cluster"
 ENDS = (RunState.DONE, RunState.FAILED)
 
@@ -91,7 +91,7 @@ def _destroy(live: LiveRun) -> str | None:
         handle = live.handle
     except EnvironmentFailure as damage:
         uid = live.root.lstat().st_uid
-        with step_notes.waits(live.run_id) as tell:
+        with step_notes.waiting(live.run_id) as tell:
             tell(startup.ITS_TURN)
             with startup.one_at_a_time():
                 tell(REMOVAL)
@@ -99,7 +99,7 @@ def _destroy(live: LiveRun) -> str | None:
                     leftovers.remove(traces.label, uid)
         _keep_notes_of_a_borrowed_cluster(live)
         return damage.cause
-    with step_notes.waiting(live.run_id, _removal_of(handle), None):
+    with step_notes.waiting(live.run_id, _removal_of(handle)):
         driver_for(handle).destroy(handle)
     return None
 
@@ -132,7 +132,7 @@ def _keep_logs(live: LiveRun) -> None:
         for problem in problems:
             log.warning("not kept: %s", problem)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / LEFT_OUT).write_text("".join(f"{problem}\n" for problem in problems), encoding="utf-8")
+        (folder / NOT_KEPT).write_text("".join(f"{problem}\n" for problem in problems), encoding="utf-8")
 
 
 def _remove_scratch(folder: Path) -> None:

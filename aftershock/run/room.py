@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 
 from experiments.errors import BadInput
-from experiments.hosts import ELSEWHERE
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra.services import startup
 from infra.services.startup import GATEWAY_MEMORY_MB, WORKER_OVERHEAD_MB, wanted_mb, workers_that_fit
 from results.runs.home import home
 
+ELSEWHERE = {ClusterDriver.SSH, ClusterDriver.EXTERNAL}  # their hosts are other machines, which have room or not
 LEAST_DISK_MB = 4000  # what a run may take, with some room for the next
 
 

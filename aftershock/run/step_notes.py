@@ -71,20 +71,16 @@ def current(run_id: str) -> str | None:
 
 
 @contextmanager
-def waiting(run_id: str, what: str, usual_s: float | None) -> Iterator[None]:
-    """Note within this context what the current step waits for."""
-    _note_awaited(run_id, Awaited(what, time.time_ns(), usual_s))
-    try:
-        yield
-    finally:
-        _note_awaited(run_id, None)
+def waiting(run_id: str, what: str = "", usual_s: float | None = None) -> Iterator[Callable[[str], None]]:
+    """Note within this context what the current step waits for; what it yields is called when that changes."""
 
+    def tell(what: str, usual_s: float | None = None) -> None:
+        _note_awaited(run_id, Awaited(what, time.time_ns(), usual_s))
 
-@contextmanager
-def waits(run_id: str) -> Iterator[Callable[[str], None]]:
-    """Yields what is called within this context whenever the current step begins to wait for something else."""
+    if what:
+        tell(what, usual_s)
     try:
-        yield lambda what: _note_awaited(run_id, Awaited(what, time.time_ns(), None))
+        yield tell
     finally:
         _note_awaited(run_id, None)
 

@@ -129,7 +129,7 @@ def provision(run_id: str) -> dict[str, Any]:
     live = LiveRun(run_id)
     workers = live.experiment.cluster.workers
     log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
-    with step_notes.waits(run_id) as tell:
+    with step_notes.waiting(run_id) as tell:
         handle = live.driver.provision(live.experiment.cluster, run_id, live.root, tell)
     shutil.copy(live.root / "handle.json", live.run.raw)
     require_unchanged(live.experiment, handle)
@@ -233,7 +233,7 @@ def stop(run_id: str) -> None:
     measured, the batch job starts beside the services that end.
     """
     live = LiveRun(run_id)
-    with step_notes.waiting(run_id, "the injector to heal what is still struck", None):
+    with step_notes.waiting(run_id, "the injector to heal what is still struck"):
         live.stop("injector", live.driver.healing_limit_s(live.handle))
     if failure := live.dead_injector():
         raise failure
@@ -245,7 +245,7 @@ def stop(run_id: str) -> None:
         live.wait("the last results", lambda: _query_reported(live, drained), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
-        with step_notes.waiting(run_id, f"the {service} to end", None):
+        with step_notes.waiting(run_id, f"the {service} to end"):
             live.stop(service, grace_s)
     live.refuse_losses()
     store.write_json(live.run.root / "status.json", live.run.status().to_json() | about_the_machine(live))
@@ -257,7 +257,7 @@ def collect(run_id: str) -> None:
     live = LiveRun(run_id)
     broker = live.handle.kafka
     exact = ", and computes the exact output" if live.experiment.workload.has_oracle else ""
-    with step_notes.waiting(run_id, f"the Spark job that saves input and output{exact}", None):
+    with step_notes.waiting(run_id, f"the Spark job that saves input and output{exact}"):
         batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
 
 
@@ -267,7 +267,7 @@ def tabulate(run_id: str) -> None:
     live = LiveRun(run_id)
     if os.environ.get(ONE_PROCESS):
         threading.Thread(target=derive.load, daemon=True).start()
-    with step_notes.waiting(run_id, "the Spark job that writes the result tables", None):
+    with step_notes.waiting(run_id, "the Spark job that writes the result tables"):
         derive.tabulate(live.run, live.handle)
 
 

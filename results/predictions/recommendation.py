@@ -188,7 +188,7 @@ class _Counted:
         found = self.inputs
         busy_s = found.recovery_time_s + found.checkpoint_cost_s + (found.depth - 1) * found.hop_delay_s
         most = MOST_FAILURES / busy_s
-        allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: beyond that, no work gets done"
+        allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: with more failures, no work gets done"
         require("--failure-rate", failure_rate, LEAST_RATE <= failure_rate <= most, allowed)
         return replace(self, inputs=replace(found, failure_rate=failure_rate))
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from aftershock.run.engines import program_source, staging
 from aftershock.run.engines.engine import JARS, PROGRAMS, spark_conf
 from aftershock.run.engines.structured_streaming import StructuredStreaming, checkpoint_of
-from experiments.hosts import ELSEWHERE
 from experiments.spec import Experiment
 from experiments.workloads.catalogue import OwnJobSpec, WorkloadSpec
 from infra.cluster import JOB, Handle
@@ -33,7 +32,7 @@ class OwnJob(StructuredStreaming):
 
     def check(self) -> None:
         staging.check(self.job)
-        program_source.check(self.job, elsewhere=self.experiment.cluster.driver in ELSEWHERE)
+        program_source.check(self.job)
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
         folder = _folder(handle)

@@ -1,4 +1,4 @@
-"""What the source of an own job's files tells before the run: no valid Python, a master that is certain to be set."""
+"""A syntax error in an own job is told before the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from experiments.errors import BadInput
 from experiments.spec import Experiment
 
 ROOT = Path(__file__).parents[5]
-SESSION = 'SparkSession.builder.appName("a").master("local[2]").getOrCreate()'
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Experiment:
 
 def check(example: Experiment, **fields: Path | str) -> None:
     changed = example.workload.model_copy(update={name: str(value) for name, value in fields.items()})
-    program_source.check(changed, elsewhere=False)
+    program_source.check(changed)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -53,54 +52,6 @@ def test_a_file_that_is_no_python_is_refused_with_the_line(
         check(example, **{field: path})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"spark = {SESSION}",
-        f"with {SESSION} as spark:\n    pass",
-        'import pyspark.sql\nspark = pyspark.sql.SparkSession.builder.master("local[2]").getOrCreate()',
-        'spark = SparkSession.builder.config("spark.master", "local[2]").getOrCreate()',
-        'conf = SparkConf().setAppName("a")\nconf.setMaster("local[2]")',
-        'conf = SparkConf()\nconf.set("spark.master", "local[2]")\ncontext = SparkContext(conf=conf)',
-        f"@command\ndef main():\n    {SESSION}\n\nmain()",
-        f"def main():\n    return {SESSION}\n\nif __name__ == '__main__':\n    main()",
-        f"def session():\n    return {SESSION}\n\ndef main():\n    spark = session()\n\nsys.exit(main())",
-        f"for name in names:\n    parser.add_argument(name)\nspark = {SESSION}",
-    ],
-)
-def test_a_master_that_the_program_is_certain_to_set_is_refused(example: Experiment, tmp_path: Path, text: str) -> None:
-    line = 1 + text[: text.index("local[2]")].count("\n")
-    told = rf"^workload\.program: .* allowed: a program that sets no Spark master: line {line} sets 'local\[2\]'$"
-    with pytest.raises(BadInput, match=told):
-        check(example, program=written(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"if local:\n    spark = {SESSION}",
-        f"spark = {SESSION} if local else SparkSession.builder.getOrCreate()",
-        f"spark = local and {SESSION}",
-        f"make = lambda: {SESSION}",
-        f"def only_in_tests():\n    return {SESSION}",
-        f"def only_on_request():\n    return {SESSION}\n\nif local:\n    only_on_request()",
-        f"try:\n    spark = {SESSION}\nexcept ImportError:\n    pass",
-        f"def main():\n    if there:\n        return builder.getOrCreate()\n    return {SESSION}\n\nmain()",
-        f"if cluster:\n    SparkSession.builder.getOrCreate()\n    leave()\n{SESSION}",
-        'conf = SparkConf().setMaster("local[2]")\nif master:\n    conf.setMaster(master)',
-        'builder = SparkSession.builder.master("local[2]")\nif master:\n    builder.config("spark.master", master)',
-        'builder = SparkSession.builder.master("local[2]").config(map={"spark.master": master})',
-        "spark = SparkSession.builder.master(options.master).getOrCreate()",
-        'chess.master("local[2]")',
-        'spark = SparkSession.builder.config("spark.app.name", "local[2]").getOrCreate()',
-        "x" + ".a()" * 5000,
-        "def main():\n    main()\n\nmain()",
-    ],
-)
-def test_a_master_that_may_not_be_set_is_left_to_the_run(example: Experiment, tmp_path: Path, text: str) -> None:
-    check(example, program=written(tmp_path, text))
-
-
 def test_what_is_no_source_is_not_judged_and_warnings_are_the_programs_own(example: Experiment, tmp_path: Path) -> None:
     packed = tmp_path / "mine.zip"
     packed.write_bytes(b"PK(")
@@ -110,23 +61,11 @@ def test_what_is_no_source_is_not_judged_and_warnings_are_the_programs_own(examp
         check(example, program=written(tmp_path, "x = '\\d'\ny = 1 is 1\n"))
 
 
-@pytest.mark.parametrize(
-    ("driver", "master", "is_refused"),
-    [
-        ("local", "spark://10.0.0.5:7077", True),
-        ("external", "spark://10.0.0.5:7077", False),  # it may be the cluster's
-        ("external", "local[*]", True),
-    ],
-)
-def test_the_engine_of_an_own_job_refuses_a_master_that_is_not_the_clusters(
-    example: Experiment, tmp_path: Path, driver: str, master: str, is_refused: bool
-) -> None:
-    program = written(tmp_path, f'spark = SparkSession.builder.master("{master}").getOrCreate()\n')
-    job = example.workload.model_copy(update={"program": str(program)})
-    cluster = example.cluster.model_copy(update={"driver": driver})
-    made = OwnJob(example.model_copy(update={"cluster": cluster, "workload": job}), job)
-    if not is_refused:
-        made.check()
-        return
-    with pytest.raises(BadInput, match="sets no Spark master"):
-        made.check()
+def test_a_program_that_is_nested_too_deeply_to_compile_is_left_to_the_run(example: Experiment, tmp_path: Path) -> None:
+    check(example, program=written(tmp_path, "x" + ".a()" * 5000))
+
+
+def test_the_engine_of_an_own_job_refuses_a_syntax_error(example: Experiment, tmp_path: Path) -> None:
+    job = example.workload.model_copy(update={"program": str(written(tmp_path, "print(\n"))})
+    with pytest.raises(BadInput, match="a file that is valid Python"):
+        OwnJob(example.model_copy(update={"workload": job}), job).check()
