@@ -75,3 +75,8 @@ with DAG(
     judge: Any = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
     judge.operator.operator_extra_links = (links.RunPage(),)
     closing[-1] >> torn_down >> judge
+
+# A task has the DAG's params even so. Airflow would store a copy of the form's with each of them, and read all of these
+# for every run.
+for each in dag.tasks:
+    each.params = {}

@@ -1,11 +1,14 @@
 """The DAG `benchmark` as Airflow sees it."""
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.definitions.param import process_params
 from airflow.sdk.exceptions import ParamValidationError
+from airflow.serialization.serialized_objects import DagSerialization
 
 from aftershock.airflow import trigger_form
 from aftershock.airflow.observe import Observe
@@ -59,6 +62,14 @@ def test_judge_shows_the_way_to_the_page_of_the_run(dag):
 def test_params_default_to_the_example_experiment(dag):
     params = {name: dag.params[name] for name in dag.params}
     assert spec.validate(trigger_form.fold(params)) == spec.load()
+
+
+def test_the_form_is_stored_once_and_every_task_has_the_params_of_its_run(dag):
+    stored = json.dumps(DagSerialization.to_dict(dag))
+    assert stored.count('"engine.checkpoint_interval_s"') == 1
+    for task in dag.tasks:
+        params = process_params(dag, task, {"engine.checkpoint_interval_s": 5}, suppress_exception=False)
+        assert params == {**dag.params, "engine.checkpoint_interval_s": 5}
 
 
 @pytest.mark.parametrize(
