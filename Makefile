@@ -3,6 +3,7 @@
 .PHONY: help setup pyspark benchmark reproduce docs test test-all test-night extended-unit extended-integration lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
+PORT ?= 8080
 INPUTS ?= 1000000
 BIN := .venv/bin
 FAST := not extended and not slow
@@ -35,8 +36,8 @@ benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experi
 reproduce: setup  ## rebuild the papers' tables and figures that can be computed (ID=utilization/fig-04; default all)
 	@$(BIN)/aftershock reproduce $(ID)
 
-serve: setup  ## open Airflow with the DAGs and the pages
-	@$(BIN)/aftershock serve
+serve: setup  ## open Airflow with the DAGs and the pages (PORT=8080)
+	@$(BIN)/aftershock serve --port $(PORT)
 
 docs: setup  ## generate the reference pages that are made of the code
 	@$(BIN)/python -m aftershock.reference

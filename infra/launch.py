@@ -27,6 +27,7 @@ PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": fr
 STOP_POLL_S = 0.1
 # What a supervisor (`infra.services.supervisor`) understands, and the last part of its program's mark.
 HOLD, GO_ON, PROGRAM = signal.SIGUSR1, signal.SIGUSR2, "program"
+NEVER_WORKS = os.EX_CONFIG  # the exit code of a program that no further start will help
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
 
 

@@ -64,6 +64,8 @@ def serve(port: int = API_PORT) -> None:
                     components.revive()
                     time.sleep(1)
         finally:
+            with suppress(OSError):  # the terminal may be closed
+                print("stopping Airflow ...", file=sys.stderr, flush=True)
             components.stop()
 
 

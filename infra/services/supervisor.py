@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from experiments.waiting import Deadline, poll_until
-from infra.launch import GO_ON, HOLD, PROGRAM
+from infra.launch import GO_ON, HOLD, NEVER_WORKS, PROGRAM
 from infra.processes import MARK
 from journal.events.services import ProgramEnded, ProgramStarted
 from journal.writer import Journal
@@ -47,7 +47,8 @@ class Supervisor:
         self.holding = False
 
     def run(self) -> None:
-        """Until it is asked to stop, which is passed on, or until the program has ended too soon too often."""
+        """Until it is asked to stop, which is passed on, or the program says that it never works, or has ended too soon
+        too often."""
         short_lives = 0
         while short_lives < MOST_SHORT_LIVES and self._may_start():
             started = time.monotonic()
@@ -76,6 +77,7 @@ class Supervisor:
             time.sleep(POLL_S)
         struck, self.struck = self.struck, False
         self.journal.record(ProgramEnded(program.pid, program.returncode))
+        self.stopping = self.stopping or program.returncode == NEVER_WORKS
         return struck
 
     @staticmethod

@@ -230,7 +230,7 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
         require_rate("--failure-rate", failure_rate)
     measured, facts = model_inputs(run), the_run(run)
     if measured is None or advice(run) is None or facts is None:
-        raise BadInput("run_id", run.run_id, NEEDED + _prediction(run))
+        raise BadInput("run_id", run.run_id, _needed(run))
     experiment = spec.validate(run.experiment())
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
@@ -257,10 +257,10 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
     )
 
 
-def _prediction(run: Run) -> str:
-    """Why eq. 10 is not known of a run, to follow what a run needs; empty if nobody knows."""
+def _needed(run: Run) -> str:
+    """What a run without advice lacks, in the words of its summary if that says why nothing is predicted."""
     why = why_not_predicted(run)
-    return "" if why is None else f"; the summary of this run says of its prediction: {why}"
+    return NEEDED if why is None else f"a run whose utilization is predicted; the summary of this one says: {why}"
 
 
 def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:

@@ -92,7 +92,9 @@ def recommended(found: Advised) -> str:
     title = [each for each in (f"Recommended by run {found.run_id}", failure_rate(found)) if each is not None]
     lines = [*title, f"{'':24}{'as it was':>11}{'advised':>11}   95 % interval"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
-    advice = [each for each in (option(found) or remark(found), partitions(found)) if each is not None]
+    to_set = option(found)
+    interval = remark(found) if to_set is None else f"For the next run: {to_set}"
+    advice = [each for each in (interval, partitions(found)) if each is not None]
     to_paste = [each for each in (copies_option(found),) if each is not None]  # in one line, however long
     return "\n".join([*lines, *_wrapped(advice), *to_paste, *_wrapped(["", *models(found)])])
 

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from experiments.errors import BadInput
 from infra.broker import Broker
-from infra.launch import REPOSITORY
+from infra.launch import NEVER_WORKS, REPOSITORY
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
 from journal.events.query import QueryFailed, QueryReady
 from journal.writer import Journal
@@ -96,7 +96,8 @@ class Sessions:
         """Follow the queries and executors of a session, unless its context is followed already."""
         context = spark.sparkContext
         if context.master != self._master:
-            raise BadInput("master", context.master, "what spark-submit says: a program that sets its own is not here")
+            allowed = f"none, since the run has a cluster of its own ({self._master})"
+            raise BadInput("the program's Spark master", context.master, allowed)
         if context.applicationId != self._application:
             self._application = context.applicationId
             guard_callbacks(spark)
@@ -203,7 +204,8 @@ def main() -> None:
     try:
         run(job)
     except BadInput as error:
-        sys.exit(f"Error: {error}")  # the code that reads this log looks for a line that names an error
+        print(f"Error: {error}", file=sys.stderr)  # the code that reads this log looks for a line that names an error
+        sys.exit(NEVER_WORKS)
     journal.record(DriverStopped())
 
 

@@ -119,7 +119,7 @@ def test_a_query_that_ends_for_good_after_it_was_started_again_is_not_followed_o
 def test_a_program_that_sets_a_master_of_its_own_is_refused(tmp_path):
     sessions = Sessions("spark://127.0.1.1:7077", Journal(tmp_path / "query.jsonl"))
     elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", applicationId="app"))
-    with pytest.raises(BadInput, match=r"^master: 'local\[2\]' is not usable"):
+    with pytest.raises(BadInput, match=r"^the program's Spark master: 'local\[2\]' is not usable; allowed: none"):
         sessions.notice(elsewhere)
 
 

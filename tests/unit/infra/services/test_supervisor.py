@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+from infra.launch import NEVER_WORKS
 from journal.reader import raw_entries
 from tests.unit.marked_processes import wait_for
 
@@ -109,3 +110,9 @@ def test_a_program_that_ends_too_soon_too_often_is_given_up(tmp_path):
     journal = tmp_path / "supervisor.jsonl"
     assert supervise(journal, "sh", "-c", "exit 3").wait(120) == 0
     assert len(events(journal, "program-ended")) == 3
+
+
+def test_a_program_that_says_that_it_never_works_is_given_up_at_once(tmp_path):
+    journal = tmp_path / "supervisor.jsonl"
+    assert supervise(journal, "sh", "-c", f"exit {NEVER_WORKS}").wait(120) == 0
+    assert len(events(journal, "program-ended")) == 1

@@ -288,5 +288,5 @@ def test_a_run_without_a_prediction_is_refused_in_the_words_of_its_summary(tmp_p
     run = made(tmp_path, changes={"predictions": nothing})
     told = why if why in REASONS else f"unknown: {why}"
     assert f"predicted {told}" in " ".join(summary(run).split())
-    with pytest.raises(BadInput, match=f"faults lost work.*; the summary of this run says of its prediction: {told}$"):
+    with pytest.raises(BadInput, match=f"a run whose utilization is predicted; the summary of this one says: {told}$"):
         advise(run)
