@@ -29,7 +29,7 @@ def is_told(_: Stored, path: Path) -> str:
             raise AssertionError(f"a column is missing: {rows!r}")
         written([wording.effect(row) for row in rows])
         for each in found:
-            wording.report(each, rows)
+            wording.report(each, rows, [{} for _ in each.experiments])
         records.recorded(REGRESSION).rows("change_points")
     except (Damaged, BadInput) as error:
         return in_one_line(error)
