@@ -118,22 +118,28 @@ def _predicted(
     """Detection + restart, and warm-up, of the outages by which it is known what a recovery takes.
 
     Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
-    The faults of a burst strike when they did, and the recovery is from the last of them.
+    The faults of a burst strike when they did, and the recovery is from the last of them. If too few faults stopped the
+    whole query, since other hosts went on after the others, nobody knows how long these few should have taken.
     """
-    waits, pools = source.waits_for_hosts, _Pools(source.recoveries, rng)
-    restarts_s = np.array([each.restart_s - (each.away_s if waits else 0.0) for each in source.recoveries])
-    warm_ups_s = np.array([each.outage.warm_up_s for each in source.recoveries])
-    down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
+    known, down_s, warm_up_s = _whole(source), timed.down_s.copy(), timed.warm_up_s.copy()
+    if len(known) < FEWEST_RECOVERIES:
+        return down_s, warm_up_s
+    waits, pools = source.waits_for_hosts, _Pools(known, rng)
+    restarts_s = np.array([each.restart_s - (each.away_s if waits else 0.0) for each in known])
+    warm_ups_s = np.array([each.outage.warm_up_s for each in known])
     columns = {strike.fault: column for column, strike in enumerate(struck.strikes)}
-    for number, recovery in enumerate(struck.recoveries):
-        if not struck.stops_all(recovery.strikes[0]):
-            continue
+    for number, recovery in enumerate(_whole(struck)):
         column = columns[recovery.outage.fault]
         drawn = pools.draw(rng, recovery.kind, number if source is struck else None)
         known_s = recovery.extended_s + (recovery.away_s if waits else 0.0)
         down_s[:, column] = restarts_s[drawn] + known_s
         warm_up_s[:, column] = warm_ups_s[drawn]
     return down_s, warm_up_s
+
+
+def _whole(process: MeasuredProcess) -> list[Recovery]:
+    """The recoveries from faults that stopped the whole query."""
+    return [each for each in process.recoveries if process.stops_all(each.strikes[0])]
 
 
 class _Pools:

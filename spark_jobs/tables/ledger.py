@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
@@ -53,12 +54,13 @@ def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
 
 
 def _slowed(batches: list[Batch], outage: Outage) -> list[Batch]:
-    first = first_after([batch for batch in batches if batch.records], outage)
+    with_input = [batch for batch in batches if batch.records]
+    first = first_after(with_input, outage)
     if first is None or (first.started_ns >= outage.death_ns and not outage.went_on):
         return [first] if first else []
     whole_ns = max(first.ended_ns, outage.back_ns or 0)
-    without = [batch for batch in batches if batch.records and first.ended_ns <= batch.started_ns < whole_ns]
-    return [first, *without, *[batch for batch in batches if batch.records and batch.started_ns >= whole_ns][:1]]
+    without = [batch for batch in with_input if first.ended_ns <= batch.started_ns < whole_ns]
+    return [first, *without, *[batch for batch in with_input if batch.started_ns >= whole_ns][:1]]
 
 
 def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
@@ -95,7 +97,8 @@ def ledger(
     death. The first batch after a restart runs on cold executors: its time beyond the usual pace is warm-up. In
     a batch that outlived the death of a host (recovery by task), the excess is lost: work done again, and work that
     the absent host did not do. It comes after the death, evenly over the rest of the batch. So it is in all batches
-    that begin before the host is back. A death between batches takes no time from a query that goes on.
+    that begin before the host is back. The first one after that runs on a cold executor: its excess is warm-up. A death
+    between batches takes no time from a query that goes on.
     """
     in_order = sorted(batches, key=lambda b: b.started_ns)
     timeline = _Timeline(window, in_order, outages, usual, interval_ns)
@@ -139,7 +142,7 @@ class _Timeline:
                     yield LedgerSegment(cursor, begin, LedgerClass.RESTART, fault=down.fault)
                 else:
                     yield LedgerSegment(cursor, begin, LedgerClass.IDLE)
-                yield from self._batch(batch, begin, before if last is None else None, after)
+                yield from self._batch(batch, begin, before if last is None else self._cold.get(batch.batch), after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns and not (after and after.went_on):
             if last is None and before is not None and before.went_on:  # its batches go on from those before it
@@ -173,6 +176,17 @@ class _Timeline:
         """The outage because of which a batch begins without a host, of several the last."""
         without = [each for each in self.outages if each.back_ns and each.death_ns <= batch.started_ns < each.back_ns]
         return max(without, key=lambda each: each.death_ns, default=None)
+
+    @cached_property
+    def _cold(self) -> dict[int, Outage]:
+        """By batch with all hosts, the outage whose host works in it for the first time again; of several the last."""
+        found = dict[int, Outage]()
+        for outage in self.outages:
+            since_ns = outage.back_ns or self.window[1]
+            first = next((each for each in self.batches if each.records and each.started_ns >= since_ns), None)
+            if first and not self._absent(first):
+                found[first.batch] = outage
+        return found
 
     def _spread(self, work: LedgerSegment, since: int, extra_ns: int) -> Iterator[LedgerSegment]:
         """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.

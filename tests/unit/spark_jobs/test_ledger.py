@@ -21,6 +21,7 @@ from tests.unit.example_events import batch_committed, example, named
 from tests.unit.spark_jobs.timelines import batch, classes
 
 INTERVAL_NS = 10 * NS
+COLD_LATER = ((0, 9), (10, 10), (20, 12), (32, 11), (43, 9))  # start and length [s]; usual are 9
 
 
 def outage(fault, death_s, notice_s, ready_s, faults=1, went_on=False):
@@ -132,6 +133,27 @@ def test_every_batch_without_a_host_loses_what_that_would_have_done():
     found = ledger((0, 75 * NS), made, [away], usual, INTERVAL_NS)
     assert classes(found) == pytest.approx({"useful": 7 * 8, "lost": 3 * 3, "checkpoint": 7, "idle": 3})
     assert {segment.fault for segment in found if segment.kind == "lost"} == {0}
+
+
+@pytest.mark.parametrize(("back_s", "warmed"), [(None, (1, 1)), (10, (1, 1)), (12, (2, 3)), (20, (2, 3)), (30, (3, 2))])
+def test_the_first_batch_that_begins_with_a_cold_executor_warms_up(back_s, warmed):
+    """The host died at 9.5 between batches. Whoever is slow without a host that is away has lost that time."""
+    made = [batch(number, start, start + length) for number, (start, length) in enumerate(COLD_LATER)]
+    away = [] if back_s is None else [(round(9.5 * NS), back_s * NS)]
+    cut = with_hosts_back([outlived(0, 9.5, 9.6)], away)
+    found = ledger((0, 60 * NS), made, cut, UndisturbedPace(rate=1000 / (8 * NS)), INTERVAL_NS)
+    (warm,) = (each for each in found if each.kind == "warm-up")
+    assert (warm.batch, round((warm.end_ns - warm.start_ns) / NS, 6), warm.fault) == (*warmed, 0)
+
+
+def test_a_batch_that_lacks_one_host_as_another_is_back_loses_its_time():
+    """Of two hosts that died before batch 1, one is back before batch 2, and the other before batch 4."""
+    made = [batch(number, start, start + length) for number, (start, length) in enumerate(COLD_LATER)]
+    away = [(round(9.2 * NS), 20 * NS), (round(9.5 * NS), 43 * NS)]
+    cuts = with_hosts_back([outlived(0, 9.2, 9.3), outlived(1, 9.5, 9.6)], away)
+    found = ledger((0, 60 * NS), made, cuts, UndisturbedPace(rate=1000 / (8 * NS)), INTERVAL_NS)
+    assert classes(found)["lost"] == pytest.approx(1 + 3 + 2)
+    assert "warm-up" not in classes(found)
 
 
 def test_of_two_absent_hosts_the_batch_is_the_one_s_that_died_last():

@@ -144,7 +144,8 @@ def _batch(number: int, began_s: float, ended_s: float) -> Batch:
 
 def _outage(number: int, at_s: float) -> Outage:
     """The driver notices at once, and the query goes on."""
-    return Outage(number, 1, _at(at_s), _at(at_s + 0.05), _at(at_s + 0.05), went_on=True)
+    back_ns = _at(at_s + AWAY_S)
+    return Outage(number, 1, _at(at_s), _at(at_s + 0.05), _at(at_s + 0.05), went_on=True, back_ns=back_ns)
 
 
 def _fault(number: int, at_s: float, host: int) -> dict[str, object]:
@@ -194,6 +195,22 @@ def test_a_host_that_is_thought_to_be_there_is_noticed(monkeypatch):
 def test_hosts_that_are_thought_to_keep_what_they_did_are_noticed(monkeypatch):
     monkeypatch.setattr(task_batches, "TaskBatches", KeepingHosts)
     assert apart(simulated(0)) > TOLERANCE
+
+
+def idle_between_batches(monkeypatch) -> None:
+    """Hosts are mostly away for a whole batch, and back before the next one is due."""
+    engine = {"checkpoint_interval_s": 20.0, "recovery": "task"}
+    changed = {"TRIGGER_S": 20.0, "AWAY_S": 27.0, "WINDOW_S": 1200.0}
+    for name, value in (changed | {"EXPERIMENT": Experiment(engine=engine, window_s=1200.0)}).items():
+        monkeypatch.setattr(f"{__name__}.{name}", value)
+
+
+def test_a_cold_executor_costs_in_the_ledger_what_it_costs_in_the_replay(monkeypatch):
+    """Also in a batch that begins with all hosts. If the ledger counts it as useful, the batch is slow twice."""
+    idle_between_batches(monkeypatch)
+    assert abs(apart(simulated(0))) < TOLERANCE
+    monkeypatch.setattr(ledger._Timeline, "_cold", {})
+    assert apart(simulated(0)) < -TOLERANCE
 
 
 def without(run: Simulated, table: str, **columns: object) -> Simulated:
@@ -365,3 +382,23 @@ def test_executors_of_another_driver_with_the_same_names_are_others():
     excesses_s = task_batches._excesses_s(process).drop(index=range(10)).dropna()
     assert len(excesses_s) > 5
     assert excesses_s.median().tolist() == pytest.approx(COLD_S, abs=0.1)
+
+
+@pytest.mark.parametrize("drivers", [1, 3])
+def test_how_long_a_driver_takes_to_restart_is_not_known_from_hosts_that_died(drivers):
+    """The recoveries of hosts took no time, as the others went on; those of drivers stand for each other."""
+    run = simulated(0)
+    booked = run.tables["ledger"]
+    killed = booked["fault"].dropna().unique()[::6][:drivers]  # far apart
+    classes = booked["class"].mask(booked["fault"].isin(killed), "restart")
+    faults = run.tables["faults"]
+    told = {name: faults[name].mask(faults["fault"].isin(killed), value) for name, value in DRIVER_KILL.items()}
+    changed = without(without(run, "ledger", **{"class": classes}), "faults", **told)
+    replayed = replay_run(MeasuredProcess(changed, EXPERIMENT))
+    columns = [column for column, strike in enumerate(replayed.strikes) if strike.fault in killed]
+    as_it_was_s, predicted_s = replayed.timed.down_s[:, columns], replayed.down_s[:, columns]
+    assert (as_it_was_s > 0).all()
+    if drivers == 1:
+        assert (predicted_s == as_it_was_s).all()
+    else:
+        assert {*predicted_s.ravel().round(6)} <= {*as_it_was_s.ravel().round(6)}
