@@ -14,8 +14,8 @@ from results.runs.store import Run
 
 OF_THE_INTERVAL = (
     *("interval", "interval_low", "interval_high", "failure_rate", "redone_share"),
-    *("utilization_now", "utilization_then", "utilization_low", "utilization_high"),
-    *("recovery_latency", "recovery_latency_low", "recovery_latency_high"),
+    *("utilization_measured", "utilization_now", "utilization_then", "utilization_low", "utilization_high"),
+    *("recovery_latency_measured", "recovery_latency", "recovery_latency_low", "recovery_latency_high"),
 )
 
 

@@ -29,7 +29,7 @@ from results.predictions.failures import Failure, failures, mean_reach_s
 from results.predictions.process import MeasuredProcess
 from results.runs.store import Run
 from results.summary.fallback import as_it_recovered
-from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
+from results.summary.findings import Advice, ModelInputs, advice, mean, model_inputs, number, table_or_empty, the_run
 
 CONFIDENCE = 0.95
 DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
@@ -73,13 +73,23 @@ MODELS = {
 }
 MODELS_IN_PART = {
     "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
-    "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits are the "
-    "best intervals at the limits of {words.limits}",
+    "for{besides}, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits "
+    "are the best intervals at the limits of {words.limits}",
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
+BESIDES = ", and {besides} s besides"  # what a failure costs where other hosts go on
+BESIDES_IN_LATENCY = "; besides, what else a failure cost"
 NEEDED = "a run in which faults lost work, checkpoints were taken and a recovery ended"
 AT_LEAST = "; not below {shortest} s, the shortest interval that the engine can run"
+
+
+class Measured(NamedTuple):
+    """What a run measured: `latency_s`, the mean from a fault until the interrupted work was committed, is None if that
+    was never seen."""
+
+    utilization: float
+    latency_s: float | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,8 @@ class Recommendation:
     latency           of a recovery at the advised interval: from the fault, or from the first one of a burst, until the
                       state is as far as it was; its limits are NaN if only one recovery was measured
     latency_now_s     the same at the interval that was run
+    measured          what the run measured, which chance had a part in
+    besides_s         what a failure cost besides R and its share of the work, in mode `task`: hosts were away meanwhile
     failures          what the failure rate counts at the advised interval: the faults that struck, of bursts all of one
                       together; at a given rate, as they count at the interval that was run
     shortest_s        interval that the engine can run: a best one that is shorter counts as this one
@@ -110,6 +122,8 @@ class Recommendation:
     utilization: tuple[float, float] | None
     latency: Estimate
     latency_now_s: float
+    measured: Measured
+    besides_s: float
     failures: tuple[Failure, ...]
     shortest_s: float
     measured_rate: float
@@ -121,7 +135,9 @@ class Recommendation:
         words = MEASURED if self.given_rate is None else GIVEN
         share = significant(self.redone_share)
         texts = MODELS if self.is_of_eq_10 else MODELS_IN_PART
-        models = {name: text.format(share=share, words=words) for name, text in texts.items()}
+        besides = BESIDES.format(besides=significant(self.besides_s)) if self.besides_s else ""
+        models = {name: text.format(share=share, besides=besides, words=words) for name, text in texts.items()}
+        models["recovery_latency"] += BESIDES_IN_LATENCY if besides else ""
         strikes, count = sum(len(each.strikes) for each in self.failures), len(self.failures)
         bursts = BURSTS.format(strikes=strikes, count=count) if count < strikes else ""
         bursts += GIVEN_BURSTS if bursts and self.given_rate is not None else ""
@@ -148,10 +164,12 @@ class Recommendation:
             "interval_high": None if math.isinf(self.interval_s[1]) else self.interval_s[1],
             "failure_rate": self.failure_rate,
             "redone_share": self.redone_share,
+            "utilization_measured": self.measured.utilization,
             "utilization_now": self.advice.expected,
             "utilization_then": self.advice.optimal_expected,
             "utilization_low": low,
             "utilization_high": high,
+            "recovery_latency_measured": self.measured.latency_s,
             "recovery_latency": self.latency.value,
             "recovery_latency_low": number(self.latency.low),
             "recovery_latency_high": number(self.latency.high),
@@ -175,7 +193,7 @@ class _Counted:
 
     @classmethod
     def at(cls, interval_s: float, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
-        """As they count at an interval; `measured` are the inputs at the rate of strikes."""
+        """As they count at an interval; `measured`: the inputs at the rate of strikes, with all that a failure cost."""
         period_s = float(system_period(interval_s, measured.hop_delay_s, measured.depth))
         struck = tuple(failures(process.strikes, measured.recovery_time_s + period_s))
         rate = measured.failure_rate * len(struck) / len(process.strikes)
@@ -235,6 +253,8 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
+    besides_s = _besides_s(process, measured)
+    measured = replace(measured, recovery_time_s=measured.recovery_time_s + besides_s)
     now = _Counted.at(measured.interval_s, process, measured)
     then = _at_the_best(now, process, measured) if failure_rate is None else now
     measured_rate = then.inputs.failure_rate
@@ -248,8 +268,10 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
         _interval_limits(process, then, failure_rate),
         then.share,
         _one_run(process, then, best_s) if then.share == 1.0 and failure_rate is None else None,
-        _latency(process, then, best_s),
-        _latency(process, now, measured.interval_s).value,
+        _latency(process, then, best_s, besides_s),
+        _latency(process, now, measured.interval_s, besides_s).value,
+        Measured(float(facts["utilization"]), _measured_latency_s(run)),
+        besides_s,
         then.struck,
         then.shortest_s,
         measured_rate,
@@ -319,6 +341,26 @@ def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
     return max(SMALLEST_SHARE, _busy_share(process) * float(np.mean(shares)))
 
 
+def _besides_s(process: MeasuredProcess, measured: ModelInputs) -> float:
+    """What the mean failure cost besides R and its share of the work since the last checkpoint [s].
+
+    In mode `task` batches are slow until the hosts are back that a failure took, however old the last checkpoint was.
+    The model has no such cost, so that it counts as recovery time. It is what was lost above what the share explains.
+    """
+    if all(process.stops_all(strike) for strike in process.strikes):
+        return 0.0
+    counted = _Counted.at(measured.interval_s, process, measured)
+    lost_s = sum(outage.lost_s for outage in process.ledger.outages) / len(counted.struck)
+    found = counted.inputs
+    redone_s = counted.share * mean_lost_time(found.failure_rate, found.interval_s, found.hop_delay_s, found.depth)
+    return max(0.0, lost_s - float(redone_s))
+
+
+def _measured_latency_s(run: Run) -> float | None:
+    recoveries = table_or_empty(run, "recoveries")
+    return mean((recoveries["restored_ns"] - recoveries["death_ns"]).astype(float) / 1e9)
+
+
 def _busy_share(process: MeasuredProcess) -> float:
     """How much of its time the query needs to process what comes.
 
@@ -330,8 +372,8 @@ def _busy_share(process: MeasuredProcess) -> float:
     return 1.0 if saturates or rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
 
 
-def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:
-    """The latency of single recoveries: the mean, and the range in which 95 % of them are.
+def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float, besides_s: float) -> Estimate:
+    """The latency of single recoveries: the mean, and the range in which 95 % of them are; `besides_s` is in all.
 
     A failure strikes an exponential time after the system is up. It undoes what came after the last checkpoint that
     was complete by then, as `mean_lost_time` has it.
@@ -342,7 +384,7 @@ def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> 
     up_s = rng.exponential(1.0 / rate, DRAWS)
     ages_s = np.where(up_s < travel_s, up_s, travel_s + (up_s - travel_s) % interval_s)
     reaches_s = rng.choice([each.reach_s for each in counted.struck], DRAWS)
-    drawn_s = draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
+    drawn_s = besides_s + draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
     lost_s = float(mean_lost_time(rate, interval_s, found.hop_delay_s, found.depth))
     low, high = np.percentile(drawn_s, PERCENTILES)
     return Estimate(found.recovery_time_s + share * lost_s, float(low), float(high))

@@ -23,10 +23,12 @@ NO_INTERVAL = "No checkpoint interval is advised. The summary of this run says o
 
 
 class Row(NamedTuple):
-    """One quantity: as it was in the run, as advised, and the limits that hold it with 95 %."""
+    """One quantity: as it was in the run, what the model gives for that, as advised, and the limits that hold what is
+    advised with 95 %."""
 
     what: str
     was: str
+    modelled: str
     advised: str
     likely: str
 
@@ -90,8 +92,11 @@ def models(found: Advised) -> list[str]:
 def recommended(found: Advised) -> str:
     """For a terminal, of at most 92 columns but for what is to be pasted."""
     title = [each for each in (f"Recommended by run {found.run_id}", failure_rate(found)) if each is not None]
-    lines = [*title, f"{'':24}{'as it was':>11}{'advised':>11}   95 % interval"]
-    lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
+    lines = [*title, f"{'':21}{'as it was':>10}{'modelled':>10}{'advised':>10}   95 % interval"]
+    lines += [
+        f"  {row.what:19}{row.was:>10}{row.modelled:>10}{row.advised:>10}   {row.likely}".rstrip()
+        for row in rows(found)
+    ]
     to_set = option(found)
     interval = remark(found) if to_set is None else f"For the next run: {to_set}"
     advice = [each for each in (interval, partitions(found)) if each is not None]
@@ -117,10 +122,17 @@ def _of_interval(found: Recommendation) -> list[Row]:
     reach = f"{low} s or more" if math.isinf(high_s) else f"{low} to {significant(high_s)} s"
     singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
     singles = "not known: one recovery" if math.isnan(latency.low) else singles
+    was, was_s = significant(found.measured.utilization), found.measured.latency_s
     return [
-        Row("checkpoint interval", _seconds(best.interval_s), _seconds(best.optimal_interval_s), reach),
-        Row("utilization", significant(best.expected), significant(best.optimal_expected), _one_run(found)),
-        Row("recovery latency", _seconds(found.latency_now_s), _seconds(latency.value), singles),
+        Row("checkpoint interval", _seconds(best.interval_s), "", _seconds(best.optimal_interval_s), reach),
+        Row("utilization", was, significant(best.expected), significant(best.optimal_expected), _one_run(found)),
+        Row(
+            "recovery latency",
+            "-" if was_s is None else _seconds(was_s),
+            _seconds(found.latency_now_s),
+            _seconds(latency.value),
+            singles,
+        ),
     ]
 
 
@@ -131,15 +143,15 @@ def _of_latency(found: LatencyAdvice) -> list[Row]:
         was, latency = _seconds(fmean(found.restored_s)), found.expected
         if latency is None:
             few = len(found.restored_s) < FEWEST
-            why = f"fewer than {FEWEST} restores" if few else "no restore had input to replay"
-            rows.append(Row("latency, restored", was, "-", f"not known: {why}"))
+            why = f"fewer than {FEWEST} restores" if few else "no restore replayed input"
+            rows.append(Row("latency, restored", was, "", "-", f"not known: {why}"))
         else:
             singles = f"{significant(latency.low)} to {_seconds(latency.high)} of single faults"
-            rows.append(Row("latency, restored", was, _seconds(latency.value), singles))
+            rows.append(Row("latency, restored", was, "", _seconds(latency.value), singles))
     if found.promoted_s:
         mean, least, most = (_seconds(of(found.promoted_s)) for of in (fmean, min, max))
         seen = f"{least} to {most} in the run" if len(found.promoted_s) > 1 else "not known: one promotion"
-        rows.append(Row("latency, promoted", mean, mean, seen))
+        rows.append(Row("latency, promoted", mean, "", mean, seen))
     return rows
 
 
@@ -150,10 +162,11 @@ def _of_copies(found: CopiesAdvice) -> list[Row]:
         Row(
             "partitions copied",
             str(found.copied_now),
+            "",
             str(len(found.partitions)),
             f"at most {found.budget} of {found.count}",
         ),
-        Row("output fidelity", significant(found.fidelity_now), significant(found.fidelity), expected),
+        Row("output fidelity", "", significant(found.fidelity_now), significant(found.fidelity), expected),
     ]
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 
 from experiments import spec
 from experiments.errors import BadInput
+from experiments.wording import significant
 from models import partial_rollback
 from models.uncertainty import predict_run
 from models.utilization import optimal_interval, utilization
@@ -147,6 +148,56 @@ def test_the_best_interval_is_longer_where_a_failure_takes_a_part_of_the_work(tm
     text = recommended(advise(spare))
     assert "not known where failures take a part" in text
     assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def by_task(root: Path, **changes) -> Run:
+    """A run in mode task: a fault takes a third of the work, and the ledger books ever more as lost to it."""
+    task = {"runs": lambda runs: runs.assign(recovery="task")}
+    run = synthetic.make_run(root, changes=task | changes)
+    write_json(run.experiment_path, synthetic.experiment(engine={"recovery": "task"}).model_dump(mode="json"))
+    return run
+
+
+def test_by_task_a_failure_costs_at_the_interval_as_run_what_it_cost_in_the_run(tmp_path):
+    """Hosts that are away slow batches down, however old the last checkpoint is: the model's recovery counts that."""
+    run = by_task(tmp_path)
+    found, inputs, ledger = recommend(run), model_inputs(run), run.table("ledger")
+    per_failure_s = ledger["seconds"][ledger["fault"].notna()].sum() / len(found.failures)
+    assert found.redone_share == pytest.approx(1 / 3)
+    assert found.latency_now_s == pytest.approx(per_failure_s)
+    assert found.besides_s > 1
+    costs = inputs.checkpoint_cost_s, inputs.recovery_time_s + found.besides_s
+    expected = partial_rollback.utilization(inputs.failure_rate, *costs, inputs.interval_s, 1 / 3)
+    assert found.advice.expected == pytest.approx(expected)
+    assert f", and {found.besides_s:.3g} s besides, as other hosts went on" in found.models["interval"]
+    text = recommended(advise(run))
+    assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def test_by_task_what_the_share_explains_costs_nothing_besides(tmp_path):
+    def less(ledger: pd.DataFrame) -> pd.DataFrame:
+        return ledger.assign(seconds=ledger["seconds"].where(ledger["class"] != "lost", ledger["seconds"] / 10))
+
+    found = recommend(by_task(tmp_path, ledger=less))
+    assert found.besides_s == 0.0
+    assert "besides" not in str(found.models)
+
+
+def test_where_the_query_stops_as_a_whole_nothing_is_counted_besides(run):
+    assert recommend(run).besides_s == 0.0
+
+
+def test_what_was_measured_stands_beside_what_the_model_gives_for_it(run, tmp_path):
+    found, facts, recoveries = advise(run).to_json(), run.table("runs").iloc[0], run.table("recoveries")
+    latencies_s = recoveries[["detect_s", "restart_s", "restore_s"]].sum(axis=1)
+    assert found["utilization_measured"] == facts["utilization"]
+    assert found["recovery_latency_measured"] == pytest.approx(latencies_s.mean())
+    (utilization,) = (
+        line.split() for line in recommended(advise(run)).splitlines() if line.startswith("  utilization")
+    )
+    assert utilization[1] == significant(facts["utilization"])
+    unseen = {"recoveries": lambda rows: rows.assign(restored_ns=None, restore_s=None, normal_ns=None, catch_up_s=None)}
+    assert advise(made(tmp_path, changes=unseen)).to_json()["recovery_latency_measured"] is None
 
 
 def test_where_recoveries_fill_the_time_the_limits_are_still_around_the_best_interval(tmp_path):

@@ -99,7 +99,7 @@ def test_where_nothing_comes_back_from_its_own_checkpoint_nothing_is_expected(tm
     ("rows", "told"),
     [
         (RESTORED[:2], "-   not known: fewer than 3 restores"),
-        ([restored(fault, 0.0) for fault in range(3)], "-   not known: no restore had input to replay"),
+        ([restored(fault, 0.0) for fault in range(3)], "-   not known: no restore replayed input"),
         (PROMOTED[:1], "0.05 s   not known: one promotion"),
         (PROMOTED[:2], "0.055 s   0.05 s to 0.06 s in the run"),
     ],
