@@ -11,6 +11,7 @@ from experiments.fault_kinds import FaultOptions
 from experiments.wording import significant
 
 if TYPE_CHECKING:
+    from chaos.events import FaultEvent
     from chaos.implications import PlanToll, Toll
     from experiments.faults import FaultSpec
     from experiments.spec import Experiment
@@ -30,22 +31,16 @@ def add(commands: Any) -> None:
 def plan_faults(arguments: argparse.Namespace) -> int:
     """Draw a fault plan and print it; that of an experiment is the one that its run will have."""
     from chaos.implications import drawn, implied
-    from chaos.plan import faults_of, plan
     from experiments.faults import FaultSpec
 
     if arguments.seed is not None:
         require_seed(arguments.seed)
-    found = _loaded(arguments.faults, arguments.overrides)
-    about: dict[str, Any] = {}
+    found, about = _loaded(arguments.faults, arguments.overrides), dict[str, Any]()
     if isinstance(found, FaultSpec):
-        if arguments.seed is None:
-            raise BadInput("--seed", LEFT_OUT, "a whole number: a fault spec has no seed of its own")
-        spec = found
-        with in_file(arguments.faults):
-            events = plan(spec, arguments.seed)
+        spec, events = found, _of_spec(found, arguments.seed, arguments.faults)
     else:
         seed = found.seed if arguments.seed is None else arguments.seed
-        spec, events = found.fault_spec, list(faults_of(found.model_copy(update={"seed": seed})))
+        spec, events = found.fault_spec, _of_experiment(found, seed)
         about = {"experiment": found.name, "seed": seed}
     law, held, told = implied(spec), drawn(spec, events), [event.to_json() for event in events]
     document = {"events": told, "implied": law.to_json(), "drawn": held.to_json()} | about
@@ -53,6 +48,21 @@ def plan_faults(arguments: argparse.Namespace) -> int:
     text = "" if arguments.json else "\n".join([*heading, *_rows(told), "", *_tolls(law, held)])
     show(arguments, document, text)
     return PASSED
+
+
+def _of_spec(spec: FaultSpec, seed: int | None, file: str) -> list[FaultEvent]:
+    from chaos.plan import plan
+
+    if seed is None:
+        raise BadInput("--seed", LEFT_OUT, "a whole number: a fault spec has no seed of its own")
+    with in_file(file):
+        return plan(spec, seed)
+
+
+def _of_experiment(experiment: Experiment, seed: int) -> list[FaultEvent]:
+    from chaos.plan import faults_of
+
+    return list(faults_of(experiment.model_copy(update={"seed": seed})))
 
 
 def _loaded(source: str, overrides: list[str]) -> Experiment | FaultSpec:
