@@ -59,7 +59,10 @@ class Matrix(Spec):
 
 
 def load(source: str = "nightly") -> list[spec.Experiment]:
-    """The experiments of a matrix file, or of one that ships with the project by its name, in order, seeds last.
+    """The experiments of a matrix file, or of one that ships with the project by its name, in order.
+
+    All cells of the first seed come before those of the second: what changes in the course of a night, such as how
+    fast the machine is, then disturbs all entries alike, and a night that is broken off can still be compared.
 
     Raises `BadInput` for the first problem: of the file, or of a cell that is no experiment, which is named.
     """
@@ -97,7 +100,7 @@ def cells(matrix: Matrix) -> list[spec.Experiment]:
     kept = [names for names in itertools.product(*axes) if skipped.isdisjoint(_fitting(names))]
     if not 0 < len(kept) * len(matrix.seeds) <= MOST_CELLS:
         raise BadInput("matrix", f"{len(kept) * len(matrix.seeds)} cells", f"1 to {MOST_CELLS}")
-    found = [_cell(matrix, names, seed) for names in kept for seed in matrix.seeds]
+    found = [_cell(matrix, names, seed) for seed in matrix.seeds for names in kept]
     _check_distinct(found)
     return found
 

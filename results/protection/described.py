@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from experiments import spec
+from experiments.engines import EngineSpec
 from experiments.errors import AftershockError
 from experiments.faults import FaultAction, FaultProcess, FaultScope, FaultSpec
 from experiments.loads import LoadMode
@@ -99,10 +100,17 @@ def _setting(machine: str, experiment: Experiment) -> Setting:
 
 
 def _label(row: IndexRow, experiment: Experiment) -> str:
-    """What executed it and how it comes back; of a run without tables, only what executed it."""
+    """What executed it and how it comes back; of a run without tables, what was asked."""
     engine = experiment.engine
-    words = engine_and_mode(pd.Series(row.facts)) if row.facts else engine.name.value
+    words = engine_and_mode(pd.Series(row.facts or _asked(engine)))
     return f"{words}, T = {engine.checkpoint_interval_s:g} s" if engine.takes_checkpoints else words
+
+
+def _asked(engine: EngineSpec) -> dict[str, str | None]:
+    """What a row of the runs table would say of the engine."""
+    protocol = None if engine.works_in_batches else engine.protocol_run.value
+    named = {"engine": engine.name.value, "trigger": engine.trigger.value, "recovery": engine.recovery_run.value}
+    return {**named, "protocol": protocol}
 
 
 def _failures(experiment: Experiment) -> str | None:

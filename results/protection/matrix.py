@@ -61,6 +61,16 @@ class Protection:
         return sum(not run.compared for run in self.runs)
 
     @property
+    def failed_checks(self) -> int:
+        """In how many of the runs a check failed."""
+        return sum(run.failed_check for run in self.runs)
+
+    @property
+    def starved(self) -> int:
+        """How many of the runs waited for input under a load that is to saturate them."""
+        return sum(run.starved for run in self.runs)
+
+    @property
     def failure_rate(self) -> float:
         """The faults of the runs that were struck, per second that was not lost to faults; 0 without faults."""
         struck = [run for run in self.runs if run.fault_costs_s]
@@ -108,24 +118,35 @@ class Protection:
     def to_json(self) -> dict[str, Any]:
         """With seconds, shares and records/s; each estimate is `{value, low, high, count}` or null."""
         told = {name: None if each is None else each.to_json() for name, each in self.estimates.items()}
-        counts = {"faults": self.faults, "uncompared": self.uncompared, "failure_rate": self.failure_rate}
-        return {"protection": self.label, "runs": [run.run_id for run in self.runs], **counts, **told}
+        counts = {"faults": self.faults, "failure_rate": self.failure_rate}
+        doubts = {"uncompared": self.uncompared, "failed_checks": self.failed_checks, "starved": self.starved}
+        return {"protection": self.label, "runs": [run.run_id for run in self.runs], **counts, **doubts, **told}
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """The protections of one setting, under failures of one kind; None without faults."""
+    """The protections of one setting, under failures of one kind; None without faults.
+
+    absent  labels of protections of which runs failed, or measured nothing that counts, and no run is left
+    """
 
     setting: Setting
     failures: str | None
     load: LoadMode
     protections: tuple[Protection, ...]
     left_out: dict[LeftOut, int]
+    absent: tuple[str, ...] = ()
 
     @cached_property
     def contestants(self) -> list[Contestant]:
         """The protections of which enough is known to say how much they do at other failure rates."""
         return [found for each in self.protections if (found := each.contestant)]
+
+    @property
+    def outsiders(self) -> list[str]:
+        """The labels of protections in the table that cannot win, since too little is known of them."""
+        inside = {each.name for each in self.contestants}
+        return [each.label for each in self.protections if each.label not in inside]
 
     @cached_property
     def wins(self) -> list[Win]:
@@ -150,7 +171,9 @@ class Matrix:
             **asdict(self.setting),
             "failures": self.failures,
             "left_out": {word.value: self.left_out.get(word, 0) for word in LeftOut},
+            "absent": list(self.absent),
             "protections": [each.to_json() for each in self.protections],
+            "outsiders": self.outsiders,
             "wins": [each.to_json() for each in self.wins],
             "why_no_winner": self.why_no_winner,
         }
@@ -179,10 +202,13 @@ class Group:
                 left_out[found] += 1
             else:
                 kept[run.engine].append(found)
+            if found is not LeftOut.OUTDATED:
                 labels[run.engine] = run.label
         named = _told_apart(labels)
-        protections = (Protection(named[each], tuple(kept[each])) for each in sorted(named, key=named.__getitem__))
-        return Matrix(self.setting, self.failures, self.runs[0].load, tuple(protections), dict(left_out))
+        engines = sorted(named, key=named.__getitem__)
+        protections = tuple(Protection(named[each], tuple(kept[each])) for each in engines if kept[each])
+        absent = tuple(named[each] for each in engines if not kept[each])
+        return Matrix(self.setting, self.failures, self.runs[0].load, protections, dict(left_out), absent)
 
 
 def matrices(rows: Iterable[IndexRow], workload: str | None = None) -> list[Matrix]:

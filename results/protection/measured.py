@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from experiments.loads import LoadMode
 from results.damage import Damaged
+from results.predictions.replays import MOST_IDLE
 from results.protection.described import Described
 from results.runs import store
 from results.runs.store import ReadOnce
 from results.summary.findings import FAILURE_CLASSES, ledger_seconds, table_or_empty, took_effect
 from results.tables.schema import LedgerClass
+from results.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class MeasuredRun:
     window_s          of the ledger
     p99_s, accuracy   latency, and the accuracy of tentative output
     compared          whether its output was held against an oracle
+    failed_check      whether one of its checks failed
+    starved           whether it waited for input under a load that is to saturate it
     """
 
     run_id: str
@@ -35,6 +39,8 @@ class MeasuredRun:
     p99_s: float | None
     accuracy: float | None
     compared: bool
+    failed_check: bool
+    starved: bool
 
     @property
     def left_s(self) -> float:
@@ -51,15 +57,19 @@ def measured(run: Described) -> MeasuredRun:
     tables = ReadOnce.of(store.stored(run.row.run_id))
     ledger, metrics = ledger_seconds(tables), run.row.metrics
     share = None if ledger is None else _checkpoint_share(ledger)
+    costs_s, shared_s = _fault_costs_s(run, tables, ledger)
     return MeasuredRun(
         run.row.run_id,
         _rate(run, share),
         share,
-        *_fault_costs_s(run, tables, ledger),
+        costs_s,
+        shared_s,
         0.0 if ledger is None else ledger["window"],
         metrics.get("p99_latency_s"),
         metrics.get("tentative_accuracy"),
         "lost" in metrics,
+        bool(run.row.verdicts.get(Verdict.FAIL)),
+        ledger is not None and _starved(run, bool(costs_s), ledger),
     )
 
 
@@ -97,6 +107,16 @@ def _fault_costs_s(
     is_own = failed["fault"].isin(struck)
     by_fault = {int(fault): float(sum_s) for fault, sum_s in failed[is_own].groupby("fault")["seconds"].sum().items()}
     return tuple(by_fault.get(fault, 0.0) for fault in struck), float(failed["seconds"][~is_own].sum())
+
+
+def _starved(run: Described, struck: bool, ledger: dict[str, float]) -> bool:
+    """As check `load.saturated` has it, which does not ask this of any run that recovers in parts.
+
+    A partition of such a run may wait for one that is lost, but only if something was struck.
+    """
+    if run.load is not LoadMode.SATURATING or (run.in_parts and struck):
+        return False
+    return ledger[LedgerClass.IDLE] > MOST_IDLE * ledger["window"]
 
 
 def _classes(run: Described) -> tuple[LedgerClass, ...]:

@@ -11,13 +11,16 @@ from typing import NamedTuple
 
 from experiments.wording import on_one_line, percent, significant
 from results.protection.contest import Win
-from results.protection.estimates import Estimate
+from results.protection.estimates import LEVEL, Estimate
 from results.protection.matrix import MOST_RUNS, Group, LeftOut, Matrix, Protection
 
 WIDTH, NAMES, CELL = 92, 30, 19
 BESIDE = (WIDTH - NAMES) // CELL  # protections whose cells fit in one line
 HOUR_S = 3600.0
 MISSING = "\N{EN DASH}"
+STARVED = (
+    "Runs that the load did not keep busy, so that waiting may count as a cost of failures (use load mode sustainable)"
+)
 
 
 class Column(NamedTuple):
@@ -77,10 +80,23 @@ def sentences(matrix: Matrix) -> list[str]:
     """Which protection wins at which rates, or why none does, and which runs do not count."""
     told = [_win(win) for win in matrix.wins]
     told += [f"No winner: {matrix.why_no_winner}."] if matrix.why_no_winner else []
+    outsiders = matrix.outsiders if matrix.wins else []
+    too_few = "too few runs with a rate, or too few faults"
+    told += [f"Cannot win ({too_few}): {'; '.join(outsiders)}."] if outsiders else []
     left_out = [f"{count} {word}{WHY_LEFT_OUT[word]}" for word, count in matrix.left_out.items() if count]
     told += [f"Left out: {', '.join(left_out)}."] if left_out else []
+    told += [f"No run counts of: {'; '.join(matrix.absent)}."] if matrix.absent else []
+    return [*told, *_doubts(matrix)]
+
+
+def _doubts(matrix: Matrix) -> list[str]:
+    """What speaks against the runs that count."""
     uncompared = sum(each.uncompared for each in matrix.protections)
-    told += [f"The output of {uncompared} of the runs was compared with nothing."] if uncompared else []
+    told = [f"The output of {uncompared} of the runs was compared with nothing."] if uncompared else []
+    failed = [f"{each.failed_checks} of {each.label}" for each in matrix.protections if each.failed_checks]
+    told += [f"Runs that count although a check failed: {'; '.join(failed)}."] if failed else []
+    starved = [f"{each.starved} of {each.label}" for each in matrix.protections if each.starved]
+    told += [f"{STARVED}: {'; '.join(starved)}."] if starved else []
     return told
 
 
@@ -92,15 +108,15 @@ def _win(win: Win) -> str:
         ends = f"{significant(HOUR_S * low)} to {significant(HOUR_S * high)}"
         ends = f"{significant(HOUR_S * low)} or never" if math.isinf(high) else ends
     beyond = "" if win.tried else ", beyond what was run"
-    return (
-        f"From {since} to {until} failures per hour ({ends}) {win.winner} gets the most done, in"
-        f" {percent(win.share)} of the draws{beyond}."
-    )
+    span, share = f"From {since} to {until} failures per hour ({ends}) {win.winner}", percent(win.share)
+    if win.share < LEVEL:
+        return f"{span} is ahead, but in {share} of the draws only{beyond}: the runs do not show which is best."
+    return f"{span} gets the most done, in {share} of the draws{beyond}."
 
 
 def shown(matrices: Sequence[Matrix]) -> str:
     """For a terminal; settings with one protection only are counted, since there is nothing to compare."""
-    several = [each for each in matrices if len(each.protections) > 1]
+    several = [each for each in matrices if len(each.protections) + len(each.absent) > 1]
     parts = ["\n".join(_lines(each)) for each in several]
     alone = len(matrices) - len(several)
     if alone:
@@ -151,6 +167,7 @@ def _csv_row(matrix: Matrix, of: Protection) -> dict[str, object]:
     at = matrix.setting
     row: dict[str, object] = {"workload": at.workload, "cluster": at.cluster, "load": at.load, "machine": at.machine}
     row |= {"failures": matrix.failures, "protection": of.label, "runs": len(of.runs), "faults": of.faults}
+    row |= {"failed_checks": of.failed_checks, "starved": of.starved, "can_win": of.contestant is not None}
     row |= {"failures_per_hour": HOUR_S * of.failure_rate}
     for column in COLUMNS:
         known = of.estimates[column.name]

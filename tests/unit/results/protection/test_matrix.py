@@ -331,6 +331,21 @@ def test_partitions_that_wait_for_lost_ones_cost_too_where_input_never_lacks(mod
     assert values(one, "cost_s") == pytest.approx([cost_s])
 
 
+@pytest.mark.parametrize(
+    ("engine", "costs_s", "mode", "starved"),
+    [
+        (IN_PARTS, (), {"mode": "saturating"}, 1),
+        (IN_PARTS, (9.0,), {"mode": "saturating"}, 0),
+        (QUERY, (9.0,), {"mode": "saturating"}, 1),
+        (QUERY, (9.0,), {"mode": "rate", "rate": 3000}, 0),
+    ],
+)
+def test_a_run_that_waits_for_input_without_a_fault_was_not_saturated(engine, costs_s, mode, starved):
+    fields = {"workload": {"name": "nexmark", "query": "q12"}, "load": mode, "faults": KILLS}
+    fast("one", engine=engine, costs_s=costs_s, idle_s=20.0, fields=fields)
+    assert found()[0].protections[0].starved == starved
+
+
 def test_what_idles_while_the_whole_query_recovers_is_no_cost():
     fast("one", engine=QUERY, idle_s=6.0)
     assert values(found()[0], "cost_s") == pytest.approx([10.0])

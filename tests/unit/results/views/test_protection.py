@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 
+import pandas as pd
 import pytest
 
 from results.protection.contest import Contestant, Win
 from results.protection.estimates import mean
 from results.protection.matrix import LeftOut, Matrix, matrices
 from results.summary import index
-from results.views.protection import COLUMNS, WHY_LEFT_OUT, as_csv, cell, sentences, shown
+from results.tables.schema import TABLES
+from results.views.protection import COLUMNS, STARVED, WHY_LEFT_OUT, as_csv, cell, sentences, shown
 from results.views.protection_plot import as_svg, plot, write
 from tests.unit.results.protection.runs import KILLS, QUERY, write_protections, write_run
+from tests.unit.results.synthetic import write_table
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -44,6 +47,56 @@ def test_a_winner_of_nearly_all_draws_is_not_told_to_win_all(two_protections):
     drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
     vars(drawn)["wins"] = [Win("fast", 0.0, 0.01, 0.9965, None, True)]
     assert "fast gets the most done, in 99.7 % of the draws." in " ".join(sentences(drawn))
+
+
+def test_a_lead_that_may_be_chance_is_not_told_as_a_win(two_protections):
+    (one,) = two_protections
+    drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
+    vars(drawn)["wins"] = [Win("fast", 0.0, 0.01, 0.62, None, True)]
+    text = " ".join(sentences(drawn))
+    assert "fast is ahead, but in 62 % of the draws only: the runs do not show which is best." in text
+    assert "gets the most done" not in text
+
+
+def test_a_protection_that_cannot_win_is_named_beside_the_winners():
+    """It has the highest rate of all, and two runs."""
+    for number in range(2):
+        write_run(f"few-{number}", engine=QUERY | {"partitions": 3}, useful_s=99.0, checkpoint_s=1.0, costs_s=(1.0,))
+    (one,) = written()
+    (few,) = one.outsiders
+    assert "partitions 3" in few
+    assert f"Cannot win (too few runs with a rate, or too few faults): {few}." in sentences(one)
+    assert [row["can_win"] for row in csv.DictReader(io.StringIO(as_csv([one])))].count("False") == 1
+    assert one.to_json()["outsiders"] == [few]
+
+
+def test_a_protection_of_which_all_runs_failed_is_named():
+    engine = {"name": "dataflow", "protocol": "uncoordinated"}
+    bids = {"workload": {"name": "nexmark", "query": "q12"}, "faults": KILLS}
+    write_run("good", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(9.0,), fields=bids)
+    failed = write_run("failed", engine=engine, useful_s=90.0, checkpoint_s=10.0, fields=bids, state="failed")
+    for table in failed.tables.iterdir():
+        table.unlink()
+    (one,) = matrices(index.rows())
+    assert [label.partition(",")[0] for label in one.absent] == ["dataflow (protocol uncoordinated)"]
+    assert "No run counts of: dataflow (protocol uncoordinated), T = " in " ".join(shown([one]).split())
+    assert one.to_json()["absent"] == list(one.absent)
+
+
+def test_runs_with_a_failed_check_are_told_of_their_protection():
+    doubtful = write_run("doubtful", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,))
+    verdict = dict.fromkeys(TABLES["verdicts"].names, "late") | {"verdict": "fail"}
+    write_table(doubtful, "verdicts", pd.DataFrame([verdict]))
+    (one,) = written()
+    label = one.protections[0].label
+    assert f"Runs that count although a check failed: 1 of {label}." in sentences(one)
+    assert [row["failed_checks"] for row in csv.DictReader(io.StringIO(as_csv([one])))] == ["1", "0"]
+
+
+def test_runs_that_waited_for_input_are_told_of_their_protection():
+    write_run("idle", engine=QUERY, useful_s=90.0, checkpoint_s=10.0, costs_s=(10.0,), idle_s=20.0)
+    (one,) = written()
+    assert f"{STARVED}: 1 of {one.protections[0].label}." in sentences(one)
 
 
 def test_the_text_names_the_setting_the_figures_and_the_winners(two_protections):
