@@ -10,9 +10,13 @@ from fastapi.responses import HTMLResponse
 from plugins import present
 from plugins.rendering import render
 from results.predictions.pooled import Pooled, are_of_one_experiment, pooled
+from results.regression.not_measured import lacks, missing_values
+from results.regression.wording import value_text
 from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
+from results.summary.experiment_fields import fields_apart
+from results.summary.judged_checks import failed_checks
 from results.summary.metrics import METRICS
 from results.views import charts, side_by_side
 
@@ -38,6 +42,8 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
     rows = [index.row_of(run) for run in runs]
     same = are_of_one_experiment(row.experiment_digest for row in rows)
     settings = present.settings(same_experiment=same)
+    readable, table = _readable(runs, rows), side_by_side.metric_table(rows)
+    failed = {run.run_id: failed_checks(run) for run in readable}
     return render(
         request,
         "compare.html",
@@ -48,15 +54,33 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
             present.detail_label(name): present.details_apart(name, values)
             for name, values in side_by_side.differences(rows, settings).items()
         },
-        table=side_by_side.metric_table(rows),
+        table=table,
         metrics=METRICS,
-        behind=side_by_side.never_behind([run for run in _readable(runs, rows) if charts.tells_queries(run)]),
+        of_recoveries=any(METRICS[name].of_recoveries for name in table),
+        failed=failed if any(failed.values()) else {},
+        lacks=_lacks(readable, rows),
+        fields={path: [value_text(value) for value in values] for path, values in fields_apart(runs).items()},
+        behind=side_by_side.never_behind([run for run in readable if charts.tells_queries(run)]),
         pooled=_pooled(runs, rows) if same else None,
     )
 
 
 def _readable(runs: list[store.Run], rows: list[index.IndexRow]) -> list[store.Run]:
     return [run for run, row in zip(runs, rows, strict=True) if row.state != RunState.UNREADABLE]
+
+
+def _lacks(readable: list[store.Run], rows: list[index.IndexRow]) -> list[tuple[str, str, str]]:
+    """Why values are missing: metrics, runs, and the reason. What cannot be read has a reason of its own."""
+    measured = {row.run_id: row.metrics for row in rows}
+    found = lacks(missing_values(readable, [measured[run.run_id] for run in readable]))
+    return [
+        (
+            ", ".join(METRICS[name].label for name in each.metrics),
+            ", ".join(readable[place].run_id for place in each.places),
+            each.why,
+        )
+        for each in found
+    ]
 
 
 def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:

@@ -8,9 +8,12 @@ from experiments.errors import BadInput
 from results.predictions.pooled import are_of_one_experiment, pooled
 from results.regression.history import HistoryRow, row, stratified
 from results.regression.named_runs import JudgedRuns, RunsSideBySide
+from results.regression.not_measured import missing_values
 from results.regression.regress import judge_splits
 from results.runs import store
 from results.runs.state import RunState
+from results.summary.experiment_fields import fields_apart
+from results.summary.judged_checks import failed_checks
 
 
 def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
@@ -21,10 +24,13 @@ def side_by_side(run_ids: Sequence[str]) -> RunsSideBySide:
     runs = _rows(run_ids)
     if len(runs) < 2:
         raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
+    read = [store.ReadOnce.of(store.readable(run_id)) for run_id in run_ids]
+    failed = {run.run_id: failed_checks(run) for run in read}
+    missing = dict(zip(run_ids, missing_values(read, [run.metrics for run in runs]), strict=True))
     own = not any(run.is_published for run in runs)
     same = are_of_one_experiment(run.experiment_digest for run in runs)
     together = pooled([store.finished(run_id) for run_id in run_ids]) if own and same else None
-    return RunsSideBySide(runs, _differences(*([run] for run in runs)), together)
+    return RunsSideBySide(runs, failed, missing, fields_apart(read), _differences(*([run] for run in runs)), together)
 
 
 def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:

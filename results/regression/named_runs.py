@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +18,31 @@ SHOWN = ("run_id", "experiment", "machine", "metrics")
 class RunsSideBySide:
     """Two runs or more.
 
+    failed   by run id: the checks that a run failed
+    missing  by run id: why the run did not measure a metric that another one of them measured
+    fields   by dotted path: the value of each run, where their experiments differ, except in the seed
     differ   what they do not have in common, which may be why their figures differ: "experiment", "machine", "seeds"
     pooled   what they measured together, held against eq. 10; None unless they are known to be of one experiment, and
              all are this installation's own
     """
 
     runs: list[HistoryRow]
+    failed: Mapping[str, list[str]]
+    missing: Mapping[str, Mapping[str, str]]
+    fields: Mapping[str, list[Any]]
     differ: list[str]
     pooled: Pooled | None
 
     def to_json(self) -> dict[str, Any]:
-        """`{runs: [{run_id, experiment, machine, metrics, published}], differ, pooled}`, as `--json` has it."""
-        runs = [{name: getattr(run, name) for name in SHOWN} | {"published": run.is_published} for run in self.runs]
-        return {"runs": runs, "differ": self.differ, "pooled": None if self.pooled is None else self.pooled.row()}
+        """`{runs: [{run_id, experiment, machine, metrics, published, failed_checks, not_measured}], differ, fields,
+        pooled}`, as `--json` has it."""
+        pooled = None if self.pooled is None else self.pooled.row()
+        runs = [self._run(run) for run in self.runs]
+        return {"runs": runs, "differ": self.differ, "fields": dict(self.fields), "pooled": pooled}
+
+    def _run(self, run: HistoryRow) -> dict[str, Any]:
+        found = {"failed_checks": self.failed[run.run_id], "not_measured": dict(self.missing[run.run_id])}
+        return {name: getattr(run, name) for name in SHOWN} | {"published": run.is_published} | found
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@ Only the line of a run's id may be longer.
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.wording import signed
+from experiments.wording import elided, exact, on_one_line, signed
 from results.regression.change import Change
 from results.regression.history import HistoryRow
 from results.regression.named_runs import JudgedRuns, RunsSideBySide
+from results.regression.not_measured import lacks
 from results.regression.records import RecordedComparison
 from results.summary.findings import figure_or_dash, number
 from results.summary.metrics import METRICS, Scale
@@ -21,6 +23,13 @@ MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.
 PINS_PASSED_OVER = "baselines.yaml pins no run that can be compared with these, so others are their baseline"
 WIDTH, NAMES, CELL, DEEP = 92, 21, 12, 13
 BESIDE = 5  # runs whose columns fit beside names and units
+FAILED_NAMED = 2  # failed checks of a run that are named
+LONGEST_VALUE = 40  # characters of a field's value
+ELIDED = WIDTH - 5  # characters of a line that is cut; the dots come on top
+FAILED = "Failed checks (`aftershock results RUN_ID` tells more)"
+MISSING = "Not measured (-)"
+MEDIANS = "  median: over the recoveries of a run; of restart_s, over those from a single fault"
+FIELDS = "the experiments differ in these fields:"
 
 Row = Mapping[str, Any]
 Where = Mapping[str, str]  # by metric: which run parts from its baseline, and where
@@ -90,10 +99,74 @@ def columns(found: RunsSideBySide) -> str:
     """Runs side by side, one column each, for a terminal: a table for every few of them."""
     runs = found.runs
     heads = [f"{number:>3}  {_named(run)}" for number, run in enumerate(runs, 1)]
+    failed = [_failed(number, checks) for number, run in enumerate(runs, 1) if (checks := found.failed[run.run_id])]
     blocks = [(first, runs[first : first + BESIDE]) for first in range(0, len(runs), BESIDE)]
     tables = [line for first, some in blocks for line in ("", *_table(some, first))]
     together = [] if found.pooled is None else ["", *_wrapped(f"pooled utilization: {found.pooled.sentence}")]
-    return "\n".join([*heads, *tables, *together, *_warnings(found.differ)])
+    parts = [
+        *heads,
+        *_paragraph([FAILED, *failed] if failed else []),
+        *tables,
+        *_missing(found),
+        *together,
+        *_apart(found),
+    ]
+    return "\n".join(map(on_one_line, parts))
+
+
+def _failed(number: int, checks: Sequence[str]) -> str:
+    """The checks that one run failed, on one line."""
+    more = len(checks) - FAILED_NAMED
+    return elided(f"{number:>3}  {', '.join(checks[:FAILED_NAMED])}{f' and {more} more' if more > 0 else ''}", ELIDED)
+
+
+def _missing(found: RunsSideBySide) -> list[str]:
+    """Why there are dashes in the tables, and what the medians are over."""
+    shown = {name for run in found.runs for name in run.metrics}
+    medians = [MEDIANS] if any(METRICS[name].of_recoveries for name in shown) else []
+    why = [
+        f"  {', '.join(each.metrics)} ({runs_at(each.places)}): {each.why}"
+        for each in lacks([found.missing[run.run_id] for run in found.runs])
+    ]
+    lines = [line for each in why for line in _wrapped(each, indent=4)]
+    return [*medians, *_paragraph([MISSING, *lines] if lines else [])]
+
+
+def _apart(found: RunsSideBySide) -> list[str]:
+    """What the runs do not share; of their experiments the fields, if they are known."""
+    if not found.fields:
+        return _paragraph(_warnings(found.differ))
+    told = (f"  {path}: {values_by_run(values)}" for path, values in found.fields.items())
+    fields = [line for each in told for line in _wrapped(each, indent=4)]
+    others = _warnings(name for name in found.differ if name != "experiment")
+    return _paragraph([*others, FIELDS, *fields])
+
+
+def _paragraph(some: list[str]) -> list[str]:
+    return ["", *some] if some else []
+
+
+def values_by_run(values: Sequence[Any]) -> str:
+    """What each run has in a field, each value once, such as "20 (run 1), null (runs 2, 3)"."""
+    places: dict[str, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(json.dumps(value, sort_keys=True), []).append(place)
+    return ", ".join(f"{value_text(values[where[0]])} ({runs_at(where)})" for where in places.values())
+
+
+def value_text(value: Any) -> str:
+    """A field's value as JSON, but a text without quotes; a long list is told by its length."""
+    if isinstance(value, float):
+        return exact(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, list) and len(text) > LONGEST_VALUE:
+        return f"a list of {len(value)}"
+    return elided(text, LONGEST_VALUE)
+
+
+def runs_at(places: Sequence[int]) -> str:
+    """The runs at these places, from 0, by their numbers: "run 1", "runs 1, 3"."""
+    return f"run{'s' * (len(places) > 1)} {', '.join(str(place + 1) for place in places)}"
 
 
 def _named(run: HistoryRow) -> str:
@@ -106,7 +179,7 @@ def _table(runs: Sequence[HistoryRow], before: int) -> list[str]:
     rows = [
         f"  {metric.name:{NAMES - 2}}"
         + "".join(f"{figure_or_dash(run.metrics.get(name)):>{CELL}}" for run in runs)
-        + f" {metric.unit}"
+        + f" {metric.head}"
         for name, metric in METRICS.items()
         if any(name in run.metrics for run in runs)
     ]

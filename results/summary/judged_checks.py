@@ -51,3 +51,8 @@ def judged_checks(run: Run) -> list[JudgedCheck]:
     if not run.has("verdicts"):
         return []
     return [JudgedCheck.of(row) for row in run.table("verdicts").to_dict("records")]
+
+
+def failed_checks(run: Run) -> list[str]:
+    """The names of the checks that a finished run failed; raises as `judged_checks`."""
+    return [each.check for each in judged_checks(run) if each.verdict is Verdict.FAIL]

@@ -46,7 +46,8 @@ class Metric:
 
     `minimum_effect` is the smallest change of a median that counts: as a ratio (.05 is 5 % up or down), or in the
     metric's own unit on the scale `difference`; counts have none. Values below `resolution` count as equal to it, so
-    that a ratio always has a meaning. A count is above zero `by_chance` where that needs no mistake.
+    that a ratio always has a meaning. A count is above zero `by_chance` where that needs no mistake. A metric
+    `of_recoveries` is a median over those of the run.
     """
 
     name: str
@@ -58,11 +59,17 @@ class Metric:
     scale: Scale = Scale.RATIO
     resolution: float = 0.0
     by_chance: bool = False
+    of_recoveries: bool = False
 
     @property
     def label(self) -> str:
         """The name in words, without the unit."""
         return self.name.removesuffix("_s").replace("_", " ")
+
+    @property
+    def head(self) -> str:
+        """What stands beside the values of single runs: the unit, and whether each value is a median."""
+        return f"{self.unit} (median)" if self.of_recoveries else self.unit
 
 
 def metrics_of(run: Run) -> dict[str, float]:
@@ -126,17 +133,18 @@ def _p99_s(run: Run) -> float | None:
     None under a saturating load, where latency grows with the length of the run (docs/reference/measurement.md).
     """
     table = table_or_empty(run, "latency").sort_values("p99_s")
-    if table.empty or _saturated(run):
+    if table.empty or load_mode(run) == LoadMode.SATURATING:
         return None
     reached = table["records"].astype("float64").cumsum().to_numpy()
     return float(table["p99_s"].iloc[int(np.searchsorted(reached, 0.99 * reached[-1]))])
 
 
-def _saturated(run: Run) -> bool:
+def load_mode(run: Run) -> str | None:
+    """How the rate of records was set; None if the run does not say it. Raises `Damaged`."""
     try:
-        return run.experiment().get("load", {}).get("mode") == LoadMode.SATURATING
+        return run.experiment().get("load", {}).get("mode")
     except FileNotFoundError:
-        return False
+        return None
 
 
 def _results(name: str) -> Callable[[Run], float | None]:
@@ -158,7 +166,7 @@ def _recovery(name: str, end: str, meaning: str, *, of_one_fault: bool = False) 
     whose = "recoveries from a single fault" if of_one_fault else "recoveries"
     note = f"median over the run's {whose} of the time from {meaning}"
     measure = _phase(name, end, of_one_fault=of_one_fault)
-    return Metric(name, "s", Better.LOWER, note, measure, minimum_effect=0.1, resolution=0.01)
+    return Metric(name, "s", Better.LOWER, note, measure, minimum_effect=0.1, resolution=0.01, of_recoveries=True)
 
 
 def _count(name: str, meaning: str, *, by_chance: bool = False) -> Metric:

@@ -8,11 +8,15 @@ from pathlib import Path
 from plugins import present
 from results.damage import Damaged
 from results.regression import history
+from results.regression.not_measured import reasons
 from results.runs import store
 from results.runs.retention import removable
 from results.runs.state import RunState
 from results.summary import index
+from results.summary.experiment_fields import fields_apart
 from results.summary.findings import headline, machine_load
+from results.summary.judged_checks import failed_checks
+from results.summary.metrics import METRICS
 from results.views import charts, side_by_side
 from results.views.document import document
 from results.views.listing import entry, listing
@@ -43,11 +47,13 @@ def is_shown(stored: Stored, _: Path) -> str:
     removable([run.known_status()], 0, None, (), 1)
     side_by_side.metric_table(rows)
     side_by_side.differences(rows, present.SETTINGS)
+    written(fields_apart([run, stored.whole]))
     written([present.details(row), present.measurements(row), machine_load(run)])
     written([asdict(each) for each in present.tables(run)])
     if row.state != RunState.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
         present.verdicts(look)
+        written([failed_checks(look), reasons(look, METRICS)])
         present.recommended(look)
     answer = "shown"
     for show in (document, summary, history.row):

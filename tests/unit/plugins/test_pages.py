@@ -7,6 +7,7 @@ import re
 import threading
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 from markupsafe import escape
@@ -463,6 +464,22 @@ def test_runs_whose_tables_are_of_another_version_are_said_to_be(browser: TestCl
     words = get(browser, "/aftershock/history").words
     assert "No history yet" in words
     assert f"Left out: 1 run with tables {told}." in words
+
+
+def test_the_comparison_says_what_failed_why_values_are_missing_and_in_which_fields_experiments_differ(
+    browser: TestClient,
+):
+    for name, kills, recovery in (("one", synthetic.KILLS_S, "query"), ("other", (), None)):
+        run = synthetic.make_run(store.home() / "runs", run_id=name, kills=kills)
+        store.write_json(run.experiment_path, {"name": "wordcount", "seed": 1, "engine": {"recovery": recovery}})
+    failed = {"check": "faults.on_time", "table": "faults", "verdict": "fail", "observed": "1", "expected": "2"}
+    synthetic.write_table(run, "verdicts", pd.DataFrame([failed | {"detail": "late"}]))
+    words = " ".join(get(browser, "/aftershock/compare?run=one&run=other").words.split())
+    assert "failed checks \N{EN DASH} faults.on_time" in words
+    assert "detect s (median)" in words
+    assert "Median: over the recoveries of a run" in words
+    assert "detect, restart, restore, catch up (other): no fault took effect" in words
+    assert "engine.recovery query null" in words
 
 
 def test_runs_that_do_not_say_what_they_ran_are_not_said_to_be_of_one_experiment(browser: TestClient):

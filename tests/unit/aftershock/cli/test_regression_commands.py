@@ -104,7 +104,7 @@ def test_compare_says_what_the_runs_do_not_share(call, as_json):
     assert found["differ"] == ["experiment", "machine"]
     assert found["runs"][1] == {
         "run_id": "other-000", "experiment": "wordcount", "machine": "another", "metrics": {"service_rate": 6000.0},
-        "published": False,
+        "published": False, "failed_checks": [], "not_measured": {},
     }  # fmt: skip
 
 
@@ -112,6 +112,100 @@ def test_compare_says_that_seeds_differ(as_json):
     write_nights([6000.0])
     write_nights([6000.0], prefix="other", seed=2)
     assert as_json("results compare night-000 other-000")["differ"] == ["seeds"]
+
+
+def two_experiments(home, **differing):
+    """Two runs of an experiment that differ in these fields of the engine, or only in the seed."""
+    for name, seed in (("one", 7), ("two", 8)):
+        run = synthetic.make_run(home / "runs", run_id=name)
+        own = {"experiment_digest": f"d{seed if differing else 7}", "machine": "a machine"}
+        store.write_json(run.root / "status.json", run.status().to_json() | own)
+        engine = {"recovery": "query", "protocol": None} | (differing if name == "two" else {})
+        processes = {"processes": [{"rate": 0.5}], "events": [{"at": 10.0 * seed}] * (2 if differing else 0)}
+        document = {"name": "wordcount", "seed": seed, "engine": engine, "load": {"mode": "rate"}, "faults": processes}
+        store.write_json(run.experiment_path, document)
+
+
+def told(out: str, head: str) -> list[str]:
+    """The lines of a paragraph below its head."""
+    lines = out.splitlines()
+    found = lines[lines.index(head) + 1 :]
+    return found[: found.index("")] if "" in found else found
+
+
+def test_compare_names_the_fields_in_which_experiments_differ(call, home, as_json):
+    two_experiments(home, protocol="coordinated", checkpoint_interval_s=4.0)
+    out = call("results compare one two")[1]
+    assert told(out, "the experiments differ in these fields:") == [
+        "  engine.checkpoint_interval_s: null (run 1), 4 (run 2)",
+        "  engine.protocol: null (run 1), coordinated (run 2)",
+        "  faults.events.0.at: 70 (run 1), 80 (run 2)",
+        "  faults.events.1.at: 70 (run 1), 80 (run 2)",
+    ]
+    assert "the runs differ in their experiment" not in out
+    fields = as_json("results compare one two")["fields"]
+    assert fields["engine.protocol"] == [None, "coordinated"]
+    assert list(fields) == sorted(fields)
+
+
+def test_compare_names_no_field_if_only_the_seeds_differ(call, home, as_json):
+    two_experiments(home)
+    assert "the experiments differ" not in call("results compare one two")[1]
+    assert as_json("results compare one two")["fields"] == {}
+
+
+def test_compare_still_says_that_experiments_differ_if_the_file_of_one_is_damaged(call, home):
+    two_experiments(home, protocol="coordinated")
+    store.finished("two").experiment_path.write_text("{")
+    latency = store.finished("two").table_path("latency")
+    latency.unlink()  # whose metric would have to know the load
+    code, out, _ = call("results compare one two")
+    assert code == 0
+    assert "the runs differ in their experiment" in out.splitlines()
+
+
+def test_compare_names_the_checks_that_a_run_failed(call, home, as_json):
+    two_experiments(home)
+    checks = ["faults.on_time", "utilization.replay", "runs.values", "load.saturated"]
+    row = {"table": "faults", "observed": "1", "expected": "2", "detail": "late"}
+    verdicts = [row | {"check": check, "verdict": "fail"} for check in checks] + [
+        row | {"check": "x", "verdict": "pass"}
+    ]
+    synthetic.write_table(store.finished("two"), "verdicts", pd.DataFrame(verdicts))
+    code, out, _ = call("results compare one two")
+    assert told(out, "Failed checks (`aftershock results RUN_ID` tells more)") == [
+        "  2  faults.on_time, utilization.replay and 2 more"
+    ]
+    assert code == 0  # the checks of a run are no verdict on the comparison
+    assert [run["failed_checks"] for run in as_json("results compare one two")["runs"]] == [[], checks]
+
+
+def test_compare_says_which_values_are_medians_over_recoveries(call, home):
+    two_experiments(home)
+    lines = call("results compare one two")[1].splitlines()
+    medians = [line.split()[0] for line in lines if line.endswith(" s (median)")]
+    assert medians == ["detect_s", "restart_s", "restore_s", "catch_up_s"]
+    assert "  median: over the recoveries of a run; of restart_s, over those from a single fault" in lines
+    write_nights([6000.0, 3000.0])
+    assert "median" not in call("results compare night-000 night-001")[1]
+
+
+def test_compare_says_why_a_value_is_missing(call, home, as_json):
+    two_experiments(home)
+    quiet = synthetic.make_run(home / "runs", run_id="quiet", kills=(), without=("quality",))
+    store.write_json(quiet.experiment_path, {"load": {"mode": "saturating"}})
+    out = call("results compare one quiet")[1]
+    assert told(out, "Not measured (-)") == [
+        "  detect_s, restart_s, restore_s, catch_up_s (run 2): no fault took effect",
+        "  p99_latency_s (run 2): under a saturating load, latency grows with the length of the run",
+        "  lost, wrong, duplicated (run 2): the experiment names nothing exact to compare its output",
+        "    with",
+    ]
+    first, second = as_json("results compare one quiet")["runs"]
+    assert first["not_measured"] == {}
+    assert second["not_measured"]["detect_s"] == "no fault took effect"
+    assert "Not measured" not in call("results compare one two")[1]
+    assert max(map(len, out.splitlines())) <= 92
 
 
 @pytest.mark.extended
