@@ -44,9 +44,11 @@ def test_sshd_finds_the_keys_of_a_run_whatever_its_folder_is_called(tmp_path, na
     keys.mkdir(parents=True)
     netns._make_key(keys / "gateway")
     config.write_text(netns.sshd_config(handle, "gateway"))
+    if os.geteuid() == 0:
+        netns.PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)  # as the driver does
     done = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True)
     if "privilege separation" in done.stderr:
-        pytest.skip(done.stderr)  # /run/sshd, which the driver makes as root
+        pytest.skip(done.stderr)
     understood = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert understood["hostkey"] == str(keys / "gateway"), done.stderr
     assert understood["authorizedkeysfile"].replace("%%", "%") == str(keys / "client.pub")
