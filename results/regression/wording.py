@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from experiments.wording import elided, exact, on_one_line, signed
@@ -84,9 +85,16 @@ def report(comparison: RecordedComparison, rows: Iterable[Row], where: Iterable[
         counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
         pinned = " that were pinned" if entry.pinned else ""
         head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
-        notes = _wrapped(PINS_PASSED_OVER) if PINS_PASSED_OVER in entry.sentences else []
+        notes = [line for note in entry.notes for line in _wrapped(note)]
         parts.append("\n".join([*_wrapped(head), *notes, *lines(own, parted)]))
     return "\n\n".join(parts)
+
+
+def other_speeds(speed: float | None, others: Sequence[float]) -> str:
+    """Why runs are left out whose machines were faster or slower than that of the latest run."""
+    here, there = figure_or_dash(speed), figure_or_dash(median(others))
+    runs = f"{len(others)} run{'s' * (len(others) > 1)}"
+    return f"{runs} left out: the machine has speed {here} now, and had {there} then, in pieces of work a second"
 
 
 def judged(found: JudgedRuns, where: Where) -> str:

@@ -22,7 +22,7 @@ from results.summary.findings import (
     figure_or_dash,
     headline,
     ledger_seconds,
-    machine_load,
+    about_the_machine,
     number,
     quality_totals,
     table_or_empty,
@@ -63,15 +63,9 @@ MEANINGS = {
 
 def summary(run: Run) -> str:
     """Return what was run, searched and lost, measured against predicted, advice, kills, quality and verdicts."""
-    parts = [
-        _title(run),
-        textwrap.wrap(headline(run), WIDTH),
-        _probes(run),
-        _ledger(run),
-        _utilization(run),
-        _advice(run),
-    ]
-    parts += [_faults(run), _queries(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
+    machine = textwrap.wrap(about_the_machine(run) or "", WIDTH)
+    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _probes(run), _ledger(run), _utilization(run), _advice(run)]
+    parts += [_faults(run), _queries(run), _quality(run), machine, _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 

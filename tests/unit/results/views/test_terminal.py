@@ -232,6 +232,14 @@ def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float,
     assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
 
 
+def test_how_fast_the_machine_was_is_said(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "speed" not in summary(run)
+    write_json(run.root / "status.json", run.status().to_json() | {"machine_speed": 43.91})
+    told = "The machine's speed was 43.9 pieces of work a second before the start."
+    assert told in " ".join(summary(run).split())
+
+
 def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, without=tuple(TABLES))
     assert "measured no utilization" in summary(run)
