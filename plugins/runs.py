@@ -20,7 +20,7 @@ from plugins.rendering import render
 from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
-from results.summary.findings import headline, about_the_machine
+from results.summary.findings import about_the_machine, headline
 from results.tables.reading import read_pieces
 from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST

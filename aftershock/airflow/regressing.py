@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class Finding(TypedDict):
-    """The verdict on one experiment, what changed, and which runs were left out. Airflow hands it from task to task as JSON."""
+    """The verdict on one experiment, what changed, and which runs were left out.
+
+    Airflow hands it from task to task as JSON.
+    """
 
     regression_id: str
     experiment: str

@@ -221,12 +221,25 @@ def _values(metric: Metric, runs: Sequence[HistoryRow]) -> np.ndarray:
 
 
 def stretches(runs: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
-    """The runs from one change of the seeds that come back to the next: within one, seeds and time are apart."""
+    """The runs from one change of the seeds that come back, or of the machine's speed, to the next.
+
+    Within one, seeds and time are apart.
+    """
     places = {run.run_id: place for place, run in enumerate(runs)}
     spans = [(places[own[0].run_id], places[own[-1].run_id]) for own in _often(runs)]
     in_use = [tuple(first <= place <= last for first, last in spans) for place in range(len(runs))]
-    grouped = groupby(zip(in_use, runs, strict=True), key=lambda each: each[0])
-    return [[run for _, run in stretch] for _, stretch in grouped]
+    grouped = groupby(zip(in_use, _machines(runs), runs, strict=True), key=lambda each: each[:2])
+    return [[run for *_, run in stretch] for _, stretch in grouped]
+
+
+def _machines(runs: Sequence[HistoryRow]) -> Iterator[int]:
+    """How often the machine's speed had changed by each run."""
+    changes, speed = 0, None
+    for run in runs:
+        is_same = are_alike(run.machine_speed, speed)
+        changes += not is_same
+        speed = speed if is_same and speed is not None else run.machine_speed
+        yield changes
 
 
 def levelled(metric: Metric, stretch: Sequence[HistoryRow]) -> np.ndarray:

@@ -56,7 +56,7 @@ class ComparedExperiment(Document):
     baseline: RunIds
     pinned: bool
     sentences: list[Words]
-    notes: list[Words] = []
+    notes: list[Words] = Field(default_factory=list)
 
     def has(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of the table `regression` is of this experiment."""

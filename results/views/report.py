@@ -15,12 +15,12 @@ from experiments.wording import percent, signed, significant
 from results.runs.store import Run
 from results.summary.findings import (
     FAILURE_CLASSES,
+    about_the_machine,
     advice,
     engine_and_mode,
     failure_share,
     headline,
     ledger_seconds,
-    about_the_machine,
     quality_totals,
     sustainable,
     table_or_empty,

@@ -16,13 +16,13 @@ from results.summary.findings import (
     FAILURE_CLASSES,
     NO_KNOWN_FAULT,
     REPLAY_MODEL,
+    about_the_machine,
     advice,
     engine_and_mode,
     failure_share,
     figure_or_dash,
     headline,
     ledger_seconds,
-    about_the_machine,
     number,
     quality_totals,
     table_or_empty,
@@ -64,8 +64,8 @@ MEANINGS = {
 def summary(run: Run) -> str:
     """Return what was run, searched and lost, measured against predicted, advice, kills, quality and verdicts."""
     machine = textwrap.wrap(about_the_machine(run) or "", WIDTH)
-    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _probes(run), _ledger(run), _utilization(run), _advice(run)]
-    parts += [_faults(run), _queries(run), _quality(run), machine, _verdicts(run)]
+    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _probes(run), _ledger(run), _utilization(run)]
+    parts += [_advice(run), _faults(run), _queries(run), _quality(run), machine, _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 

@@ -8,7 +8,7 @@ from experiments.errors import BadInput
 from experiments.wording import signed
 from results.regression import history, records
 from results.regression.change_points import ChangePoint
-from results.regression.regress import baseline_run_ids, levels, longest_stretch, regress, worse_places
+from results.regression.regress import baseline_run_ids, changes, levels, longest_stretch, regress, worse_places
 from results.regression.wording import PINS_PASSED_OVER, report
 from results.runs import store
 from results.summary.metrics import METRICS
@@ -368,3 +368,12 @@ def test_a_speed_that_was_not_measured_is_taken_to_be_the_same(before, now):
     write_nights(steady(5, 6000 / 1.2, seed=2), first=20, machine_speed=now)
     (entry,) = regress().document().experiments
     assert (entry.verdict, entry.notes) == ("worse", [])
+
+
+def test_no_level_crosses_a_change_of_the_machine_s_speed():
+    """The page of histories shows the runs of all speeds, and calls a change of the machine no change of the level."""
+    names = write_nights([*steady(14), *steady(14, 6000 / 1.3, seed=2)], machine_speed=50.0)
+    write_nights(steady(14, 3000, seed=3), first=28, machine_speed=41.7)
+    (series,) = history.all_series()
+    (change,) = changes(series, METRICS["service_rate"])
+    assert (change["run_id"], change["verdict"]) == (names[14], "worse")
