@@ -67,7 +67,7 @@ def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
 
 @router.get("/matrix.json")
 def matrix_chart(known: KnownMatrices) -> dict[str, Any]:
-    """What the page's chart draws: what is compared over failures per hour, or what a failure costs; null for the other."""
+    """The page's chart: what is compared over the failure rate, or what a failure costs; null for the other."""
     shown = known.shown
     return {"rates": None if shown is None else _rates(shown), "costs": None if shown is None else _costs(shown)}
 

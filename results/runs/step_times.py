@@ -27,7 +27,7 @@ STEPS = {
     "arm_faults": "prepare the faults",
     "observe": "measure while hosts fail",
     "stop": "end the query after its last batch",
-    "collect": "save input and output, compute the exact output",
+    "collect": "save input and output; compute the exact output if there is an oracle",
     "tabulate": "write the result tables",
     "predict": "compute what the models predict",
     "validate": "evaluate the checks",

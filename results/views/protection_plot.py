@@ -61,7 +61,8 @@ def _draw_rates(axes: Axes, matrix: Matrix) -> None:
         at = HOUR_S * win.until
         axes.axvline(at, color=GREY, ls="--", lw=1)
         axes.annotate(significant(at), (at, 0), xytext=(3, 4), textcoords="offset points", color=INK)
-    axes.set(xlabel="failures per hour of time not lost to failures", ylabel=COMPARED[matrix.compared].axis, ylim=(0, None))
+    axes.set(xlabel="failures per hour of time not lost to failures", ylim=(0, None))
+    axes.set_ylabel(COMPARED[matrix.compared].axis)
     axes.set_xlim(0, HOUR_S * rates[-1])
     axes.legend(loc="lower left")
 

@@ -18,15 +18,15 @@ ON_TIME_SHARE = 0.99  # of the faults
 
 
 def effective_faults(evidence: Evidence) -> pd.DataFrame:
-    """Return the planned faults that could strike, with `late_s`: how far the worst host was off.
+    """Return the planned faults that could strike; `lateness_s` is how far the worst host was off, without its sign.
 
-    Those that were absorbed or withheld could not; one that is missing should have, and has no `late_s`.
+    Those that were absorbed or withheld could not; one that is missing should have, and has no `lateness_s`.
     """
     faults = evidence.rows("faults", "the run had no planned fault")
     faults = faults[~faults["outcome"].isin([FaultOutcome.ABSORBED, FaultOutcome.WITHHELD])].copy()
     if faults.empty:
         raise NotEnough("every planned fault was absorbed or withheld")
-    faults["late_s"] = faults["lateness_s"].abs()
+    faults["lateness_s"] = faults["lateness_s"].abs()
     return faults
 
 
@@ -63,7 +63,7 @@ def _places(fault: pd.Series) -> set[tuple[str, str | None]]:
 
 def _lateness(frame: pd.DataFrame) -> str:
     """How far strikes were off. The p99 is that of the fault by which the rule decides, not a value between two."""
-    late_s = frame["late_s"].dropna().astype(float)
+    late_s = frame["lateness_s"].dropna().astype(float)
     if late_s.empty:
         return f"none struck, {counted(len(frame), 'fault')}"
     p99_s = np.quantile(late_s, ON_TIME_SHARE, method="inverted_cdf")
@@ -96,8 +96,8 @@ CHECKS: tuple[Check, ...] = (
         subject=effective_faults,
         rules=lambda evidence: [
             present("actual_ns"),
-            present("late_s"),
-            between("late_s", 0, evidence.experiment.lateness_limit_s, share=ON_TIME_SHARE),
+            present("lateness_s"),
+            between("lateness_s", 0, evidence.experiment.lateness_limit_s, share=ON_TIME_SHARE),
         ],
         observed=_lateness,
         expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",

@@ -304,7 +304,7 @@ def test_under_a_set_rate_utilization_is_compared():
     assert values(one, "rate") == [None, None]
     assert values(one, "utilization") == pytest.approx([0.95, 0.9])
     assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
-    assert [win.until for win in one.wins][0] == pytest.approx(0.05 / (0.9 * 10 - 0.95 * 4))
+    assert one.wins[0].until == pytest.approx(0.05 / (0.9 * 10 - 0.95 * 4))
     assert one.why_no_winner is None
 
 
