@@ -26,6 +26,7 @@ WIDTH, NAMES, CELL, DEEP = 92, 21, 12, 13
 BESIDE = 5  # runs whose columns fit beside names and units
 FAILED_NAMED = 2  # failed checks of a run that are named
 LONGEST_VALUE = 40  # characters of a field's value
+LONGEST_WHOLE = 400  # characters of one that looks like another if it is cut
 ELIDED = WIDTH - 5  # characters of a line that is cut; the dots come on top
 FAILED = "Failed checks (`aftershock results RUN_ID` tells more)"
 MISSING = "Not measured (-)"
@@ -155,11 +156,17 @@ def _paragraph(some: list[str]) -> list[str]:
 
 
 def values_by_run(values: Sequence[Any]) -> str:
-    """What each run has in a field, each value once, such as "20 (run 1), null (runs 2, 3)"."""
+    """What each run has in a field, each value once, such as "20 (run 1), null (runs 2, 3)".
+
+    Values that differ only where they are cut are told whole, unless they are very long.
+    """
     places: dict[str, list[int]] = {}
     for place, value in enumerate(values):
         places.setdefault(json.dumps(value, sort_keys=True), []).append(place)
-    return ", ".join(f"{value_text(values[where[0]])} ({runs_at(where)})" for where in places.values())
+    texts = [value_text(values[where[0]]) for where in places.values()]
+    if len({*texts}) < len(texts) and max(map(len, places)) <= LONGEST_WHOLE:
+        texts = [*places]
+    return ", ".join(f"{text} ({runs_at(where)})" for text, where in zip(texts, places.values(), strict=True))
 
 
 def value_text(value: Any) -> str:

@@ -18,7 +18,7 @@ WIDTH, NAMES, CELL = 92, 30, 19
 BESIDE = (WIDTH - NAMES) // CELL  # protections whose cells fit in one line
 HOUR_S = 3600.0
 MISSING = "\N{EN DASH}"
-STARVED = "Runs that the load did not keep busy, so that waiting may count as a cost of failures (use load mode rate)"
+STARVED = "Runs that the load did not keep busy (use load mode rate)"
 
 
 class Column(NamedTuple):
