@@ -25,6 +25,7 @@ from experiments.errors import LEFT_OUT, BadInput, in_file
 from experiments.wording import exact
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
+DEFAULT = " (the field is not set: this is its default)"
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -140,10 +141,21 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         first = _telling(error)
         path = [str(part) for part in first["loc"] if not NO_FIELD.fullmatch(str(part))]
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
-            raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
+            field = ".".join(filter(None, [*path, misfit.field]))
+            is_default = misfit.value is not LEFT_OUT and not _is_set(document, field)
+            raise BadInput(field, misfit.value, f"{misfit}{DEFAULT if is_default else ''}") from None
         field = ".".join(path) or whole
         value = LEFT_OUT if first["type"] == "missing" else first["input"]
         raise BadInput(field, value, _allowed(first) + _known(model, first)) from None
+
+
+def _is_set(document: Any, path: str) -> bool:
+    """Whether a document has a field, or a value in the place of what is above it. Names may have dots in them."""
+    if not path or not isinstance(document, dict | list | tuple):
+        return True
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    below = [(value, path.removeprefix(str(name))) for name, value in items if path.startswith(str(name))]
+    return any(not rest or (rest[0] == "." and _is_set(value, rest[1:])) for value, rest in below)
 
 
 def _known(model: type[Spec], problem: ErrorDetails) -> str:

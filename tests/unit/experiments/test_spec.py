@@ -232,6 +232,22 @@ def test_a_field_that_was_left_out_is_told_as_that_and_a_null_as_yaml_has_it(doc
     assert str(mistake.value).startswith(told)
 
 
+@pytest.mark.parametrize("written", [{}, {"load": {}}, {"load": {"rate": 5}}])
+def test_a_value_that_the_user_never_wrote_is_refused_as_the_default(written):
+    with pytest.raises(BadInput) as mistake:
+        spec.validate({name: OWN_JOB[name] for name in ("workload", "engine")} | written)
+    assert str(mistake.value).startswith("load.mode: 'saturating' is not usable; allowed: rate or sustainable")
+    assert str(mistake.value).endswith(" (the field is not set: this is its default)")
+
+
+def test_a_value_that_the_user_wrote_is_not_called_the_default():
+    conf = {"spark.redaction.password": "x"}
+    for wrong in ({"load": {"mode": "saturating"}}, {"workload": OWN_JOB["workload"] | {"conf": conf}}):
+        with pytest.raises(BadInput) as mistake:
+            spec.validate(OWN_JOB | wrong)
+        assert "default" not in str(mistake.value)
+
+
 SUSTAINABLE = "load={mode: sustainable}"
 
 
