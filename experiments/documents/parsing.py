@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.field_types import number_of
 from experiments.errors import LEFT_OUT, BadInput, in_file
-from experiments.wording import exact
+from experiments.wording import exact, instead_of_fraction
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
 DEFAULT = " (the field is not set: this is its default)"
@@ -204,7 +204,6 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "less_than_equal": "a number of {le} or less",
     "finite_number": "a finite number",
     "float_type": "a number",
-    "float_parsing": "a number",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number of fewer digits",
@@ -230,6 +229,8 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
 def _allowed(problem: ErrorDetails) -> str:
     if problem["type"] == "string_type" and isinstance(problem["input"], int | float):  # true and false, too
         return "a text: put quotes around it"
+    if problem["type"] == "float_parsing":
+        return f"a number{instead_of_fraction(str(problem['input']))}"
     if problem["type"] in ALLOWED:
         context = problem.get("ctx", {}).items()
         bounds = {name: exact(bound) if isinstance(bound, int | float) else bound for name, bound in context}
