@@ -43,7 +43,8 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
         raise BadInput("--against", both[0], "runs other than those that are judged")
     candidates, baseline = _rows(run_ids), _rows(baseline_ids)
     (judgements,) = judge_splits([stratified(candidates, baseline)])
-    return JudgedRuns(judgements, _differences(candidates, baseline))
+    fields = fields_apart([store.readable(run_id) for run_id in (*run_ids, *baseline_ids)])
+    return JudgedRuns(judgements, len(run_ids), fields, _differences(candidates, baseline))
 
 
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:

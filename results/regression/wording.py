@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -25,6 +25,7 @@ PINS_PASSED_OVER = "baselines.yaml pins no run that can be compared with these, 
 WIDTH, NAMES, CELL, DEEP = 92, 21, 12, 13
 BESIDE = 5  # runs whose columns fit beside names and units
 FAILED_NAMED = 2  # failed checks of a run that are named
+MOST_FIELDS = 10  # that are named of those in which experiments differ
 LONGEST_VALUE = 40  # characters of a field's value
 LONGEST_WHOLE = 400  # characters of one that looks like another if it is cut
 ELIDED = WIDTH - 5  # characters of a line that is cut; the dots come on top
@@ -101,7 +102,12 @@ def other_speeds(speed: float | None, others: Sequence[float]) -> str:
 def judged(found: JudgedRuns, where: Where) -> str:
     """Runs judged by a baseline, for a terminal."""
     rows = [one.row() for one in found.judgements]
-    return "\n".join([found.verdict, *lines(rows, where), *_warnings(found.differ)])
+
+    def told(values: Sequence[Any]) -> str:
+        return f"{each_once(values[: found.count])} (baseline: {each_once(values[found.count :])})"
+
+    parts = [found.verdict, *lines(rows, where), *_apart(found.fields, found.differ, told)]
+    return "\n".join(map(on_one_line, parts))
 
 
 def columns(found: RunsSideBySide) -> str:
@@ -118,7 +124,7 @@ def columns(found: RunsSideBySide) -> str:
         *tables,
         *_missing(found),
         *together,
-        *_apart(found),
+        *_apart(found.fields, found.differ, values_by_run),
     ]
     return "\n".join(map(on_one_line, parts))
 
@@ -141,14 +147,24 @@ def _missing(found: RunsSideBySide) -> list[str]:
     return [*medians, *_paragraph([MISSING, *lines] if lines else [])]
 
 
-def _apart(found: RunsSideBySide) -> list[str]:
-    """What the runs do not share; of their experiments the fields, if they are known."""
-    if not found.fields:
-        return _paragraph(_warnings(found.differ))
-    told = (f"  {path}: {values_by_run(values)}" for path, values in found.fields.items())
-    fields = [line for each in told for line in _wrapped(each, indent=4)]
-    others = _warnings(name for name in found.differ if name != "experiment")
-    return _paragraph([*others, FIELDS, *fields])
+def _apart(
+    fields: Mapping[str, Sequence[Any]], differ: Iterable[str], told: Callable[[Sequence[Any]], str]
+) -> list[str]:
+    """What the runs do not share; of their experiments the most important fields, if they are known."""
+    if not fields:
+        return _paragraph(_warnings(differ))
+    named = [line for path in _most_important(fields) for line in _wrapped(f"  {path}: {told(fields[path])}", indent=4)]
+    more = len(fields) - MOST_FIELDS
+    others = _warnings(name for name in differ if name != "experiment")
+    return _paragraph([*others, FIELDS, *named, *([f"  and {more} more: see --json"] if more > 0 else [])])
+
+
+def _most_important(fields: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The paths of those to name, in order: first those that each experiment has, such as the name of its workload.
+
+    What only some have are mostly the fields of one workload, and its name says as much.
+    """
+    return sorted(sorted(fields, key=lambda path: None in fields[path])[:MOST_FIELDS])
 
 
 def _paragraph(some: list[str]) -> list[str]:
@@ -167,6 +183,11 @@ def values_by_run(values: Sequence[Any]) -> str:
     if len({*texts}) < len(texts) and max(map(len, places)) <= LONGEST_WHOLE:
         texts = [*places]
     return ", ".join(f"{text} ({runs_at(where)})" for text, where in zip(texts, places.values(), strict=True))
+
+
+def each_once(values: Sequence[Any]) -> str:
+    """Values of a field, each once, such as "20, null"."""
+    return ", ".join(dict.fromkeys(map(value_text, values)))
 
 
 def value_text(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from operator import itemgetter
 
 import pandas as pd
@@ -46,6 +45,7 @@ QUERY_MOMENTS = ("death", "planned", "predicted", "available", "normal")
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
 PHASE_COLUMNS = [RECOVERIES[f"{phase}_s"] for phase in ("detect", "restart", EXECUTOR, "restore", "catch_up")]
+EXECUTOR_COLUMN = RECOVERIES[f"{EXECUTOR}_s"]
 OUTCOMES = {
     FaultOutcome.ABSORBED: "the host was down already",
     FaultOutcome.WITHHELD: "withheld: too many hosts were down",
@@ -164,36 +164,43 @@ def _faults(run: Run) -> list[str]:
         return []
     is_first = recoveries["kind"].notna() & ~recoveries.duplicated("fault")
     first = {int(row["fault"]): row for _, row in recoveries[is_first].iterrows()}
-    restart, executor = RECOVERIES["restart_s"].label, RECOVERIES[f"{EXECUTOR}_s"]
-    phases = [each for each in PHASE_COLUMNS if each != executor or recoveries[executor.name].notna().any()]
-    lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])), phases)) for _, row in faults.iterrows()]
-    lines += [(row["death_at_s"], _other_recovery(row, phases)) for _, row in recoveries[~is_first].iterrows()]
-    labels = "".join(f"{column.label:>{_width(column)}}" for column in phases)
-    part = f" {executor.label}: Spark's part;" if executor in phases else ""
+    columns = _phase_columns(recoveries)
+    lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])), columns)) for _, row in faults.iterrows()]
+    lines += [(row["death_at_s"], _other_recovery(row, columns)) for _, row in recoveries[~is_first].iterrows()]
+    phases = "".join(f"{column.label:>{_width(column)}}" for column in columns)
+    head = f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{phases}"
+    part = f"; {EXECUTOR_COLUMN.label}: Spark's part" if EXECUTOR_COLUMN in columns else ""
+    note = f"{RECOVERIES['restart_s'].label}: with warm-up{part}; -: not measured"
     return [
-        f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {restart}: with warm-up;{part} -: not measured",
-        f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{labels}",
+        f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {note}",
+        head,
         *(line for _, line in sorted(lines, key=itemgetter(0))),
     ]
+
+
+def _phase_columns(recoveries: pd.DataFrame) -> list[Column]:
+    """Spark's part of a restart is measured on the testbed only: elsewhere, its column would be empty."""
+    has_part = recoveries[EXECUTOR_COLUMN.name].notna().any()
+    return [column for column in PHASE_COLUMNS if has_part or column is not EXECUTOR_COLUMN]
 
 
 def _width(column: Column) -> int:
     return max(7, len(column.label)) + 1
 
 
-def _fault(row: pd.Series, recovery: pd.Series | None, phases: Sequence[Column]) -> str:
+def _fault(row: pd.Series, recovery: pd.Series | None, columns: list[Column]) -> str:
     late_s = number(row["lateness_s"])
     late = "-" if late_s is None else f"{significant(1000 * late_s)} ms"
     line = f"{significant(row['planned_at_s']):>8}{late:>10}  {_struck(row):29}"
     if row["outcome"] != FaultOutcome.INJECTED:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
-    return f"{line}   (no recovery of its own)" if recovery is None else line + _phases(recovery, phases)
+    return f"{line}   (no recovery of its own)" if recovery is None else line + _phases(recovery, columns)
 
 
-def _other_recovery(row: pd.Series, phases: Sequence[Column]) -> str:
+def _other_recovery(row: pd.Series, columns: list[Column]) -> str:
     """A recovery from a further failure under a fault, or of no known fault, by its begin instead of a planned time."""
     struck = NO_KNOWN_FAULT if pd.isna(row["kind"]) else f"again {_struck(row)}"
-    return f"{significant(row['death_at_s']):>8}{'-':>10}  {_shortened(struck):29}{_phases(row, phases)}"
+    return f"{significant(row['death_at_s']):>8}{'-':>10}  {_shortened(struck):29}{_phases(row, columns)}"
 
 
 def _struck(row: pd.Series) -> str:
@@ -204,8 +211,8 @@ def _shortened(text: str) -> str:
     return textwrap.shorten(text, 28, placeholder="…")
 
 
-def _phases(row: pd.Series, phases: Sequence[Column]) -> str:
-    return "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in phases)
+def _phases(row: pd.Series, columns: list[Column]) -> str:
+    return "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in columns)
 
 
 def _queries(run: Run) -> list[str]:
