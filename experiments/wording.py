@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sized
 from collections.abc import Set as AbstractSet
 from typing import TypeGuard
@@ -11,6 +12,7 @@ LONGEST_MESSAGE = 2000
 MOST_SHOWN = 200  # values in a mapping or list that is shown whole
 MOST_DIGITS = 9  # of figures that nearly agree
 SMALLEST_PLAIN = 1e-6  # of a figure: smaller ones have an exponent
+FRACTION = re.compile(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*")
 CONTAINERS = (Mapping, AbstractSet, list, tuple)
 
 
@@ -73,6 +75,14 @@ def exact(value: float) -> str:
     """A figure with all of its digits, such as a bound: a value that looks like it must be the bound itself."""
     short = f"{value:g}"
     return short if float(short) == value else f"{value:,}"
+
+
+def instead_of_fraction(text: str) -> str:
+    """What to write instead of a fraction such as 1/60, for the end of a refusal; nothing of any other text."""
+    found = FRACTION.fullmatch(text)
+    if found is None or not int(found[2]):
+        return ""
+    return f": write {int(found[1]) / int(found[2]):.6g}"
 
 
 def told_apart(value: float, *others: float) -> list[str]:

@@ -13,7 +13,7 @@ from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.protection.contest import compared_rates, curve
 from results.protection.matrix import Group, Matrix, groups
-from results.views.protection import COLUMNS, HOUR_S, as_csv, cell, sentences, title
+from results.views.protection import COLUMNS, COMPARED, HOUR_S, as_csv, cell, sentences, title
 
 router = APIRouter()
 
@@ -57,6 +57,7 @@ def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
         shown=shown,
         title=None if shown is None else title(shown),
         columns=columns,
+        compared=None if shown is None else COMPARED[shown.compared],
         rows=list(zip(protections, cells, strict=True)),
         sentences=[] if shown is None else sentences(shown),
         per_hour=HOUR_S,
@@ -66,7 +67,7 @@ def matrix(request: Request, known: KnownMatrices) -> HTMLResponse:
 
 @router.get("/matrix.json")
 def matrix_chart(known: KnownMatrices) -> dict[str, Any]:
-    """What the page's chart draws: records/s over failures per hour, or what a failure costs; null for the other."""
+    """The page's chart: what is compared over the failure rate, or what a failure costs; null for the other."""
     shown = known.shown
     return {"rates": None if shown is None else _rates(shown), "costs": None if shown is None else _costs(shown)}
 
@@ -97,6 +98,7 @@ def _rates(of: Matrix) -> dict[str, Any] | None:
         return None
     rates = compared_rates(of.contestants)
     return {
+        **COMPARED[of.compared]._asdict(),
         "per_hour": (HOUR_S * rates).tolist(),
         "names": [each.name for each in of.contestants],
         "curves": [curve(each, rates) for each in of.contestants],

@@ -20,7 +20,7 @@ from plugins.rendering import render
 from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
-from results.summary.findings import headline, machine_load
+from results.summary.findings import about_the_machine, headline
 from results.tables.reading import read_pieces
 from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST
@@ -131,7 +131,7 @@ def show_run(
         details=present.details(row),
         measurements=present.measurements(row),
         headline=headline(run) if readable else None,
-        machine_load=machine_load(run),
+        about_the_machine=about_the_machine(run),
         judged=judged,
         ledger=charts.ledger(run) if readable else None,
         recommended=present.recommended(run) if readable else None,

@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class Finding(TypedDict):
-    """The verdict on one experiment, and what changed. Airflow hands it from task to task as JSON."""
+    """The verdict on one experiment, what changed, and which runs were left out.
+
+    Airflow hands it from task to task as JSON.
+    """
 
     regression_id: str
     experiment: str
@@ -34,14 +37,14 @@ def compare(experiment: str | None) -> list[Finding]:
             regression_id=found.regression_id,
             experiment=each.experiment,
             verdict=each.verdict,
-            sentences=each.sentences,
+            sentences=[*each.sentences, *each.notes],
         )
         for each in found.experiments
     ]
 
 
 def judge(finding: Finding) -> None:
-    """Log what changed; fails when the experiment became worse, with what did and by how much."""
+    """Log its sentences; fails when the experiment became worse, with what did and by how much."""
     for sentence in finding["sentences"]:
         log.info("%s", sentence)
     log.info("%s: %s", finding["experiment"], finding["verdict"])

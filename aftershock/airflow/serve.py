@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -12,7 +13,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aftershock.airflow import leftover_files, signals
@@ -27,7 +29,9 @@ from aftershock.airflow.environment import (
 )
 from aftershock.airflow.greeting import greet
 from experiments.errors import EnvironmentFailure
+from experiments.locks import locked_if_free
 from experiments.waiting import poll_while, wait_for
+from results.runs.home import home
 
 READY_S, READY_POLL_S = 300.0, 0.5
 GRACE_S = 15.0
@@ -39,19 +43,36 @@ COMPONENTS = {
     "dag-processor": [],
     "triggerer": ["--skip-serve-logs"],
 }
+SERVER = ".server"  # in Airflow's home: locked by the one `serve` that runs there, and says which that is
 FIRST = "api-server"  # alone on the cores until it answers: the others need it no sooner, and their users neither
 
 
 def serve(port: int = API_PORT) -> None:
     """Run Airflow on 127.0.0.1:`port` until Ctrl-C or a termination signal; its logs are in `airflow/logs/`.
 
-    Raises `EnvironmentFailure` when the port is taken or a component does not stay up.
+    Raises `EnvironmentFailure` when another one runs in this home, the port is taken or a component does not stay up.
     """
-    _check_free(port)
-    variables = environment(port)
-    ensure_database(variables)
-    admin_password()
-    components = _Components(variables, port)
+    with _alone(port):
+        _check_free(port)
+        variables = environment(port)
+        ensure_database(variables)
+        admin_password()
+        _serve(_Components(variables, port), port)
+
+
+@contextmanager
+def _alone(port: int) -> Iterator[None]:
+    """Within, no other `serve` runs in this home: two schedulers would share the database, the pool and the logs."""
+    lock = airflow_home() / SERVER
+    with locked_if_free(lock, make=True) as is_alone:
+        if not is_alone:
+            cause = f"`aftershock serve` already runs for {home()} ({lock.read_text()})"
+            raise EnvironmentFailure(cause, "use its pages, or end it; AFTERSHOCK_HOME chooses another folder")
+        lock.write_text(f"process {os.getpid()}, http://{API_HOST}:{port}")
+        yield
+
+
+def _serve(components: _Components, port: int) -> None:
     with leftover_files.serving():
         try:
             with signals.interrupting(), suppress(KeyboardInterrupt):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from experiments.errors import BadInput
+from experiments.wording import instead_of_fraction
 
 PASSED, NOT_ALL_PASSED = 0, 1
 
@@ -59,6 +60,14 @@ def add_overrides(declared: argparse.ArgumentParser) -> None:
         dest="overrides",
         help="set a field of the experiment, such as load.rate=5000; can be repeated",
     )
+
+
+def number(text: str) -> float:
+    """The number that an option has; the refusal of a fraction such as 1/60 says what to write."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number{instead_of_fraction(text)}") from None
 
 
 def add_seed(declared: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aftershock.cli.declare import PASSED, command, show
+from aftershock.cli.declare import PASSED, command, number, show
 
 
 def add(commands: Any) -> None:
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     )
     declared.add_argument(
         "--failure-rate",
-        type=float,
+        type=number,
         metavar="RATE",
         help="failures per second of your whole cluster, hosts that fail together as one; default: as in the run",
     )

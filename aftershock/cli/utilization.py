@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, TypedDict
 
-from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
+from aftershock.cli.declare import PASSED, add_seed, command, number, require_seed, show
 from experiments.wording import significant
 
 SYSTEM = {
@@ -40,7 +40,7 @@ def add_simulation(commands: Any) -> None:
 
 def _add_system(declared: argparse.ArgumentParser) -> None:
     for name, text in SYSTEM.items():
-        declared.add_argument(f"--{name}", type=float, required=True, help=text)
+        declared.add_argument(f"--{name}", type=number, required=True, help=text)
     text = "delta, delay of a checkpoint's token per hop [s]; matters from depth 2 on; default 0.0"
     declared.add_argument("--hop-delay", type=float, default=0.0, help=text)
     declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")

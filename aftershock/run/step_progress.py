@@ -12,6 +12,7 @@ from aftershock.run import step_notes
 from aftershock.run.live_run import UNREADABLE, LiveRun
 from aftershock.run.step_notes import Awaited
 from experiments.errors import AftershockError
+from experiments.spec import Experiment
 from results.runs import step_times
 
 MUCH_LONGER = 1.5  # times the usual time of a step
@@ -71,8 +72,10 @@ class RunProgress:
 
     @property
     def left(self) -> str:
-        """What is left of the run, in words."""
-        return step_times.in_words(self.left_s)
+        """What is left of the run, in words; only a lower limit once the current step takes longer than usual."""
+        words = step_times.in_words(self.left_s)
+        is_over = self.current.took_s is not None and self.current.took_s > self.current.usual_s
+        return f"at least {words.removeprefix('about ')}" if is_over else words
 
 
 def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
@@ -81,8 +84,7 @@ def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
     notes = step_notes.read(live.run_id)
     ends_ns = min(filter(None, [live.aborted_ns, notes.began_ns.get(LAST)]), default=None)
     began_ns = _began(live, notes.began_ns, now_ns if ends_ns is None else ends_ns)
-    usual_s = step_times.usual_s(live.experiment)
-    steps = tuple(_steps(began_ns, usual_s, now_ns, ends_ns))
+    steps = tuple(_steps(live.experiment, began_ns, now_ns, ends_ns))
     if ends_ns is not None and LAST in began_ns:
         steps = _with_end(steps, notes.last_done, observed=_window_is_over(live, ends_ns))
     awaited = notes.awaited or Awaited("", now_ns, None)
@@ -107,9 +109,9 @@ def _began(live: LiveRun, noted_ns: dict[str, int], until_ns: int) -> dict[str, 
 
 
 def _steps(
-    began_ns: dict[str, int], usual_s: dict[str, float], now_ns: int, ends_ns: int | None
+    experiment: Experiment, began_ns: dict[str, int], now_ns: int, ends_ns: int | None
 ) -> Iterator[StepProgress]:
-    order = list(step_times.STEPS)
+    order, usual_s = list(step_times.STEPS), step_times.usual_s(experiment)
     reached = max((order.index(step) for step in began_ns), default=-1)
     for index, name in enumerate(order):
         begin_ns = began_ns.get(name)
@@ -119,7 +121,7 @@ def _steps(
             state = StepState.LEFT_OUT
         else:
             state = StepState.DONE if index < reached else StepState.GOING_ON if index == reached else StepState.TO_COME
-        yield StepProgress(name, step_times.STEPS[name], state, took_s, usual_s[name])
+        yield StepProgress(name, step_times.does(name, experiment), state, took_s, usual_s[name])
 
 
 def _with_end(steps: tuple[StepProgress, ...], last_done: str | None, *, observed: bool) -> tuple[StepProgress, ...]:

@@ -40,6 +40,7 @@ from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady
 from results.runs import step_times, store
 from results.runs.machine import experiment_digest, machine_class
+from results.runs.machine_speed import machine_speed
 from results.runs.state import RunState
 from results.runs.store import RunStatus
 from results.runs.versions import versions
@@ -303,6 +304,7 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None, attem
         experiment=experiment.name,
         experiment_digest=experiment_digest(experiment),
         machine=machine_class(),
+        machine_speed=round(machine_speed(), 2),
         versions=versions(),
         state=RunState.RUNNING,
         dag_run=dag_run,

@@ -77,6 +77,7 @@ class KeptRun:
     schema_version: int
     seed: int
     metrics: dict[str, float]
+    machine_speed: float | None = None  # lines of 2026-11-29 to 2026-12-01 lack it
 
     @classmethod
     def of(cls, row: IndexRow) -> KeptRun:
@@ -143,7 +144,7 @@ def replay(nights: Sequence[Night]) -> Iterator[Judged]:
     """Judge each night by the runs until then; runs that were found worse are no baseline later."""
     aside: set[str] = set()
     for number in range(1, len(nights) + 1):
-        series = series_of(nights[:number])
+        series = [next(history.by_speed(each)) for each in series_of(nights[:number])]
         splits = [history.split(each, aside | below(each), {}) for each in series]
         for own, split, judgements in zip(series, splits, judge_splits(splits), strict=True):
             found = {

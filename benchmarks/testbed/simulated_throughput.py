@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from aftershock.reference import markdown
-from benchmarks.arguments import above_zero, at_least_one
+from benchmarks.arguments import above_zero, at_least, at_least_one
 from benchmarks.one_line_errors import one_line_errors
 from benchmarks.testbed.throughput import cluster_of, job_of, measured
 from experiments.engines import ProtocolName
@@ -80,7 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     queries = [query.value for query in QUERIES]
     parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
-    parser.add_argument("--workers", type=at_least_one, default=2)
+    parser.add_argument("--workers", type=at_least(2), default=2, help="two or more, since an operator has two parts")
     parser.add_argument("--window", type=above_zero, default=15.0, help="seconds that are measured")
     parser.add_argument("--messages-in-range", type=at_least_one, default=1, help="that are processed together at most")
     return parser.parse_args()

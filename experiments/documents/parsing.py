@@ -22,9 +22,10 @@ from pydantic_core import ErrorDetails
 from experiments.documents import gate, plain_json, plain_yaml
 from experiments.documents.field_types import number_of
 from experiments.errors import LEFT_OUT, BadInput, in_file
-from experiments.wording import exact
+from experiments.wording import exact, instead_of_fraction
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
+DEFAULT = " (the field is not set: this is its default)"
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -140,10 +141,21 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         first = _telling(error)
         path = [str(part) for part in first["loc"] if not NO_FIELD.fullmatch(str(part))]
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
-            raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
+            field = ".".join(filter(None, [*path, misfit.field]))
+            is_default = misfit.value is not LEFT_OUT and not _is_set(document, field)
+            raise BadInput(field, misfit.value, f"{misfit}{DEFAULT if is_default else ''}") from None
         field = ".".join(path) or whole
         value = LEFT_OUT if first["type"] == "missing" else first["input"]
         raise BadInput(field, value, _allowed(first) + _known(model, first)) from None
+
+
+def _is_set(document: Any, path: str) -> bool:
+    """Whether a document has a field, or a value in the place of what is above it. Names may have dots in them."""
+    if not path or not isinstance(document, dict | list | tuple):
+        return True
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    below = [(value, path.removeprefix(str(name))) for name, value in items if path.startswith(str(name))]
+    return any(not rest or (rest[0] == "." and _is_set(value, rest[1:])) for value, rest in below)
 
 
 def _known(model: type[Spec], problem: ErrorDetails) -> str:
@@ -192,7 +204,6 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "less_than_equal": "a number of {le} or less",
     "finite_number": "a finite number",
     "float_type": "a number",
-    "float_parsing": "a number",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number of fewer digits",
@@ -218,6 +229,8 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
 def _allowed(problem: ErrorDetails) -> str:
     if problem["type"] == "string_type" and isinstance(problem["input"], int | float):  # true and false, too
         return "a text: put quotes around it"
+    if problem["type"] == "float_parsing":
+        return f"a number{instead_of_fraction(str(problem['input']))}"
     if problem["type"] in ALLOWED:
         context = problem.get("ctx", {}).items()
         bounds = {name: exact(bound) if isinstance(bound, int | float) else bound for name, bound in context}

@@ -1,13 +1,13 @@
-// The chart of a matrix of protections: how much each gets done over the failure rate, or what a failure costs.
+// The chart of a matrix of protections: what each does over the failure rate, or what a failure costs.
 import { axis, drawAll, legend, number, tooltip } from "./chart.js";
 
 const SHADES = ["blue", "orange", "green", "red", "pink", "sky", "text"];
 const DASHES = ["solid", "dashed", [12, 3, 3, 3]]; // the next ones where the colours begin again
 
-/** Records per second over failures per hour, with the limits of 95 % dotted, and where another protection takes over. */
+/** Records per second or utilization over failures per hour, with the limits of 95 % dotted, and where another protection takes over. */
 const rates = (data) => ({ colour, narrow }) => {
   const last = data.per_hour.length;
-  const say = (i) => [`${number(data.per_hour[i % last])} failures per hour`, ...data.names.map((name, k) => `${name}: ${number(data.curves[k].value[i % last], "records/s")}`)].join("\n");
+  const say = (i) => [`${number(data.per_hour[i % last])} failures per hour`, ...data.names.map((name, k) => `${name}: ${number(data.curves[k].value[i % last], data.unit)}`)].join("\n");
   const line = (k, limit, style) => ({
     name: data.names[k], type: "line", symbol: "none", data: data.curves[k][limit].map((value, i) => [data.per_hour[i], value]),
     lineStyle: style, itemStyle: { color: colour(SHADES[k % SHADES.length]) },
@@ -19,7 +19,7 @@ const rates = (data) => ({ colour, narrow }) => {
       grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names, icon: "inherit", itemWidth: 28 }),
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
       xAxis: axis({ name: "failures per hour of time not lost to failures", nameGap: 28, max: "dataMax", axisLabel: { ...axis({}).axisLabel, showMaxLabel: false } }),
-      yAxis: axis({ name: "records per second", nameGap: narrow ? 44 : 56, min: 0 }),
+      yAxis: axis({ name: data.axis, nameGap: narrow ? 44 : 56, min: 0 }),
       series: data.names.flatMap((_, k) => [
         { ...line(k, "value", { width: 2.5, type: DASHES[Math.floor(k / SHADES.length) % DASHES.length] }), markLine: k === 0 ? changes : undefined },
         line(k, "low", { width: 1, type: "dotted" }), line(k, "high", { width: 1, type: "dotted" }),

@@ -33,8 +33,8 @@ from testbed.scaling.study import LOAD_SHARE, Deployment, LoadedCluster, Saturat
 ON_WORKERS = (10, 50)  # those of the paper's tables
 RECORDS_PER_MESSAGE = 1
 CALIBRATION = (  # docs/lab/testbed-throughput.md, "Simulated against measured"
-    "in part: on two workers, shares of the throughput without checkpoints are 0.85 to 1.34 times the measured ones,"
-    " 10 of 12 of them within 15 %; times of checkpoints and restarts were not compared"
+    "no: on two workers, in one run each, shares of the throughput without checkpoints are 0.85 to 1.34 times the"
+    " measured ones, 10 of 12 of them within 15 %; times of checkpoints and restarts were not compared"
 )
 READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids
     NexmarkQuery.Q1: 46 / 50,

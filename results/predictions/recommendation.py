@@ -73,22 +73,21 @@ MODELS = {
 }
 MODELS_IN_PART = {
     "interval": "beyond the utilization paper: a failure took {share} of the time since the last checkpoint to make up "
-    "for{besides}, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it. The limits "
+    "for, as other hosts went on or the load left time to spare; T* of eq. 10 counts all of it{besides}. The limits "
     "are the best intervals at the limits of {words.limits}",
     "utilization": "beyond the utilization paper: eq. 10 with that share",
     "recovery_latency": LATENCY,
 }
-BESIDES = ", and {besides} s besides"  # what a failure costs where other hosts go on
-BESIDES_IN_LATENCY = "; besides, what else a failure cost"
+BESIDES = ". A failure also cost {besides} s, since batches are slow while hosts are away"
 NEEDED = "a run in which faults lost work, checkpoints were taken and a recovery ended"
 AT_LEAST = "; not below {shortest} s, the shortest interval that the engine can run"
 
 
 class Measured(NamedTuple):
-    """What a run measured: `latency_s`, the mean from a fault until the interrupted work was committed, is None if that
-    was never seen."""
+    """What a run measured, None if it did not; `latency_s` is the mean from a fault until the interrupted work was
+    committed."""
 
-    utilization: float
+    utilization: float | None
     latency_s: float | None
 
 
@@ -106,7 +105,7 @@ class Recommendation:
                       state is as far as it was; its limits are NaN if only one recovery was measured
     latency_now_s     the same at the interval that was run
     measured          what the run measured, which chance had a part in
-    besides_s         what a failure cost besides R and its share of the work, in mode `task`: hosts were away meanwhile
+    besides_s         what a failure costs besides R and its share of the work, in mode `task`: hosts are away meanwhile
     failures          what the failure rate counts at the advised interval: the faults that struck, of bursts all of one
                       together; at a given rate, as they count at the interval that was run
     shortest_s        interval that the engine can run: a best one that is shorter counts as this one
@@ -137,7 +136,6 @@ class Recommendation:
         texts = MODELS if self.is_of_eq_10 else MODELS_IN_PART
         besides = BESIDES.format(besides=significant(self.besides_s)) if self.besides_s else ""
         models = {name: text.format(share=share, besides=besides, words=words) for name, text in texts.items()}
-        models["recovery_latency"] += BESIDES_IN_LATENCY if besides else ""
         strikes, count = sum(len(each.strikes) for each in self.failures), len(self.failures)
         bursts = BURSTS.format(strikes=strikes, count=count) if count < strikes else ""
         bursts += GIVEN_BURSTS if bursts and self.given_rate is not None else ""
@@ -152,8 +150,8 @@ class Recommendation:
 
     @property
     def is_of_eq_10(self) -> bool:
-        """Whether a failure takes all work since the last checkpoint, as the paper has it."""
-        return self.redone_share == 1.0
+        """Whether a failure costs R and all work since the last checkpoint, as the paper has it."""
+        return self.redone_share == 1.0 and self.besides_s == 0
 
     def to_json(self) -> dict[str, Any]:
         """Its part of the document of `aftershock recommend --json`."""
@@ -183,32 +181,41 @@ class _Counted:
     struck      the failures: the longer the interval, the more strikes of one cause take back the same work
     inputs      of the model, at the rate of failures and with recoveries from their first strike on
     share       seconds that it takes to do again what was done in a second
+    besides_s   what a failure costs besides
     shortest_s  interval that the engine can run
     """
 
     struck: tuple[Failure, ...]
     inputs: ModelInputs
     share: float
+    besides_s: float
     shortest_s: float
 
     @classmethod
-    def at(cls, interval_s: float, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
-        """As they count at an interval; `measured`: the inputs at the rate of strikes, with all that a failure cost."""
+    def at(cls, interval_s: float, process: MeasuredProcess, measured: ModelInputs, each_s: float) -> _Counted:
+        """At an interval; `measured` are inputs at the rate of strikes, each of which costs `each_s` besides."""
         period_s = float(system_period(interval_s, measured.hop_delay_s, measured.depth))
         struck = tuple(failures(process.strikes, measured.recovery_time_s + period_s))
         rate = measured.failure_rate * len(struck) / len(process.strikes)
         recovery_s = measured.recovery_time_s + mean_reach_s(struck)
         inputs = replace(measured, failure_rate=rate, recovery_time_s=recovery_s)
-        return cls(struck, inputs, _redone_share(process, struck), process.experiment.engine.shortest_interval_s)
+        besides_s = each_s * len(process.strikes) / len(struck)
+        shortest_s = process.experiment.engine.shortest_interval_s
+        return cls(struck, inputs, _redone_share(process, struck), besides_s, shortest_s)
 
     def at_rate(self, failure_rate: float) -> _Counted:
         """The same at a given rate of failures. Raises `BadInput` for one that has no meaning in practice."""
         found = self.inputs
-        busy_s = found.recovery_time_s + found.checkpoint_cost_s + (found.depth - 1) * found.hop_delay_s
+        busy_s = self.recovery_s + found.checkpoint_cost_s + (found.depth - 1) * found.hop_delay_s
         most = MOST_FAILURES / busy_s
         allowed = f"{LEAST_RATE:g} to {significant(most)} for this run: with more failures, no work gets done"
         require("--failure-rate", failure_rate, LEAST_RATE <= failure_rate <= most, allowed)
         return replace(self, inputs=replace(found, failure_rate=failure_rate))
+
+    @property
+    def recovery_s(self) -> float:
+        """The time that a failure costs however old the last checkpoint is [s]; the model counts it as R."""
+        return self.inputs.recovery_time_s + self.besides_s
 
     @property
     def best_s(self) -> float:
@@ -221,15 +228,15 @@ class _Counted:
             return math.inf
         if self.share == 1.0:
             return max(self.shortest_s, float(optimal_interval(rate, cost_s)))
-        further = self.inputs.recovery_time_s, self.share, self.inputs.hop_delay_s, self.inputs.depth
+        further = self.recovery_s, self.share, self.inputs.hop_delay_s, self.inputs.depth
         return max(self.shortest_s, float(partial_rollback.optimal_interval(rate, cost_s, *further)))
 
     def utilization(self, interval_s: float) -> float:
         """Utilization to expect at another interval [s]."""
         found = self.inputs
         if self.share == 1.0:
-            return float(found.at(interval_s))
-        known = found.failure_rate, found.checkpoint_cost_s, found.recovery_time_s
+            return float(replace(found, recovery_time_s=self.recovery_s).at(interval_s))
+        known = found.failure_rate, found.checkpoint_cost_s, self.recovery_s
         return float(partial_rollback.utilization(*known, interval_s, self.share, found.hop_delay_s, found.depth))
 
 
@@ -253,10 +260,9 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
     process = MeasuredProcess(run, as_it_recovered(experiment, facts))
     if not process.recoveries_s:
         raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
-    besides_s = _besides_s(process, measured)
-    measured = replace(measured, recovery_time_s=measured.recovery_time_s + besides_s)
-    now = _Counted.at(measured.interval_s, process, measured)
-    then = _at_the_best(now, process, measured) if failure_rate is None else now
+    each_s = _besides_s(process, measured)
+    now = _Counted.at(measured.interval_s, process, measured, each_s)
+    then = _at_the_best(now, process, measured, each_s) if failure_rate is None else now
     measured_rate = then.inputs.failure_rate
     if failure_rate is not None:
         now = then = then.at_rate(failure_rate)
@@ -268,10 +274,10 @@ def recommend(run: Run, failure_rate: float | None = None) -> Recommendation:
         _interval_limits(process, then, failure_rate),
         then.share,
         _one_run(process, then, best_s) if then.share == 1.0 and failure_rate is None else None,
-        _latency(process, then, best_s, besides_s),
-        _latency(process, now, measured.interval_s, besides_s).value,
-        Measured(float(facts["utilization"]), _measured_latency_s(run)),
-        besides_s,
+        _latency(process, then, best_s),
+        _latency(process, now, measured.interval_s).value,
+        Measured(number(facts["utilization"]), _measured_latency_s(run)),
+        then.besides_s,
         then.struck,
         then.shortest_s,
         measured_rate,
@@ -285,7 +291,7 @@ def _needed(run: Run) -> str:
     return NEEDED if why is None else f"a run whose utilization is predicted; the summary of this one says: {why}"
 
 
-def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs) -> _Counted:
+def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs, each_s: float) -> _Counted:
     """The strikes as they count at the interval that is best if they count so.
 
     If fewer failures make the best interval longer, strikes that are further apart are one failure, and so on: mostly,
@@ -293,7 +299,7 @@ def _at_the_best(now: _Counted, process: MeasuredProcess, measured: ModelInputs)
     """
     found = now
     for _ in range(MOST_ROUNDS):
-        again = _Counted.at(found.best_s, process, measured)
+        again = _Counted.at(found.best_s, process, measured, each_s)
         if again.struck == found.struck:
             break
         found = again
@@ -316,12 +322,12 @@ def _interval_limits(process: MeasuredProcess, then: _Counted, given_rate: float
 
 
 def _one_run(process: MeasuredProcess, then: _Counted, interval_s: float) -> tuple[float, float] | None:
-    reach_s = mean_reach_s(then.struck)
+    besides_s = mean_reach_s(then.struck) + then.besides_s
     found = predict_run(
         window_s=process.window_s,
         interval_s=interval_s,
         checkpoint_costs_s=process.costs_s,
-        recovery_times_s=[each + reach_s for each in process.recoveries_s],
+        recovery_times_s=[each + besides_s for each in process.recoveries_s],
         hop_delay_s=then.inputs.hop_delay_s,
         depth=then.inputs.depth,
         failures=None,
@@ -342,18 +348,18 @@ def _redone_share(process: MeasuredProcess, struck: Sequence[Failure]) -> float:
 
 
 def _besides_s(process: MeasuredProcess, measured: ModelInputs) -> float:
-    """What the mean failure cost besides R and its share of the work since the last checkpoint [s].
+    """What the mean strike cost besides R and its share of the work since the last checkpoint [s].
 
     In mode `task` batches are slow until the hosts are back that a failure took, however old the last checkpoint was.
     The model has no such cost, so that it counts as recovery time. It is what was lost above what the share explains.
     """
     if all(process.stops_all(strike) for strike in process.strikes):
         return 0.0
-    counted = _Counted.at(measured.interval_s, process, measured)
-    lost_s = sum(outage.lost_s for outage in process.ledger.outages) / len(counted.struck)
+    counted = _Counted.at(measured.interval_s, process, measured, 0.0)
+    lost_s = sum(outage.lost_s for outage in process.ledger.outages)
     found = counted.inputs
     redone_s = counted.share * mean_lost_time(found.failure_rate, found.interval_s, found.hop_delay_s, found.depth)
-    return max(0.0, lost_s - float(redone_s))
+    return max(0.0, lost_s - float(redone_s) * len(counted.struck)) / len(process.strikes)
 
 
 def _measured_latency_s(run: Run) -> float | None:
@@ -372,8 +378,8 @@ def _busy_share(process: MeasuredProcess) -> float:
     return 1.0 if saturates or rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
 
 
-def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float, besides_s: float) -> Estimate:
-    """The latency of single recoveries: the mean, and the range in which 95 % of them are; `besides_s` is in all.
+def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float) -> Estimate:
+    """The latency of single recoveries: the mean, and the range in which 95 % of them are.
 
     A failure strikes an exponential time after the system is up. It undoes what came after the last checkpoint that
     was complete by then, as `mean_lost_time` has it.
@@ -384,7 +390,7 @@ def _latency(process: MeasuredProcess, counted: _Counted, interval_s: float, bes
     up_s = rng.exponential(1.0 / rate, DRAWS)
     ages_s = np.where(up_s < travel_s, up_s, travel_s + (up_s - travel_s) % interval_s)
     reaches_s = rng.choice([each.reach_s for each in counted.struck], DRAWS)
-    drawn_s = besides_s + draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
+    drawn_s = draw_next(rng, process.recoveries_s, DRAWS) + reaches_s + share * ages_s
     lost_s = float(mean_lost_time(rate, interval_s, found.hop_delay_s, found.depth))
     low, high = np.percentile(drawn_s, PERCENTILES)
     return Estimate(found.recovery_time_s + share * lost_s, float(low), float(high))

@@ -117,12 +117,15 @@ def _predicted(
 ) -> tuple[Array, Array]:
     """Detection + restart, and warm-up, of the outages by which it is known what a recovery takes.
 
-    Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
-    The faults of a burst strike when they did, and the recovery is from the last of them. If too few faults stopped the
-    whole query, since other hosts went on after the others, nobody knows how long these few should have taken.
+    Each is drawn from the outages of other faults, of its own kind if there are any. The faults of a burst strike when
+    they did, and the recovery is from the last of them. If too few faults stopped the whole query, since other hosts
+    went on after the others, nobody knows how long these few should have taken: then each takes as long as it took.
+    Raises `Unreplayable` if the costs are those of another run, which had too few.
     """
     known, down_s, warm_up_s = _whole(source), timed.down_s.copy(), timed.warm_up_s.copy()
     if len(known) < FEWEST_RECOVERIES:
+        if source is not struck and _whole(struck):
+            raise Unreplayable(f"fewer than {FEWEST_RECOVERIES} faults of the other run stopped the whole query")
         return down_s, warm_up_s
     waits, pools = source.waits_for_hosts, _Pools(known, rng)
     restarts_s = np.array([each.restart_s - (each.away_s if waits else 0.0) for each in known])

@@ -1,9 +1,9 @@
-"""Which protection processes the most at which failure rate.
+"""Which protection processes the most at which failure rate, or under a set rate has the highest utilization.
 
-Who does `rate` records per second while nothing fails, and loses `cost` seconds of that to a failure, does
-rate / (1 + f * cost) at f failures per second. f counts failures per second of the time that is not lost to them: at
-the failure rate of the runs from which rate and cost come, this is what they did. At other rates it takes the cost of a
-failure to be the same.
+Who does `quiet` records per second while nothing fails, and loses `cost` seconds of that to a failure, does
+quiet / (1 + f * cost) at f failures per second. If `quiet` is utilization, that is how much of it is left. f counts
+failures per second of the time that is not lost to them: at the failure rate of the runs from which both come, this is
+what they did. At other rates it takes the cost of a failure to be the same.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ CURVE_POINTS = 61
 
 @dataclass(frozen=True, eq=False)
 class Contestant:
-    """One protection: records/s without failures, and seconds that a failure costs, both of them with draws.
+    """One protection: what it does without failures, and seconds that a failure costs, both of them with draws.
 
+    quiet     records/s, or under a set rate utilization
     tried_at  failures per second, outside of what they cost, of the run in which they came most often
     """
 
     name: str
-    rate: Estimate
+    quiet: Estimate
     cost_s: Estimate
     tried_at: float
 
     def at(self, failure_rate: npt.ArrayLike) -> Floats:
-        """Records/s at some failure rates [1/s]."""
-        return np.asarray(self.rate.value / (1 + np.asarray(failure_rate) * self.cost_s.value))
+        """Records/s or utilization at some failure rates [1/s]."""
+        return np.asarray(self.quiet.value / (1 + np.asarray(failure_rate) * self.cost_s.value))
 
     def drawn_at(self, failure_rate: npt.ArrayLike) -> Floats:
         """The same by each of the draws: draws x failure rates."""
-        rates, costs_s = _draws(self.rate)[:, None], _draws(self.cost_s)[:, None]
-        return np.asarray(rates / (1 + np.atleast_1d(np.asarray(failure_rate, dtype=float)) * costs_s))
+        quiet, costs_s = _draws(self.quiet)[:, None], _draws(self.cost_s)[:, None]
+        return np.asarray(quiet / (1 + np.atleast_1d(np.asarray(failure_rate, dtype=float)) * costs_s))
 
 
 @dataclass(frozen=True)
 class Win:
-    """A span of failure rates [1/s] in which one protection gets the most done.
+    """A span of failure rates [1/s] in which one protection is best.
 
     share   of the draws in which it does so in the middle of the span
     until_between  95 % interval of the end, where another one takes over; the upper limit is inf if perhaps none ever
@@ -75,7 +76,7 @@ class Win:
 
 
 def furthest(contestants: Sequence[Contestant]) -> float:
-    """The highest failure rate that is compared [1/s]: there the costliest failures have taken half of the rate.
+    """The highest failure rate that is compared [1/s]: there the costliest failures have taken half.
 
     Beyond, failures strike while another one still costs, and no cost of a single failure says what happens then.
     """
@@ -84,7 +85,7 @@ def furthest(contestants: Sequence[Contestant]) -> float:
 
 
 def wins(contestants: Sequence[Contestant]) -> list[Win]:
-    """Who gets the most done, from no failures on up; empty only of fewer than two."""
+    """Who is best, from no failures on up; empty only of fewer than two."""
     if len(contestants) < 2:
         return []
     spans = _spans(contestants, furthest(contestants))
@@ -104,23 +105,23 @@ def wins(contestants: Sequence[Contestant]) -> list[Win]:
 
 
 def ahead_until(
-    rate: npt.ArrayLike, cost_s: npt.ArrayLike, other_rate: npt.ArrayLike, other_s: npt.ArrayLike
+    quiet: npt.ArrayLike, cost_s: npt.ArrayLike, other_quiet: npt.ArrayLike, other_s: npt.ArrayLike
 ) -> Floats:
-    """The failure rate [1/s] up to which the one gets more done than the other: 0 if not even without failures.
+    """The failure rate [1/s] up to which the one is better than the other: 0 if not even without failures.
 
     Infinite if it does at any failure rate. All arguments broadcast.
     """
-    rate, cost_s, other_rate, other_s = np.broadcast_arrays(
-        *(np.asarray(each, dtype=float) for each in (rate, cost_s, other_rate, other_s))
+    quiet, cost_s, other_quiet, other_s = np.broadcast_arrays(
+        *(np.asarray(each, dtype=float) for each in (quiet, cost_s, other_quiet, other_s))
     )
-    lead, loss = rate - other_rate, other_rate * cost_s - rate * other_s
+    lead, loss = quiet - other_quiet, other_quiet * cost_s - quiet * other_s
     with np.errstate(divide="ignore", invalid="ignore"):
         meeting = np.where(loss > 0, lead / loss, np.inf)
     return np.asarray(np.where(lead > 0, meeting, 0.0))
 
 
 def curve(contestant: Contestant, failure_rates: Floats) -> dict[str, list[float]]:
-    """Records/s over failure rates, with the limits of 95 %: `{value, low, high}`."""
+    """Records/s or utilization over failure rates, with the limits of 95 %: `{value, low, high}`."""
     low, high = np.percentile(contestant.drawn_at(failure_rates), PERCENTILES, axis=0)
     value = contestant.at(failure_rates)
     return {"value": value.tolist(), "low": low.tolist(), "high": high.tolist()}
@@ -153,13 +154,13 @@ def _share(contestants: Sequence[Contestant], winner: int, failure_rate: float) 
 
 
 def _limits(leader: Contestant, follower: Contestant) -> tuple[float, float]:
-    drawn = ahead_until(*(_draws(each) for one in (leader, follower) for each in (one.rate, one.cost_s)))
+    drawn = ahead_until(*(_draws(each) for one in (leader, follower) for each in (one.quiet, one.cost_s)))
     low, high = np.percentile(drawn, PERCENTILES, method="nearest")  # nothing lies between a rate and never
     return float(low), float(high)
 
 
 def _ahead(one: Contestant, other: Contestant) -> Floats:
-    return ahead_until(*(each.value for of in (one, other) for each in (of.rate, of.cost_s)))
+    return ahead_until(*(each.value for of in (one, other) for each in (of.quiet, of.cost_s)))
 
 
 def _draws(estimate: Estimate) -> Floats:

@@ -25,10 +25,9 @@ from results.summary.index import IndexRow
 from results.tables.schema import SCHEMA_VERSION
 
 MOST_RUNS = 40  # of one protection: the newest, since the code under test changes
-SHARES = {"checkpoint_share", "accuracy"}  # columns of estimates that are 1 at the most
-NO_RATE = "a set rate leaves no rate to compare: all protections that keep up with it have the same"
+SHARES = {"utilization", "checkpoint_share", "accuracy"}  # columns of estimates that are 1 at the most
 TOO_FEW = (
-    "fewer than two protections have three runs with a rate and three faults each, in three runs if the faults of "
+    "fewer than two protections have three runs that count and three faults each, in three runs if the faults of "
     "a run share costs"
 )
 
@@ -90,6 +89,7 @@ class Protection:
         struck = [run for run in self.runs if run.fault_costs_s]
         values: dict[str, list[float | None]] = {
             "rate": [run.rate for run in self.runs],
+            "utilization": [run.utilization for run in self.runs],
             "checkpoint_share": [run.checkpoint_share for run in self.runs],
             "cost_s": [cost_s for run in struck for cost_s in run.fault_costs_s],
             "quiet_p99_s": [run.p99_s for run in quiet],
@@ -109,11 +109,11 @@ class Protection:
 
     @property
     def contestant(self) -> Contestant | None:
-        """None of too few runs or faults, or without a rate."""
-        rate, cost_s = self.estimates["rate"], self.estimates["cost_s"]
-        if rate is None or cost_s is None or rate.draws is None or cost_s.draws is None:
+        """None of too few runs or faults. Under a set rate all do the same, and it is utilization that is compared."""
+        quiet, cost_s = self.estimates["rate"] or self.estimates["utilization"], self.estimates["cost_s"]
+        if quiet is None or cost_s is None or quiet.draws is None or cost_s.draws is None:
             return None
-        return Contestant(self.label, rate, cost_s, self.highest_failure_rate)
+        return Contestant(self.label, quiet, cost_s, self.highest_failure_rate)
 
     def to_json(self) -> dict[str, Any]:
         """With seconds, shares and records/s; each estimate is `{value, low, high, count}` or null."""
@@ -148,9 +148,14 @@ class Matrix:
         inside = {each.name for each in self.contestants}
         return [each.label for each in self.protections if each.label not in inside]
 
+    @property
+    def compared(self) -> str:
+        """The name of the estimate by which protections are compared."""
+        return "utilization" if self.load is LoadMode.RATE else "rate"
+
     @cached_property
     def wins(self) -> list[Win]:
-        """Who gets the most done at which failure rate; empty where `why_no_winner` says why."""
+        """Who is best at which failure rate; empty where `why_no_winner` says why."""
         return wins(self.contestants)
 
     @property
@@ -161,8 +166,6 @@ class Matrix:
     @property
     def why_no_winner(self) -> str | None:
         """Why no protection wins; None if one does."""
-        if self.load is LoadMode.RATE:
-            return NO_RATE
         return TOO_FEW if len(self.contestants) < 2 else None
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from results.verdict import Verdict
 class MeasuredRun:
     """None where the run did not measure it, or where its load has no such figure.
 
-    rate              records/s that it does, or sustains, while nothing fails
+    rate              records/s that it does, or sustains, while nothing fails; not under a set rate
+    utilization       under a set rate: the part of the time not lost to faults that checkpoints leave
     checkpoint_share  of the time at work, that checkpoints take
     fault_costs_s     what each fault that took effect cost: work undone, detection, restart and warm-up
     shared_cost_s     what all of them cost besides, together: the ledger books it for none of them
@@ -32,6 +33,7 @@ class MeasuredRun:
 
     run_id: str
     rate: float | None
+    utilization: float | None
     checkpoint_share: float | None
     fault_costs_s: tuple[float, ...]
     shared_cost_s: float
@@ -61,6 +63,7 @@ def measured(run: Described) -> MeasuredRun:
     return MeasuredRun(
         run.row.run_id,
         _rate(run, share),
+        None if ledger is None else _utilization(run, ledger),
         share,
         costs_s,
         shared_s,
@@ -87,6 +90,13 @@ def _rate(run: Described, checkpoint_share: float | None) -> float | None:
     if run.load is LoadMode.RATE or service_rate is None or checkpoint_share is None:
         return None
     return service_rate * (1 - checkpoint_share)
+
+
+def _utilization(run: Described, ledger: dict[str, float]) -> float | None:
+    left_s = ledger["window"] - sum(ledger[name] for name in FAILURE_CLASSES)
+    if run.load is not LoadMode.RATE or left_s <= 0:
+        return None
+    return 1 - ledger[LedgerClass.CHECKPOINT] / left_s
 
 
 def _fault_costs_s(

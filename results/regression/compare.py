@@ -11,6 +11,7 @@ from results.regression.named_runs import JudgedRuns, RunsSideBySide
 from results.regression.not_measured import missing_values
 from results.regression.regress import judge_splits
 from results.runs import store
+from results.runs.machine_speed import are_alike
 from results.runs.state import RunState
 from results.summary.experiment_fields import fields_apart
 from results.summary.judged_checks import failed_checks
@@ -42,7 +43,8 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> JudgedRuns:
         raise BadInput("--against", both[0], "runs other than those that are judged")
     candidates, baseline = _rows(run_ids), _rows(baseline_ids)
     (judgements,) = judge_splits([stratified(candidates, baseline)])
-    return JudgedRuns(judgements, _differences(candidates, baseline))
+    fields = fields_apart([store.readable(run_id) for run_id in (*run_ids, *baseline_ids)])
+    return JudgedRuns(judgements, len(run_ids), fields, _differences(candidates, baseline))
 
 
 def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
@@ -68,4 +70,6 @@ def _differences(*sides: Sequence[HistoryRow]) -> list[str]:
         "machine": {run.machine for run in every},
     }
     facts["seeds"] = {frozenset(run.facts.get("seed") for run in side) for side in sides}
-    return [name for name, values in facts.items() if len(values) > 1]
+    speeds = [run.machine_speed for run in every if run.machine_speed is not None]
+    differ = [name for name, values in facts.items() if len(values) > 1]
+    return differ if not speeds or are_alike(min(speeds), max(speeds)) else [*differ, "machine speed"]

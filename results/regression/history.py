@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, groupby
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from experiments.documents.parsing import read_mapping
 from experiments.errors import BadInput
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.runs import store
+from results.runs.machine_speed import are_alike
 from results.runs.state import RunState
 from results.summary import index
 from results.summary.metrics import Metric
@@ -36,6 +37,7 @@ class HistoryRow:
     experiment: str
     experiment_digest: str | None
     machine: str | None
+    machine_speed: float | None
     schema_version: int | None
     started_ns: int
     facts: Mapping[str, object]
@@ -58,12 +60,16 @@ def row(run: store.Run) -> HistoryRow:
 
 @dataclass(frozen=True)
 class Series:
-    """Runs that can be compared, oldest first: done, of one experiment digest, on one class of machine."""
+    """Runs that can be compared, oldest first: done, of one experiment digest, on one class of machine.
+
+    `other_speeds` are the machine speeds of other such runs, which are left out (`by_speed`).
+    """
 
     experiment: str
     digest: str
     machine: str
     runs: tuple[HistoryRow, ...]
+    other_speeds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,11 +119,31 @@ def series_of(
 
 
 def latest_series(experiment: str | None = None) -> list[Series]:
-    """The history that is still being written: of every experiment and class of machine the digest last run."""
+    """The history that is still being written: of every experiment and class of machine the digest last run.
+
+    Of it only the runs on machines as fast as the latest.
+    """
     latest: dict[tuple[str, str], Series] = {}
     for series in all_series(experiment):
         latest.setdefault((series.experiment, series.machine), series)
-    return list(latest.values())
+    return [next(by_speed(series)) for series in latest.values()]
+
+
+def by_speed(series: Series) -> Iterator[Series]:
+    """Its runs by the speed of their machine, first those on machines as fast as that of the latest run.
+
+    Where the speed was not measured it is taken to be the same.
+    """
+    left = series.runs
+    while left:
+        speed = left[-1].machine_speed
+        alike = [are_alike(run.machine_speed, speed) for run in left]
+        runs, left = (
+            tuple(compress(left, alike)),
+            tuple(run for run, is_in in zip(left, alike, strict=True) if not is_in),
+        )
+        others = (run.machine_speed for run in series.runs if not are_alike(run.machine_speed, speed))
+        yield replace(series, runs=runs, other_speeds=tuple(each for each in others if each is not None))
 
 
 def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequence[str]]) -> Split:
@@ -195,12 +221,25 @@ def _values(metric: Metric, runs: Sequence[HistoryRow]) -> np.ndarray:
 
 
 def stretches(runs: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
-    """The runs from one change of the seeds that come back to the next: within one, seeds and time are apart."""
+    """The runs from one change of the seeds that come back, or of the machine's speed, to the next.
+
+    Within one, seeds and time are apart.
+    """
     places = {run.run_id: place for place, run in enumerate(runs)}
     spans = [(places[own[0].run_id], places[own[-1].run_id]) for own in _often(runs)]
     in_use = [tuple(first <= place <= last for first, last in spans) for place in range(len(runs))]
-    grouped = groupby(zip(in_use, runs, strict=True), key=lambda each: each[0])
-    return [[run for _, run in stretch] for _, stretch in grouped]
+    grouped = groupby(zip(in_use, _machines(runs), runs, strict=True), key=lambda each: each[:2])
+    return [[run for *_, run in stretch] for _, stretch in grouped]
+
+
+def _machines(runs: Sequence[HistoryRow]) -> Iterator[int]:
+    """How often the machine's speed had changed by each run."""
+    changes, speed = 0, None
+    for run in runs:
+        is_same = are_alike(run.machine_speed, speed)
+        changes += not is_same
+        speed = speed if is_same and speed is not None else run.machine_speed
+        yield changes
 
 
 def levelled(metric: Metric, stretch: Sequence[HistoryRow]) -> np.ndarray:

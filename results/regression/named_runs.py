@@ -47,9 +47,15 @@ class RunsSideBySide:
 
 @dataclass(frozen=True)
 class JudgedRuns:
-    """Runs and their baseline, metric by metric; `differ` as of runs side by side."""
+    """Runs and their baseline, metric by metric.
+
+    count   of the runs; those of the baseline follow them in `fields`
+    fields  and `differ`: as of runs side by side
+    """
 
     judgements: list[Judgement]
+    count: int
+    fields: Mapping[str, list[Any]]
     differ: list[str]
 
     @property
@@ -58,6 +64,7 @@ class JudgedRuns:
         return overall([one.verdict for one in self.judgements])
 
     def to_json(self) -> dict[str, Any]:
-        """`{verdict, metrics: rows of the table regression, differ}`, as `--json` has it."""
+        """`{verdict, metrics: rows of the table regression, differ, fields}`, as `--json` has it."""
         metrics = [one.row() for one in self.judgements]
-        return {"verdict": self.verdict.value, "metrics": metrics, "differ": self.differ}
+        found = {"differ": self.differ, "fields": dict(self.fields)}
+        return {"verdict": self.verdict.value, "metrics": metrics, **found}

@@ -10,7 +10,7 @@ from experiments.spec import LoadMode
 from results.damage import Damaged
 from results.predictions.described import why_not_predicted
 from results.runs.store import Run
-from results.summary.findings import table_or_empty, the_run, took_effect
+from results.summary.findings import the_run, took_effect
 from results.summary.metrics import METRICS, load_mode
 
 UNKNOWN = "not measured"
@@ -21,6 +21,7 @@ NOT_REACHED = "most recoveries were not seen to reach the end of this phase"
 NEVER_ALONE = "every recovery had a further fault in it"
 NO_BEGIN = "no recovery shows when this phase began"
 NOT_NOTICED = "no recovery shows when its fault was noticed"
+NOT_NOTICED_ALONE = "no recovery from a single fault shows when this phase began"
 NO_CHECKPOINT = "no undisturbed batch in the window has a measured checkpoint"
 SATURATED = "under a saturating load, latency grows with the length of the run"
 NO_LATENCY = "no latency is known"
@@ -79,18 +80,22 @@ def _unknown(_: Run) -> str:
 
 def _phase(name: str, *, of_one_fault: bool = False, no_begin: str = NO_BEGIN) -> Callable[[Run], str]:
     def why(run: Run) -> str:
-        recoveries = table_or_empty(run, "recoveries")
+        if not run.has("recoveries") or not run.has("faults"):
+            return UNKNOWN
+        recoveries = run.table("recoveries")
         if recoveries.empty:
-            return NO_FAULT if took_effect(table_or_empty(run, "faults")).empty else NO_RECOVERY
+            return NO_FAULT if took_effect(run.table("faults")).empty else NO_RECOVERY
         if METRICS[name].measure(run) is not None:  # infinite
             return NOT_REACHED
-        return NEVER_ALONE if of_one_fault and (recoveries["faults"] > 1).all() else no_begin
+        if of_one_fault:
+            return NEVER_ALONE if (recoveries["faults"] > 1).all() else NOT_NOTICED_ALONE
+        return no_begin
 
     return why
 
 
-def _checkpoint(_: Run) -> str:
-    return NO_CHECKPOINT
+def _checkpoint(run: Run) -> str:
+    return NO_CHECKPOINT if run.has("checkpoints") else UNKNOWN
 
 
 def _latency(run: Run) -> str:

@@ -44,8 +44,8 @@ class ComparedExperiment(Document):
     experiment, experiment_digest, machine   which runs were compared: those that agree in these
     candidates, baseline                     run ids
     pinned                                   whether the baseline was chosen by hand
-    sentences                                what became worse or better, and by how much; and if the runs that were
-                                             pinned are not those that it was compared with
+    sentences                                what became worse or better, and by how much
+    notes                                    which runs were left out of the comparison, and why
     """
 
     experiment: Name
@@ -56,6 +56,7 @@ class ComparedExperiment(Document):
     baseline: RunIds
     pinned: bool
     sentences: list[Words]
+    notes: list[Words] = Field(default_factory=list)
 
     def has(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of the table `regression` is of this experiment."""

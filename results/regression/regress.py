@@ -18,7 +18,7 @@ from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import HistoryRow, Series, Split
 from results.regression.judging import Judgement, Pair, from_scale, judge, margin, overall
 from results.regression.records import ComparedExperiment, RecordedComparison, Regression
-from results.regression.wording import PINS_PASSED_OVER, sentence
+from results.regression.wording import PINS_PASSED_OVER, other_speeds, sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
@@ -92,7 +92,8 @@ def baseline_run_ids() -> set[str]:
 
     Also those that will be again once their tables are computed again, after a change of the schemas.
     """
-    splits = [split for outdated in (False, True) for _, split in _split(history.all_series(outdated=outdated))]
+    every = [series for outdated in (False, True) for series in history.all_series(outdated=outdated)]
+    splits = [split for _, split in _split([part for series in every for part in history.by_speed(series)])]
     in_use = {run.run_id for split in splits if split.baseline for run in (*split.candidates, *split.baseline)}
     return in_use.union(*history.read_pins().values())
 
@@ -116,8 +117,16 @@ def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> Com
         candidates=[run.run_id for run in split.candidates],
         baseline=[run.run_id for run in split.baseline],
         pinned=split.pinned,
-        sentences=[*told, *([PINS_PASSED_OVER] if split.passed_over else [])],
+        sentences=told,
+        notes=_notes(series, split),
     )
+
+
+def _notes(series: Series, split: Split) -> list[str]:
+    return [
+        *([PINS_PASSED_OVER] if split.passed_over else []),
+        *([other_speeds(series.runs[-1].machine_speed, series.other_speeds)] if series.other_speeds else []),
+    ]
 
 
 def _where(series: Series) -> dict[str, str]:

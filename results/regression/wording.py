@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from experiments.wording import elided, exact, on_one_line, signed
@@ -24,7 +25,9 @@ PINS_PASSED_OVER = "baselines.yaml pins no run that can be compared with these, 
 WIDTH, NAMES, CELL, DEEP = 92, 21, 12, 13
 BESIDE = 5  # runs whose columns fit beside names and units
 FAILED_NAMED = 2  # failed checks of a run that are named
+MOST_FIELDS = 10  # that are named of those in which experiments differ
 LONGEST_VALUE = 40  # characters of a field's value
+LONGEST_WHOLE = 400  # characters of one that looks like another if it is cut
 ELIDED = WIDTH - 5  # characters of a line that is cut; the dots come on top
 FAILED = "Failed checks (`aftershock results RUN_ID` tells more)"
 MISSING = "Not measured (-)"
@@ -84,15 +87,27 @@ def report(comparison: RecordedComparison, rows: Iterable[Row], where: Iterable[
         counts = f"{len(entry.candidates)} runs against {len(entry.baseline)}"
         pinned = " that were pinned" if entry.pinned else ""
         head = f"{entry.experiment}: {entry.verdict}, {counts}{pinned}, on {entry.machine}"
-        notes = _wrapped(PINS_PASSED_OVER) if PINS_PASSED_OVER in entry.sentences else []
+        notes = [line for note in entry.notes for line in _wrapped(note)]
         parts.append("\n".join([*_wrapped(head), *notes, *lines(own, parted)]))
     return "\n\n".join(parts)
+
+
+def other_speeds(speed: float | None, others: Sequence[float]) -> str:
+    """Why runs are left out whose machines were faster or slower than that of the latest run."""
+    here, there = figure_or_dash(speed), figure_or_dash(median(others))
+    runs = f"{len(others)} run{'s' * (len(others) > 1)}"
+    return f"{runs} left out: the machine has speed {here} now, and had {there} then, in pieces of work a second"
 
 
 def judged(found: JudgedRuns, where: Where) -> str:
     """Runs judged by a baseline, for a terminal."""
     rows = [one.row() for one in found.judgements]
-    return "\n".join([found.verdict, *lines(rows, where), *_warnings(found.differ)])
+
+    def told(values: Sequence[Any]) -> str:
+        return f"{each_once(values[: found.count])} (baseline: {each_once(values[found.count :])})"
+
+    parts = [found.verdict, *lines(rows, where), *_apart(found.fields, found.differ, told)]
+    return "\n".join(map(on_one_line, parts))
 
 
 def columns(found: RunsSideBySide) -> str:
@@ -109,7 +124,7 @@ def columns(found: RunsSideBySide) -> str:
         *tables,
         *_missing(found),
         *together,
-        *_apart(found),
+        *_apart(found.fields, found.differ, values_by_run),
     ]
     return "\n".join(map(on_one_line, parts))
 
@@ -132,14 +147,24 @@ def _missing(found: RunsSideBySide) -> list[str]:
     return [*medians, *_paragraph([MISSING, *lines] if lines else [])]
 
 
-def _apart(found: RunsSideBySide) -> list[str]:
-    """What the runs do not share; of their experiments the fields, if they are known."""
-    if not found.fields:
-        return _paragraph(_warnings(found.differ))
-    told = (f"  {path}: {values_by_run(values)}" for path, values in found.fields.items())
-    fields = [line for each in told for line in _wrapped(each, indent=4)]
-    others = _warnings(name for name in found.differ if name != "experiment")
-    return _paragraph([*others, FIELDS, *fields])
+def _apart(
+    fields: Mapping[str, Sequence[Any]], differ: Iterable[str], told: Callable[[Sequence[Any]], str]
+) -> list[str]:
+    """What the runs do not share; of their experiments the most important fields, if they are known."""
+    if not fields:
+        return _paragraph(_warnings(differ))
+    named = [line for path in _most_important(fields) for line in _wrapped(f"  {path}: {told(fields[path])}", indent=4)]
+    more = len(fields) - MOST_FIELDS
+    others = _warnings(name for name in differ if name != "experiment")
+    return _paragraph([*others, FIELDS, *named, *([f"  and {more} more: see --json"] if more > 0 else [])])
+
+
+def _most_important(fields: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The paths of those to name, in order: first those that each experiment has, such as the name of its workload.
+
+    What only some have are mostly the fields of one workload, and its name says as much.
+    """
+    return sorted(sorted(fields, key=lambda path: None in fields[path])[:MOST_FIELDS])
 
 
 def _paragraph(some: list[str]) -> list[str]:
@@ -147,11 +172,22 @@ def _paragraph(some: list[str]) -> list[str]:
 
 
 def values_by_run(values: Sequence[Any]) -> str:
-    """What each run has in a field, each value once, such as "20 (run 1), null (runs 2, 3)"."""
+    """What each run has in a field, each value once, such as "20 (run 1), null (runs 2, 3)".
+
+    Values that differ only where they are cut are told whole, unless they are very long.
+    """
     places: dict[str, list[int]] = {}
     for place, value in enumerate(values):
         places.setdefault(json.dumps(value, sort_keys=True), []).append(place)
-    return ", ".join(f"{value_text(values[where[0]])} ({runs_at(where)})" for where in places.values())
+    texts = [value_text(values[where[0]]) for where in places.values()]
+    if len({*texts}) < len(texts) and max(map(len, places)) <= LONGEST_WHOLE:
+        texts = [*places]
+    return ", ".join(f"{text} ({runs_at(where)})" for text, where in zip(texts, places.values(), strict=True))
+
+
+def each_once(values: Sequence[Any]) -> str:
+    """Values of a field, each once, such as "20, null"."""
+    return ", ".join(dict.fromkeys(map(value_text, values)))
 
 
 def value_text(value: Any) -> str:

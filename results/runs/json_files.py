@@ -26,6 +26,7 @@ Name = Annotated[str, Field(max_length=1000)]
 Words = Annotated[str, Field(max_length=100_000)]
 Whole = Annotated[int, Field(ge=0, lt=LARGEST_WHOLE)]  # also a time [ns]: 2**63 is in the year 2262
 Real = Annotated[float, Field(ge=-1e18, le=1e18)]
+Positive = Annotated[float, Field(gt=0, le=1e18)]
 
 
 class Document(BaseModel):

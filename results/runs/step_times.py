@@ -27,13 +27,14 @@ STEPS = {
     "arm_faults": "prepare the faults",
     "observe": "measure while hosts fail",
     "stop": "end the query after its last batch",
-    "collect": "save input and output, compute the exact output",
+    "collect": "save input and output",
     "tabulate": "write the result tables",
     "predict": "compute what the models predict",
     "validate": "evaluate the checks",
     "report": "draw the plots, write the report",
     "teardown": "destroy the cluster, publish the run",
 }
+EXACT = {"collect": "compute the exact output"}  # what a step does besides, if there is an oracle
 STEADY_COMMITS = 2  # after which the query runs steadily
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 CALIBRATION_S = 60.0  # on the testbed
@@ -51,6 +52,12 @@ def usual_s(experiment: Experiment) -> dict[str, float]:
     return {step: past.get(step, seconds) for step, seconds in _on_quiet_cores(experiment).items()} | {
         "observe": experiment.window_s
     }
+
+
+def does(step: str, experiment: Experiment) -> str:
+    """What a step does in a run of this experiment, in words."""
+    besides = EXACT.get(step) if experiment.workload.has_oracle else None
+    return f"{STEPS[step]}, {besides}" if besides else STEPS[step]
 
 
 def whole_s(*experiments: Experiment) -> float:

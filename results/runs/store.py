@@ -28,7 +28,7 @@ from results.damage import Damaged
 from results.runs import published
 from results.runs.exchange import exchange
 from results.runs.home import home as home
-from results.runs.json_files import Document, Name, Real, Whole, Words, read_document
+from results.runs.json_files import Document, Name, Positive, Real, Whole, Words, read_document
 from results.runs.json_files import read_json as read_json  # all that a run has of JSON is read and written by these
 from results.runs.json_files import write_json as write_json
 from results.runs.published import Publication
@@ -59,6 +59,7 @@ class RunStatus(Document):
                     for a run of the command line, and in old runs
     schema_version  of its tables (`results.tables.schema`)
     experiment_digest, machine  (`results.runs.machine`) runs that agree in both can be compared; old runs lack them
+    machine_speed   how fast the machine was before the start (`results.runs.machine_speed`); None in old runs
     versions        of Python and of packages when it ran (`results.runs.versions`); None in old runs
     cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
                          window, on average; None in runs that did not get so far, and in old ones
@@ -75,6 +76,7 @@ class RunStatus(Document):
     schema_version: Whole | None = None
     experiment_digest: Name | None = None
     machine: Name | None = None
+    machine_speed: Positive | None = None
     versions: dict[Name, Name] | None = None
     cores: Whole | None = None
     others_cores: Real | None = None

@@ -16,7 +16,7 @@ from experiments.recovery_modes import PARTIAL
 from experiments.wording import percent, significant
 from models.utilization import Values, optimal_interval, utilization
 from results.damage import Damaged
-from results.runs.store import Run
+from results.runs.store import Run, RunStatus
 from results.summary.fallback import fell_back
 from results.tables.schema import TABLES, FaultOutcome, LedgerClass
 
@@ -302,9 +302,19 @@ def _window_start_ns(run: Run) -> int | None:
     return None if facts is None else int(facts["window_start_ns"])
 
 
-def machine_load(run: Run) -> str | None:
-    """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
+def about_the_machine(run: Run) -> str | None:
+    """How busy others kept the machine during the window, and how fast it was; None of a run that has noted neither."""
     status = run.known_status()
+    return " ".join(filter(None, (_machine_load(status), _machine_speed(status)))) or None
+
+
+def _machine_speed(status: RunStatus) -> str | None:
+    if status.machine_speed is None:
+        return None
+    return f"The machine's speed was {significant(status.machine_speed)} pieces of work a second before the start."
+
+
+def _machine_load(status: RunStatus) -> str | None:
     cores, others = status.cores, status.others_cores
     if cores is None or others is None:
         return None

@@ -41,12 +41,20 @@ from results.tables.schema import SCHEMA_VERSION, TABLES
 from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
-VERSION = f"3 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
+VERSION = f"4 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 MOST_BYTES = 2**28
 KEPT_EACH_S = 5.0  # seconds; a process that is killed while it reads a thousand runs then loses little of its work
 SAVING_S = 60.0  # how long another process may take to write the index
-ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
+ABOUT = (
+    "ended_ns",
+    "error",
+    "dag_run",
+    "machine",
+    "machine_speed",
+    "experiment_digest",
+    "schema_version",
+)  # of the status
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,7 @@ class IndexRow:
     error: str | None = None
     dag_run: str | None = None
     machine: str | None = None
+    machine_speed: float | None = None
     experiment_digest: str | None = None
     schema_version: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
@@ -311,7 +320,7 @@ def _from_json(document: dict[str, Any]) -> IndexRow:
     used = row.utilization
     texts = (row.error, row.experiment, row.dag_run, row.machine, row.experiment_digest, used.model)
     wholes = (row.ended_ns, row.schema_version, row.struck)
-    reals = (used.measured, used.predicted, used.low, used.high)
+    reals = (row.machine_speed, used.measured, used.predicted, used.low, used.high)
     fits = [
         isinstance(row.state, str) and isinstance(row.is_published, bool),
         _is_whole(row.started_ns) or (row.started_ns is None and row.state == RunState.UNREADABLE),

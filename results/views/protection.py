@@ -18,9 +18,7 @@ WIDTH, NAMES, CELL = 92, 30, 19
 BESIDE = (WIDTH - NAMES) // CELL  # protections whose cells fit in one line
 HOUR_S = 3600.0
 MISSING = "\N{EN DASH}"
-STARVED = (
-    "Runs that the load did not keep busy, so that waiting may count as a cost of failures (use load mode sustainable)"
-)
+STARVED = "Runs that the load did not keep busy (use load mode rate)"
 
 
 class Column(NamedTuple):
@@ -35,6 +33,7 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("rate", "Rate without failures", "records/s", 1.0, "what it does, or sustains, while nothing fails"),
+    Column("utilization", "Utilization, no failures", "", 1.0, "the time not lost to failures, without checkpoints"),
     Column("checkpoint_share", "Time in checkpoints", "%", 100.0, "of the time at work, without failures"),
     Column("cost_s", "A failure costs", "s", 1.0, "work undone, detection, restart and warm-up, by fault"),
     Column("quiet_p99_s", "p99 latency, no failures", "s", 1.0, "mean over the runs without faults"),
@@ -52,6 +51,20 @@ WHY_LEFT_OUT = {
 }
 
 
+class Compared(NamedTuple):
+    """The quantity in which protections are compared over the failure rate, and what is said of the best."""
+
+    axis: str
+    unit: str
+    best: str
+
+
+COMPARED = {
+    "rate": Compared("records per second", "records/s", "gets the most done"),
+    "utilization": Compared("utilization", "", "has the highest utilization"),
+}
+
+
 class Cell(NamedTuple):
     """A mean and its interval, to three digits; `likely` says why there is no interval."""
 
@@ -63,7 +76,7 @@ def cell(column: Column, estimate: Estimate | None) -> Cell:
     """One estimate with the unit of its column."""
     if estimate is None:
         return Cell(MISSING, "")
-    value = f"{significant(column.times * estimate.value)} {column.unit}"
+    value = f"{significant(column.times * estimate.value)} {column.unit}".rstrip()
     if estimate.limits is None:
         return Cell(value, f"of {estimate.count} only")
     low, high = (significant(column.times * each) for each in estimate.limits)
@@ -78,10 +91,10 @@ def title(matrix: Matrix | Group) -> str:
 
 def sentences(matrix: Matrix) -> list[str]:
     """Which protection wins at which rates, or why none does, and which runs do not count."""
-    told = [_win(win) for win in matrix.wins]
+    told = [_win(win, COMPARED[matrix.compared].best) for win in matrix.wins]
     told += [f"No winner: {matrix.why_no_winner}."] if matrix.why_no_winner else []
     outsiders = matrix.outsiders if matrix.wins else []
-    too_few = "too few runs with a rate, or too few faults"
+    too_few = "too few runs that count, or too few faults"
     told += [f"Cannot win ({too_few}): {'; '.join(outsiders)}."] if outsiders else []
     left_out = [f"{count} {word}{WHY_LEFT_OUT[word]}" for word, count in matrix.left_out.items() if count]
     told += [f"Left out: {', '.join(left_out)}."] if left_out else []
@@ -100,7 +113,7 @@ def _doubts(matrix: Matrix) -> list[str]:
     return told
 
 
-def _win(win: Win) -> str:
+def _win(win: Win, best: str) -> str:
     since, until = (f"{significant(HOUR_S * each)}" for each in (win.since, win.until))
     ends = "the end of what is compared"
     if win.until_between is not None:
@@ -111,7 +124,7 @@ def _win(win: Win) -> str:
     span, share = f"From {since} to {until} failures per hour ({ends}) {win.winner}", percent(win.share)
     if win.share < LEVEL:
         return f"{span} is ahead, but in {share} of the draws only{beyond}: the runs do not show which is best."
-    return f"{span} gets the most done, in {share} of the draws{beyond}."
+    return f"{span} {best}, in {share} of the draws{beyond}."
 
 
 def shown(matrices: Sequence[Matrix]) -> str:
@@ -152,7 +165,7 @@ def _side_by_side(numbered: Sequence[tuple[int, Protection]]) -> list[str]:
 def as_csv(matrices: Iterable[Matrix]) -> str:
     """One table: a row for each protection of each setting, quantities with their limits in the units of their names.
 
-    A protection gets the most done in one span of failure rates at most.
+    A protection is best in one span of failure rates at most.
     """
     written = io.StringIO()
     rows = [_csv_row(matrix, each) for matrix in matrices for each in matrix.protections]

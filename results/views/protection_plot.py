@@ -1,4 +1,4 @@
-"""The plot of protections: throughput over the failure rate, or the cost of a failure."""
+"""The plot of protections: throughput or utilization over the failure rate, or the cost of a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.wording import significant
 from results.protection.contest import compared_rates, curve
 from results.protection.matrix import Matrix
 from results.views import style
-from results.views.protection import HOUR_S, as_csv, title
+from results.views.protection import COMPARED, HOUR_S, as_csv, title
 from results.views.style import BLUE, GREEN, GREY, INK, ORANGE, PINK, RED, SKY, WIDTH_IN, write_figure
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, INK)
@@ -61,7 +61,8 @@ def _draw_rates(axes: Axes, matrix: Matrix) -> None:
         at = HOUR_S * win.until
         axes.axvline(at, color=GREY, ls="--", lw=1)
         axes.annotate(significant(at), (at, 0), xytext=(3, 4), textcoords="offset points", color=INK)
-    axes.set(xlabel="failures per hour of time not lost to failures", ylabel="records per second", ylim=(0, None))
+    axes.set(xlabel="failures per hour of time not lost to failures", ylim=(0, None))
+    axes.set_ylabel(COMPARED[matrix.compared].axis)
     axes.set_xlim(0, HOUR_S * rates[-1])
     axes.legend(loc="lower left")
 

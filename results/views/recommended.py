@@ -16,6 +16,7 @@ from results.predictions.recommendation import Recommendation
 from results.predictions.recommended_copies import CopiesAdvice
 from results.predictions.recommended_latency import LatencyAdvice
 from results.runs.store import Run
+from results.summary.findings import figure_or_dash
 
 WIDTH = 92
 UNDECIDED = "The interval as it was may be the best one already: this run can't tell the two apart."
@@ -122,7 +123,7 @@ def _of_interval(found: Recommendation) -> list[Row]:
     reach = f"{low} s or more" if math.isinf(high_s) else f"{low} to {significant(high_s)} s"
     singles = f"{significant(latency.low)} to {significant(latency.high)} s of single recoveries"
     singles = "not known: one recovery" if math.isnan(latency.low) else singles
-    was, was_s = significant(found.measured.utilization), found.measured.latency_s
+    was, was_s = figure_or_dash(found.measured.utilization), found.measured.latency_s
     return [
         Row("checkpoint interval", _seconds(best.interval_s), "", _seconds(best.optimal_interval_s), reach),
         Row("utilization", was, significant(best.expected), significant(best.optimal_expected), _one_run(found)),

@@ -15,12 +15,12 @@ from experiments.wording import percent, signed, significant
 from results.runs.store import Run
 from results.summary.findings import (
     FAILURE_CLASSES,
+    about_the_machine,
     advice,
     engine_and_mode,
     failure_share,
     headline,
     ledger_seconds,
-    machine_load,
     quality_totals,
     sustainable,
     table_or_empty,
@@ -71,7 +71,7 @@ def write_report(run: Run, experiment: Experiment) -> Path:
             facts=facts,
             engine_and_mode=None if facts is None else engine_and_mode(facts),
             headline=headline(run),
-            machine_load=machine_load(run),
+            about_the_machine=about_the_machine(run),
             figures=_figures(run),
             counts={verdict.value: int((verdicts["verdict"] == verdict.value).sum()) for verdict in Verdict},
             verdict_heads=[head("verdicts", name) for name in ("verdict", "check", "observed", "expected")],

@@ -16,13 +16,13 @@ from results.summary.findings import (
     FAILURE_CLASSES,
     NO_KNOWN_FAULT,
     REPLAY_MODEL,
+    about_the_machine,
     advice,
     engine_and_mode,
     failure_share,
     figure_or_dash,
     headline,
     ledger_seconds,
-    machine_load,
     number,
     quality_totals,
     table_or_empty,
@@ -45,6 +45,7 @@ QUERY_MOMENTS = ("death", "planned", "predicted", "available", "normal")
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
 PHASE_COLUMNS = [RECOVERIES[f"{phase}_s"] for phase in ("detect", "restart", EXECUTOR, "restore", "catch_up")]
+EXECUTOR_COLUMN = RECOVERIES[f"{EXECUTOR}_s"]
 OUTCOMES = {
     FaultOutcome.ABSORBED: "the host was down already",
     FaultOutcome.WITHHELD: "withheld: too many hosts were down",
@@ -63,15 +64,9 @@ MEANINGS = {
 
 def summary(run: Run) -> str:
     """Return what was run, searched and lost, measured against predicted, advice, kills, quality and verdicts."""
-    parts = [
-        _title(run),
-        textwrap.wrap(headline(run), WIDTH),
-        _probes(run),
-        _ledger(run),
-        _utilization(run),
-        _advice(run),
-    ]
-    parts += [_faults(run), _queries(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
+    machine = textwrap.wrap(about_the_machine(run) or "", WIDTH)
+    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _probes(run), _ledger(run), _utilization(run)]
+    parts += [_advice(run), _faults(run), _queries(run), _quality(run), machine, _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 
@@ -169,12 +164,13 @@ def _faults(run: Run) -> list[str]:
         return []
     is_first = recoveries["kind"].notna() & ~recoveries.duplicated("fault")
     first = {int(row["fault"]): row for _, row in recoveries[is_first].iterrows()}
-    lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])))) for _, row in faults.iterrows()]
-    lines += [(row["death_at_s"], _other_recovery(row)) for _, row in recoveries[~is_first].iterrows()]
-    phases = "".join(f"{column.label:>{_width(column)}}" for column in PHASE_COLUMNS)
+    columns = _phase_columns(recoveries)
+    lines = [(row["planned_at_s"], _fault(row, first.get(int(row["fault"])), columns)) for _, row in faults.iterrows()]
+    lines += [(row["death_at_s"], _other_recovery(row, columns)) for _, row in recoveries[~is_first].iterrows()]
+    phases = "".join(f"{column.label:>{_width(column)}}" for column in columns)
     head = f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{phases}"
-    restart, executor = RECOVERIES["restart_s"].label, RECOVERIES["executor_s"].label
-    note = f"{restart}: with warm-up; {executor}: Spark's part; -: not measured"
+    part = f"; {EXECUTOR_COLUMN.label}: Spark's part" if EXECUTOR_COLUMN in columns else ""
+    note = f"{RECOVERIES['restart_s'].label}: with warm-up{part}; -: not measured"
     return [
         f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {note}",
         head,
@@ -182,23 +178,29 @@ def _faults(run: Run) -> list[str]:
     ]
 
 
+def _phase_columns(recoveries: pd.DataFrame) -> list[Column]:
+    """Spark's part of a restart is measured on the testbed only: elsewhere, its column would be empty."""
+    has_part = recoveries[EXECUTOR_COLUMN.name].notna().any()
+    return [column for column in PHASE_COLUMNS if has_part or column is not EXECUTOR_COLUMN]
+
+
 def _width(column: Column) -> int:
     return max(7, len(column.label)) + 1
 
 
-def _fault(row: pd.Series, recovery: pd.Series | None) -> str:
+def _fault(row: pd.Series, recovery: pd.Series | None, columns: list[Column]) -> str:
     late_s = number(row["lateness_s"])
     late = "-" if late_s is None else f"{significant(1000 * late_s)} ms"
     line = f"{significant(row['planned_at_s']):>8}{late:>10}  {_struck(row):29}"
     if row["outcome"] != FaultOutcome.INJECTED:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
-    return f"{line}   (no recovery of its own)" if recovery is None else line + _phases(recovery)
+    return f"{line}   (no recovery of its own)" if recovery is None else line + _phases(recovery, columns)
 
 
-def _other_recovery(row: pd.Series) -> str:
+def _other_recovery(row: pd.Series, columns: list[Column]) -> str:
     """A recovery from a further failure under a fault, or of no known fault, by its begin instead of a planned time."""
     struck = NO_KNOWN_FAULT if pd.isna(row["kind"]) else f"again {_struck(row)}"
-    return f"{significant(row['death_at_s']):>8}{'-':>10}  {_shortened(struck):29}{_phases(row)}"
+    return f"{significant(row['death_at_s']):>8}{'-':>10}  {_shortened(struck):29}{_phases(row, columns)}"
 
 
 def _struck(row: pd.Series) -> str:
@@ -209,8 +211,8 @@ def _shortened(text: str) -> str:
     return textwrap.shorten(text, 28, placeholder="…")
 
 
-def _phases(row: pd.Series) -> str:
-    return "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
+def _phases(row: pd.Series, columns: list[Column]) -> str:
+    return "".join(f"{figure_or_dash(row[column.name]):>{_width(column)}}" for column in columns)
 
 
 def _queries(run: Run) -> list[str]:

@@ -179,14 +179,22 @@ class _Timeline:
 
     @cached_property
     def _cold(self) -> dict[int, Outage]:
-        """By batch with all hosts, the outage whose host works in it for the first time again; of several the last."""
+        """By batch with all hosts, the outage whose host works in it for the first time again; of several the last.
+
+        A batch in which another host dies is none: its excess is lost.
+        """
         found = dict[int, Outage]()
         for outage in self.outages:
-            since_ns = outage.back_ns or self.window[1]
+            if outage.back_ns is None:
+                continue
+            since_ns = outage.back_ns
             first = next((each for each in self.batches if each.records and each.started_ns >= since_ns), None)
-            if first and not self._absent(first):
+            if first and not self._absent(first) and not self._struck(first):
                 found[first.batch] = outage
         return found
+
+    def _struck(self, batch: Batch) -> bool:
+        return any(each.went_on and batch.started_ns < each.death_ns < batch.ended_ns for each in self.outages)
 
     def _spread(self, work: LedgerSegment, since: int, extra_ns: int) -> Iterator[LedgerSegment]:
         """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.

@@ -134,7 +134,8 @@ def _run(run_id: str) -> store.Run:
         if not run.has(name):
             synthetic.write_table(run, name, _made_up(name))
     store.write_json(
-        run.root / "status.json", run.status().to_json() | ALIKE | {"others_cores": 0.3, "dag_run": "manual"}
+        run.root / "status.json",
+        run.status().to_json() | ALIKE | {"others_cores": 0.3, "machine_speed": 40.0, "dag_run": "manual"},
     )
     store.write_json(run.experiment_path, {"load": {"mode": "rate"}, "engine": {"name": "structured-streaming"}})
     return run

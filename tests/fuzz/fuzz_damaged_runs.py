@@ -14,7 +14,7 @@ from results.runs.retention import removable
 from results.runs.state import RunState
 from results.summary import index
 from results.summary.experiment_fields import fields_apart
-from results.summary.findings import headline, machine_load
+from results.summary.findings import about_the_machine, headline
 from results.summary.judged_checks import failed_checks
 from results.summary.metrics import METRICS
 from results.views import charts, side_by_side
@@ -48,7 +48,7 @@ def is_shown(stored: Stored, _: Path) -> str:
     side_by_side.metric_table(rows)
     side_by_side.differences(rows, present.SETTINGS)
     written(fields_apart([run, stored.whole]))
-    written([present.details(row), present.measurements(row), machine_load(run)])
+    written([present.details(row), present.measurements(row), about_the_machine(run)])
     written([asdict(each) for each in present.tables(run)])
     if row.state != RunState.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])

@@ -11,6 +11,7 @@ import pytest
 
 from infra.processes import members
 from infra.services import jars, jvm
+from results.runs import machine_speed
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,12 @@ def machine_with_java_and_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jvm, "_probe", lambda launcher: jvm.Java(launcher.parents[1], jvm.MINIMUM))
     monkeypatch.setattr(jars, "_download", lambda folder: None)
     monkeypatch.setattr(jars, "_verify", lambda folder, remedy: None)
+
+
+@pytest.fixture(autouse=True)
+def quick_machine_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that begins measures the machine's speed for a second; for tests a rough value is enough."""
+    monkeypatch.setattr(machine_speed, "PIECES", 1)
 
 
 @pytest.fixture(scope="module")

@@ -232,6 +232,38 @@ def test_a_field_that_was_left_out_is_told_as_that_and_a_null_as_yaml_has_it(doc
     assert str(mistake.value).startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("rate", "allowed"),
+    [
+        ("1/60", "a number: write 0.0166667"),
+        (" 3 / 4 ", "a number: write 0.75"),
+        ("1/0", "a number"),
+        ("x", "a number"),
+    ],
+)
+def test_the_refusal_of_a_fraction_says_what_to_write(rate, allowed):
+    """A mean of 60 s between faults is a rate of 1/60."""
+    with pytest.raises(BadInput) as mistake:
+        spec.validate({"faults": {"processes": [{"kind": "kill", "rate": rate}]}})
+    assert (mistake.value.field, mistake.value.allowed) == ("faults.processes.0.rate", allowed)
+
+
+@pytest.mark.parametrize("written", [{}, {"load": {}}, {"load": {"rate": 5}}])
+def test_a_value_that_the_user_never_wrote_is_refused_as_the_default(written):
+    with pytest.raises(BadInput) as mistake:
+        spec.validate({name: OWN_JOB[name] for name in ("workload", "engine")} | written)
+    assert str(mistake.value).startswith("load.mode: 'saturating' is not usable; allowed: rate or sustainable")
+    assert str(mistake.value).endswith(" (the field is not set: this is its default)")
+
+
+def test_a_value_that_the_user_wrote_is_not_called_the_default():
+    conf = {"spark.redaction.password": "x"}
+    for wrong in ({"load": {"mode": "saturating"}}, {"workload": OWN_JOB["workload"] | {"conf": conf}}):
+        with pytest.raises(BadInput) as mistake:
+            spec.validate(OWN_JOB | wrong)
+        assert "default" not in str(mistake.value)
+
+
 SUSTAINABLE = "load={mode: sustainable}"
 
 

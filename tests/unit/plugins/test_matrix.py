@@ -58,10 +58,20 @@ def test_the_plot_is_beside_the_table_and_only_where_there_is_something_to_draw(
     assert "<svg " in answer.text
 
 
-def test_a_set_rate_has_no_winner_and_shows_costs(browser: TestClient):
+def test_under_a_set_rate_the_page_shows_utilization(browser: TestClient):
     write_protections(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
     page = get(browser, "/aftershock/matrix")
-    assert "No winner: a set rate leaves no rate to compare" in page.words
+    assert "has the highest utilization" in page.words
+    assert "Utilization over failures per hour" in page.words
+    drawn = browser.get(page.all("data-source")[0]).json()["rates"]
+    assert (drawn["axis"], drawn["unit"]) == ("utilization", "")
+    assert [curve["value"][0] for curve in drawn["curves"]] == pytest.approx([0.9, 0.8])
+
+
+def test_too_few_runs_have_no_winner_and_show_costs(browser: TestClient):
+    write_protections(runs=2)
+    page = get(browser, "/aftershock/matrix")
+    assert "No winner: fewer than two protections have three runs" in page.words
     assert page.all("data-chart") == ["costs"]
     drawn = browser.get(page.all("data-source")[0]).json()
     assert (drawn["rates"], drawn["costs"]["value"]) == (None, pytest.approx([10.0, 4.0]))

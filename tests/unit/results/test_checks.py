@@ -449,6 +449,13 @@ def test_the_lateness_that_is_shown_is_the_one_that_decides(tmp_path: Path) -> N
     assert (row["verdict"], row["observed"]) == ("fail", "60 ms off at p99, 60 at most, 50 faults")
 
 
+@pytest.mark.parametrize("lateness_s", [0.06, -0.06])
+def test_a_strike_off_its_time_is_told_by_the_column_of_the_table(lateness_s: float, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={"faults": put("lateness_s", 0, lateness_s)})
+    detail = verdict_of("faults.on_time", run, tmp_path)["detail"]
+    assert detail == f"lateness_s: 1 of 6 values outside -0.01 to 0.01, such as {lateness_s}"
+
+
 def test_where_no_fault_struck_they_were_not_on_time(tmp_path: Path) -> None:
     lost = dict.fromkeys(("actual_ns", "lateness_s", "proved_ns", "violations"), pd.NA)
     changes = {"faults": lambda frame: frame.assign(outcome="missing", **lost)}

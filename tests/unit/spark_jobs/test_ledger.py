@@ -166,6 +166,16 @@ def test_of_two_absent_hosts_the_batch_is_the_one_s_that_died_last():
     assert {segment.fault for segment in found if segment.kind == "lost"} == {1}
 
 
+def test_a_cold_batch_in_which_another_host_dies_loses_its_time_to_that():
+    """A died at 5 and is back at 15. Batch 2 has its cold executor, and B dies in it at 26 and is back at 37."""
+    made = [batch(number, *span) for number, span in enumerate([(0, 9), (10, 22), (22, 38)])]
+    away = [(5 * NS, 15 * NS), (26 * NS, 37 * NS)]
+    cuts = with_hosts_back([outlived(0, 5, 5.1), outlived(1, 26, 26.1)], away)
+    found = ledger((0, 38 * NS), made, cuts, UndisturbedPace(rate=1000 / (8 * NS)), INTERVAL_NS)
+    booked = {(each.kind, each.fault): each.end_ns - each.start_ns for each in found if each.fault is not None}
+    assert {key: round(ns / NS, 6) for key, ns in booked.items() if ns} == {("lost", 0): 3.0, ("lost", 1): 7.0}
+
+
 def test_a_query_that_goes_on_and_then_fails_was_idle_until_its_next_batch_was_due():
     """Host 0 died at 10 between batches. The next one was due at 20, and cut off at 23."""
     made = [batch(0, 0, 9), batch(1, 30, 39)]

@@ -127,7 +127,7 @@ def test_serving_on_a_taken_port_says_so_before_anything_starts(home):
         taken.listen()
         with pytest.raises(EnvironmentFailure, match=f"port {taken.getsockname()[1]} of 127.0.0.1"):
             serve.serve(taken.getsockname()[1])
-    assert not (home / "airflow").exists()
+    assert os.listdir(home / "airflow") == [serve.SERVER]
 
 
 def test_running_refuses_bad_input_before_anything_starts(home):

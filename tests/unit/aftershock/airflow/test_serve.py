@@ -1,6 +1,7 @@
 """The components of `serve`, here shell scripts: those that die are started again, and only theirs are ended."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.airflow import serve, signals
+from experiments.errors import EnvironmentFailure
 from infra.launch import REPOSITORY
 from tests.unit.marked_processes import wait_for
 
@@ -146,6 +148,20 @@ def test_no_proxy_is_asked_whether_the_api_server_answers(monkeypatch):
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_second_server_of_a_home_is_refused_and_told_the_first(home, monkeypatch):
+    """On another port, it would start another scheduler on the same database."""
+    started = []
+    monkeypatch.setattr(serve, "ensure_database", started.append)
+    first = re.escape(f"already runs for {home} (process {os.getpid()}, http://127.0.0.1:8080)")
+    with serve._alone(8080):
+        for port in (8080, 8081):
+            with pytest.raises(EnvironmentFailure, match=first):
+                serve.serve(port)
+    assert started == []
+    with serve._alone(8081):
+        assert (home / "airflow" / serve.SERVER).read_text() == f"process {os.getpid()}, http://127.0.0.1:8081"
 
 
 def test_the_api_server_has_the_cores_alone_until_it_answers(monkeypatch):

@@ -225,6 +225,8 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         ("nonsense", "'nonsense'"),
         ("predict", "WHAT"),
         ("predict utilization --interval 5", "--failure-rate"),
+        (PREDICT.replace("0.01", "1/60"), "--failure-rate: '1/60' is no number: write 0.0166667"),
+        ("recommend run-1 --failure-rate 1/60", "--failure-rate: '1/60' is no number: write 0.0166667"),
         (f"{PREDICT} --interval ten", "'ten'"),
         (f"{PREDICT} --depth 0", "depth: 0"),
         (f"{PREDICT.replace('predict', 'simulate')} --seed 1", "--interval"),

@@ -148,6 +148,17 @@ def test_compare_names_the_fields_in_which_experiments_differ(call, home, as_jso
     assert list(fields) == sorted(fields)
 
 
+def test_of_many_fields_compare_names_ten_those_first_that_all_experiments_have(call, home, as_json):
+    two_experiments(home, recovery="task", **{f"a{number:02}": number for number in range(12)})
+    named = told(call("results compare one two")[1], "the experiments differ in these fields:")
+    assert [line.split(":")[0].strip() for line in named] == [
+        *(f"engine.a{number:02}" for number in range(7)),
+        "engine.recovery", "faults.events.0.at", "faults.events.1.at",
+        "and 5 more",
+    ]  # fmt: skip
+    assert len(as_json("results compare one two")["fields"]) == 15
+
+
 def test_compare_names_no_field_if_only_the_seeds_differ(call, home, as_json):
     two_experiments(home)
     assert "the experiments differ" not in call("results compare one two")[1]
@@ -218,6 +229,19 @@ def test_compare_judges_runs_against_a_baseline(call):
     assert call(words)[1].splitlines()[0] == "worse"
     code, out, _ = call(f"results compare {' '.join(names[:5])} --against {' '.join(names[5:12])}")
     assert (code, out.splitlines()[0]) == (0, "same")
+
+
+def test_compare_names_the_fields_in_which_runs_differ_from_their_baseline(call, home, as_json):
+    two_experiments(home, protocol="coordinated", checkpoint_interval_s=4.0)
+    out = call("results compare two --against one")[1]
+    assert told(out, "the experiments differ in these fields:") == [
+        "  engine.checkpoint_interval_s: 4 (baseline: null)",
+        "  engine.protocol: coordinated (baseline: null)",
+        "  faults.events.0.at: 80 (baseline: 70)",
+        "  faults.events.1.at: 80 (baseline: 70)",
+    ]
+    assert "the runs differ in their experiment" not in out
+    assert as_json("results compare two --against one")["fields"]["engine.protocol"] == ["coordinated", None]
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ from contextlib import suppress
 import pytest
 
 from aftershock.run import step_notes
-from aftershock.run.step_progress import RunProgress, StepState, learn_from, run_progress
+from aftershock.run.step_progress import RunProgress, StepProgress, StepState, learn_from, run_progress
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import EnvironmentFailure
+from experiments.workloads.catalogue import OwnJobSpec
 from results.runs import step_times, store
 from tests.e2e.example_run import LIVE
 
@@ -83,7 +84,28 @@ def test_a_step_is_late_when_it_takes_much_longer_than_usual(setting_up, clock):
 @pytest.mark.parametrize(("seconds", "words"), [(4, "a few seconds"), (42, "about 40 s"), (100, "about 2 min")])
 def test_an_estimate_is_told_no_finer_than_it_is(seconds, words):
     assert step_times.in_words(seconds) == words
-    assert RunProgress((), None, 0.0, seconds).left == words
+    assert RunProgress((_collecting(20.0),), None, 0.0, seconds).left == words
+
+
+def _collecting(took_s):
+    return StepProgress("collect", "save input and output", StepState.GOING_ON, took_s, usual_s=30.0)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(4, "at least a few seconds"), (42, "at least 40 s")])
+def test_what_is_left_is_a_lower_limit_once_a_step_takes_longer_than_usual(seconds, words):
+    """It stands still until the step ends."""
+    assert RunProgress((_collecting(31.0),), None, 0.0, seconds).left == words
+
+
+@pytest.mark.parametrize(
+    ("oracle", "does"),
+    [("oracle.py", "save input and output, compute the exact output"), (None, "save input and output")],
+)
+def test_the_exact_output_is_promised_only_if_there_is_an_oracle(oracle, does, setting_up, monkeypatch):
+    own = spec.Experiment().model_copy(update={"workload": OwnJobSpec.model_construct(oracle=oracle)})
+    monkeypatch.setitem(vars(setting_up), "experiment", own)
+    (collect,) = (step for step in run_progress(setting_up).steps if step.name == "collect")
+    assert collect.does == does
 
 
 def test_the_window_is_a_step_of_its_own(live_run, clock):

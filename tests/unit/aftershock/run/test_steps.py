@@ -68,6 +68,7 @@ def test_a_run_begins_with_its_experiment_on_record():
     assert (status.run_id, status.experiment, status.state) == (run_id, "mine", "running")
     assert status.experiment_digest == experiment_digest(Experiment(**DOCUMENT))
     assert status.machine == machine_class()
+    assert status.machine_speed > 0
     assert status.ended_ns is status.error is status.exit_code is status.dag_run is status.attempt is None
     assert status.schema_version == SCHEMA_VERSION
     assert store.all_finished() == []

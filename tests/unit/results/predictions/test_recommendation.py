@@ -21,7 +21,7 @@ from models.utilization import optimal_interval, utilization
 from results.predictions.advised import advise
 from results.predictions.described import REASONS
 from results.predictions.process import MeasuredProcess
-from results.predictions.recommendation import recommend
+from results.predictions.recommendation import _Counted, recommend
 from results.runs.store import Run, write_json
 from results.summary.findings import REPLAY_MODEL, model_inputs
 from results.views.recommended import option, recommended, remark
@@ -150,37 +150,63 @@ def test_the_best_interval_is_longer_where_a_failure_takes_a_part_of_the_work(tm
     assert all(len(line) <= 92 for line in text.splitlines())
 
 
-def by_task(root: Path, **changes) -> Run:
-    """A run in mode task: a fault takes a third of the work, and the ledger books ever more as lost to it."""
+def by_task(root: Path, workers: int = 3, **changes) -> Run:
+    """A run in mode task: a fault takes a part of the work, and the ledger always books more as lost to it."""
     task = {"runs": lambda runs: runs.assign(recovery="task")}
     run = synthetic.make_run(root, changes=task | changes)
-    write_json(run.experiment_path, synthetic.experiment(engine={"recovery": "task"}).model_dump(mode="json"))
+    fields = {"engine": {"recovery": "task"}, "cluster": {"workers": workers}}
+    write_json(run.experiment_path, synthetic.experiment(**fields).model_dump(mode="json"))
     return run
 
 
 def test_by_task_a_failure_costs_at_the_interval_as_run_what_it_cost_in_the_run(tmp_path):
-    """Hosts that are away slow batches down, however old the last checkpoint is: the model's recovery counts that."""
+    """Hosts that are away slow batches down, however old the last checkpoint is. The latency ends before that."""
     run = by_task(tmp_path)
     found, inputs, ledger = recommend(run), model_inputs(run), run.table("ledger")
     per_failure_s = ledger["seconds"][ledger["fault"].notna()].sum() / len(found.failures)
     assert found.redone_share == pytest.approx(1 / 3)
-    assert found.latency_now_s == pytest.approx(per_failure_s)
+    assert found.latency_now_s + found.besides_s == pytest.approx(per_failure_s)
     assert found.besides_s > 1
     costs = inputs.checkpoint_cost_s, inputs.recovery_time_s + found.besides_s
     expected = partial_rollback.utilization(inputs.failure_rate, *costs, inputs.interval_s, 1 / 3)
     assert found.advice.expected == pytest.approx(expected)
-    assert f", and {found.besides_s:.3g} s besides, as other hosts went on" in found.models["interval"]
+    assert f"A failure also cost {found.besides_s:.3g} s, since batches are slow" in found.models["interval"]
     text = recommended(advise(run))
     assert all(len(line) <= 92 for line in text.splitlines())
 
 
-def test_by_task_what_the_share_explains_costs_nothing_besides(tmp_path):
-    def less(ledger: pd.DataFrame) -> pd.DataFrame:
-        return ledger.assign(seconds=ledger["seconds"].where(ledger["class"] != "lost", ledger["seconds"] / 10))
+def lost_times(factor: float):
+    """A change of the ledger: so many times as much is lost."""
 
-    found = recommend(by_task(tmp_path, ledger=less))
+    def change(ledger: pd.DataFrame) -> pd.DataFrame:
+        return ledger.assign(seconds=ledger["seconds"].where(ledger["class"] != "lost", factor * ledger["seconds"]))
+
+    return change
+
+
+def test_of_a_single_worker_a_failure_takes_all_work_and_the_limits_have_what_it_costs_besides(tmp_path):
+    found = recommend(by_task(tmp_path, workers=1, ledger=lost_times(5)))
+    assert (found.redone_share, found.is_of_eq_10) == (1.0, False)
+    assert found.besides_s > 10
+    low, high = found.utilization
+    assert low < found.advice.optimal_expected < high
+
+
+def test_strikes_that_count_as_one_failure_cost_together_what_they_cost_apart(tmp_path):
+    """The longer the interval, the more strikes of one cause are one failure."""
+    run = by_task(tmp_path)
+    process, inputs = MeasuredProcess(run, synthetic.experiment(engine={"recovery": "task"})), model_inputs(run)
+    vars(process)["strikes"] = [replace(each, cause="one clock") for each in process.strikes]
+    apart, together = (_Counted.at(interval_s, process, inputs, 4.0) for interval_s in (0.5, 60.0))
+    assert len(apart.struck) > len(together.struck)
+    for counted in (apart, together):
+        assert counted.besides_s * len(counted.struck) == pytest.approx(4.0 * len(process.strikes))
+
+
+def test_by_task_what_the_share_explains_costs_nothing_besides(tmp_path):
+    found = recommend(by_task(tmp_path, ledger=lost_times(0.1)))
     assert found.besides_s == 0.0
-    assert "besides" not in str(found.models)
+    assert "also cost" not in str(found.models)
 
 
 def test_where_the_query_stops_as_a_whole_nothing_is_counted_besides(run):
@@ -198,6 +224,10 @@ def test_what_was_measured_stands_beside_what_the_model_gives_for_it(run, tmp_pa
     assert utilization[1] == significant(facts["utilization"])
     unseen = {"recoveries": lambda rows: rows.assign(restored_ns=None, restore_s=None, normal_ns=None, catch_up_s=None)}
     assert advise(made(tmp_path, changes=unseen)).to_json()["recovery_latency_measured"] is None
+    unknown = advise(made(tmp_path / "unknown", changes={"runs": lambda rows: rows.assign(utilization=None)}))
+    assert unknown.to_json()["utilization_measured"] is None
+    (row,) = (line.split() for line in recommended(unknown).splitlines() if line.startswith("  utilization"))
+    assert row[1] == "-"
 
 
 def test_where_recoveries_fill_the_time_the_limits_are_still_around_the_best_interval(tmp_path):

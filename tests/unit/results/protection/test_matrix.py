@@ -144,7 +144,7 @@ def run_a_night(number):
         write_run(run_id, engine={}, useful_s=80.0, checkpoint_s=20.0, costs_s=costs_s, fields=fields)
 
 
-def test_one_night_of_the_nightly_matrix_names_no_winner_and_two_do_unless_the_rate_is_set():
+def test_one_night_of_the_nightly_matrix_names_no_winner_and_two_do():
     run_a_night(1)
     first = {each.load: each for each in found()}
     assert {load: [len(row.runs) for row in each.protections] for load, each in first.items()} == {
@@ -155,7 +155,7 @@ def test_one_night_of_the_nightly_matrix_names_no_winner_and_two_do_unless_the_r
     run_a_night(2)
     second = {each.load: each for each in found()}
     assert second["saturating"].wins
-    assert second["rate"].why_no_winner == matrix.NO_RATE
+    assert second["rate"].wins
 
 
 def test_a_low_rate_is_told_to_three_digits():
@@ -296,12 +296,25 @@ def test_a_run_of_the_testbed_from_before_it_had_strategies_is_shown():
     assert [each.run_id for each in one.protections[0].runs] == ["old"]
 
 
-def test_under_a_set_rate_costs_are_told_and_no_winner():
-    both(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
+def test_under_a_set_rate_utilization_is_compared():
+    """Of the time not lost to faults, 100 of 200 s, checkpoints leave .95 and .9: equal again at 1/104."""
+    both(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS}, idle_s=100.0)
     (one,) = found()
+    assert one.compared == "utilization"
     assert values(one, "rate") == [None, None]
+    assert values(one, "utilization") == pytest.approx([0.95, 0.9])
     assert values(one, "cost_s") == pytest.approx([10.0, 4.0])
-    assert (one.wins, one.why_no_winner) == ([], matrix.NO_RATE)
+    assert one.wins[0].until == pytest.approx(0.05 / (0.9 * 10 - 0.95 * 4))
+    assert one.why_no_winner is None
+
+
+def test_under_a_set_rate_utilization_is_what_the_runs_measured():
+    """At the failure rate of its runs a protection has the utilization of their ledgers: what is useful or idle."""
+    both(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS}, idle_s=100.0)
+    (one,) = found()
+    measured = [(90 + 100) / 220, (80 + 100) / 208]
+    for row, contestant, utilization in zip(one.protections, one.contestants, measured, strict=True):
+        assert float(contestant.at(row.failure_rate)) == pytest.approx(utilization)
 
 
 def test_two_runs_of_each_are_too_few_for_a_winner():

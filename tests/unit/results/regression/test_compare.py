@@ -31,3 +31,10 @@ def test_a_published_run_of_another_version_is_refused(compare, tmp_path, monkey
     publish("before")
     with pytest.raises(Outdated, match=f"this version reads {SCHEMA_VERSION}"):
         compare(["now", "before"])
+
+
+@pytest.mark.parametrize(("speed", "differ"), [(49.0, []), (41.0, ["machine speed"]), (None, [])])
+def test_runs_on_machines_of_different_speed_are_told_apart(speed, differ):
+    write_run("fast", 1, machine_speed=50.0)
+    write_run("other", 2, machine_speed=speed)
+    assert side_by_side(["fast", "other"]).differ == against(["fast"], ["other"]).differ == differ

@@ -34,6 +34,23 @@ def test_a_phase_that_no_median_has(name, changed, reason):
     assert why(run_with(recoveries=lambda rows: rows.assign(**changed)), name) == reason
 
 
+def test_of_several_recoveries_one_from_a_single_fault_was_not_noticed():
+    def changed(rows):
+        return rows.assign(faults=[1, *[2] * (len(rows) - 1)], notice_ns=rows["notice_ns"].mask(rows.index == 0),
+                           restart_s=rows["restart_s"].mask(rows.index == 0))  # fmt: skip
+
+    assert why(run_with(recoveries=changed), "restart_s") == not_measured.NOT_NOTICED_ALONE
+
+
+@pytest.mark.parametrize(
+    ("table", "name"), [("recoveries", "restore_s"), ("faults", "detect_s"), ("checkpoints", "checkpoint_s")]
+)
+def test_a_table_that_is_missing_says_nothing_of_the_run(table, name):
+    run = run_with()
+    run.table_path(table).unlink()
+    assert reasons(run, [name]) == {name: not_measured.UNKNOWN}
+
+
 def test_faults_without_a_recovery():
     assert why(run_with(recoveries=lambda rows: rows.iloc[:0]), "restart_s") == not_measured.NO_RECOVERY
 

@@ -8,7 +8,7 @@ from experiments.errors import BadInput
 from experiments.wording import signed
 from results.regression import history, records
 from results.regression.change_points import ChangePoint
-from results.regression.regress import baseline_run_ids, levels, longest_stretch, regress, worse_places
+from results.regression.regress import baseline_run_ids, changes, levels, longest_stretch, regress, worse_places
 from results.regression.wording import PINS_PASSED_OVER, report
 from results.runs import store
 from results.summary.metrics import METRICS
@@ -228,11 +228,11 @@ def test_pins_that_are_all_of_another_version_of_the_experiment_are_told(home):
     pins.write_text(f"wordcount: [{', '.join(old)}]\n")
     found = regress()
     (entry,) = found.document().experiments
-    assert (entry.baseline, entry.pinned, entry.sentences) == (new[:3], False, [PINS_PASSED_OVER])
+    assert (entry.baseline, entry.pinned, entry.notes) == (new[:3], False, [PINS_PASSED_OVER])
     assert PINS_PASSED_OVER in report(found.document(), found.rows("regression"), [{}]).splitlines()
     for others in (f"wordcount: [{old[0]}, {new[0]}]\n", f"nexmark-q1: [{old[0]}]\n"):
         pins.write_text(others)
-        assert regress().document().experiments[0].sentences == []
+        assert regress().document().experiments[0].notes == []
 
 
 @pytest.mark.extended
@@ -336,3 +336,44 @@ def test_without_runs_there_is_nothing_to_judge():
     write_nights(steady(3), machine=None)
     with pytest.raises(BadInput, match="'wordcount'"):
         regress("wordcount")
+
+
+def test_runs_on_a_machine_of_another_speed_are_left_out_and_told():
+    """A machine that is a sixth slower makes all work slower: no regression, but nothing is known yet either."""
+    fast = write_nights(steady(20), machine_speed=50.0)
+    slow = write_nights(steady(5, 6000 / 1.2, seed=2), first=20, machine_speed=41.7)
+    found = regress()
+    (entry,) = found.document().experiments
+    assert (entry.verdict, entry.candidates, entry.baseline, entry.sentences) == ("unknown", slow, [], [])
+    assert entry.notes == [
+        "20 runs left out: the machine has speed 41.7 now, and had 50 then, in pieces of work a second"
+    ]
+    assert " ".join(entry.notes) in " ".join(report(found.document(), found.rows("regression"), [{}]).split())
+    assert found.rows("change_points") == []
+    write_nights(steady(20, 6000 / 1.2, seed=3), first=25, machine_speed=43.0)
+    assert regress().document().verdict == "same"
+    assert baseline_run_ids() >= {*fast[-5:], *slow}
+
+
+def test_a_slowdown_on_a_machine_as_fast_as_before_is_found():
+    write_nights(steady(20), machine_speed=50.0)
+    write_nights(steady(5, 6000 / 1.2, seed=2), first=20, machine_speed=47.0)
+    (entry,) = regress().document().experiments
+    assert (entry.verdict, entry.notes) == ("worse", [])
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, 41.7), (50.0, None)])
+def test_a_speed_that_was_not_measured_is_taken_to_be_the_same(before, now):
+    write_nights(steady(20), machine_speed=before)
+    write_nights(steady(5, 6000 / 1.2, seed=2), first=20, machine_speed=now)
+    (entry,) = regress().document().experiments
+    assert (entry.verdict, entry.notes) == ("worse", [])
+
+
+def test_no_level_crosses_a_change_of_the_machine_s_speed():
+    """The page of histories shows the runs of all speeds, and calls a change of the machine no change of the level."""
+    names = write_nights([*steady(14), *steady(14, 6000 / 1.3, seed=2)], machine_speed=50.0)
+    write_nights(steady(14, 3000, seed=3), first=28, machine_speed=41.7)
+    (series,) = history.all_series()
+    (change,) = changes(series, METRICS["service_rate"])
+    assert (change["run_id"], change["verdict"]) == (names[14], "worse")

@@ -87,7 +87,7 @@ def test_what_is_no_run_is_passed_over(home):
             for odd in (
                 *({"started_ns": 10**30}, {"started_ns": -1}, {"started_ns": 1.5}, {"started_ns": True}),
                 *({"ended_ns": "x"}, {"ended_ns": 10**30}, {"schema_version": "1"}, {"experiment": ["x"]}),
-                *({"cores": "2"}, {"others_cores": "none"}),
+                *({"cores": "2"}, {"others_cores": "none"}, {"machine_speed": 0}),
                 *({"experiment": 5}, {"dag_run": {}}, {"machine": [1]}, {"experiment_digest": 1}, {"error": [1]}),
             )
         ),

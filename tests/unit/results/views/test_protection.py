@@ -65,7 +65,7 @@ def test_a_protection_that_cannot_win_is_named_beside_the_winners():
     (one,) = written()
     (few,) = one.outsiders
     assert "partitions 3" in few
-    assert f"Cannot win (too few runs with a rate, or too few faults): {few}." in sentences(one)
+    assert f"Cannot win (too few runs that count, or too few faults): {few}." in sentences(one)
     assert [row["can_win"] for row in csv.DictReader(io.StringIO(as_csv([one])))].count("False") == 1
     assert one.to_json()["outsiders"] == [few]
 
@@ -161,7 +161,7 @@ def test_the_plot_draws_each_rate_as_it_is_and_where_the_winner_changes(two_prot
 
 def test_more_protections_than_there_are_colours_are_told_apart_by_their_lines(two_protections):
     (one,) = two_protections
-    estimates = {name: mean([900.0 if name == "rate" else 9.0] * 3, name) for name in ("rate", "cost_s")}
+    estimates = {"quiet": mean([900.0] * 3, "quiet"), "cost_s": mean([9.0] * 3, "cost")}
     many = [Contestant(f"protection {number}", **estimates, tried_at=0.01) for number in range(9)]
     drawn = Matrix(one.setting, one.failures, one.load, one.protections, {})
     vars(drawn)["contestants"] = many
@@ -170,8 +170,19 @@ def test_more_protections_than_there_are_colours_are_told_apart_by_their_lines(t
     assert len(looks) == 9
 
 
-def test_the_plot_of_a_set_rate_has_the_costs():
-    (axes,) = plot(written(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})).axes
+def test_under_a_set_rate_the_best_has_the_highest_utilization():
+    (one,) = written(fields={"load": {"mode": "rate", "rate": 3000}, "faults": KILLS})
+    text = " ".join(shown([one]).split())
+    assert "has the highest utilization, in" in text
+    assert "gets the most done" not in text
+    (cells,) = [line for line in shown([one]).splitlines() if line.startswith("  Utilization, no failures")]
+    assert cells.split()[-2:] == ["0.9", "0.8"]
+    (axes,) = plot([one]).axes
+    assert axes.get_ylabel() == "utilization"
+
+
+def test_the_plot_of_too_few_runs_has_the_costs():
+    (axes,) = plot(written(runs=2)).axes
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "D"] == pytest.approx([10.0, 4.0])
 
 

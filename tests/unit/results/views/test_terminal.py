@@ -232,20 +232,33 @@ def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float,
     assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
 
 
+def test_how_fast_the_machine_was_is_said(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "speed" not in summary(run)
+    write_json(run.root / "status.json", run.status().to_json() | {"machine_speed": 43.91})
+    told = "The machine's speed was 43.9 pieces of work a second before the start."
+    assert told in " ".join(summary(run).split())
+
+
 def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, without=tuple(TABLES))
     assert "measured no utilization" in summary(run)
 
 
 @pytest.mark.extended
-def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_version_lack_it(tmp_path: Path) -> None:
+def test_spark_s_part_of_a_restart_stands_beside_it_and_has_no_column_where_it_is_unknown(tmp_path: Path) -> None:
+    """It is unknown in runs of Structured Streaming, and tables of an older version lack it."""
     run = synthetic.make_run(tmp_path)
+    assert "Executor: Spark's part" in summary(run)
     kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
     restart_s = synthetic.RESTART_S
     assert kill.split()[-4:-2] == [significant(restart_s), significant(0.8 * restart_s)]
-    synthetic.write_table(run, "recoveries", run.table("recoveries").drop(columns="executor_s"))
-    kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
-    assert kill.split()[-4:-2] == [significant(restart_s), "-"]
+    known = run.table("recoveries")
+    for without in (known.assign(executor_s=pd.NA), known.drop(columns="executor_s")):
+        synthetic.write_table(run, "recoveries", without)
+        assert "Executor" not in summary(run)
+        kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
+        assert kill.split()[-3] == significant(restart_s)
     assert write_report(run, synthetic.experiment()).is_file()
 
 
