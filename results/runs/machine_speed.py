@@ -10,14 +10,14 @@ import time
 from collections import Counter
 
 SAME_SPEED = 1.1  # machines are taken to be equally fast if neither is faster than the other by more than this factor
-PIECES = 40
-NUMBERS = 60_000  # of a piece: with what Python needs for them they fill some MB, more than the fast caches hold
+PIECES = 150
+NUMBERS = 20_000  # of a piece, which then takes some 7 ms: so short that one is undisturbed also beside other guests
 
 
 def machine_speed() -> float:
-    """Pieces of work that one core of this machine does in a second of CPU time; takes about a second.
+    """Pieces of work that one core of this machine does in a second of CPU time; takes one or two seconds.
 
-    The fastest piece counts: another program on the same core can only slow one down.
+    The fastest piece counts: what else runs on the same core, also in another virtual machine, can only slow one down.
     """
     return 1 / min(_cpu_time_s() for _ in range(PIECES))
 
