@@ -16,7 +16,7 @@ const rates = (data) => ({ colour, narrow }) => {
   return {
     count: last, say,
     option: {
-      grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names, icon: "inherit", itemWidth: 28 }),
+      grid: { left: narrow ? 58 : 72, right: 24, top: 54, bottom: 46 }, legend: legend({ data: data.names, icon: "inherit", itemWidth: 28, itemHeight: 14 }),
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
       xAxis: axis({ name: "failures per hour of time not lost to failures", nameGap: 28, max: "dataMax", axisLabel: { ...axis({}).axisLabel, showMaxLabel: false } }),
       yAxis: axis({ name: data.axis, nameGap: narrow ? 44 : 56, min: 0 }),
